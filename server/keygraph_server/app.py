@@ -29,9 +29,9 @@ from keygraph_server.http.readiness import Readiness
 from keygraph_server.http.request_ids import IdentifyRequests
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
-from keygraph_server.playground import playground_routes
+from keygraph_server.playground import PageSettings, data_routes, playground_routes
 from keygraph_server.processes.process import begin_serving
-from keygraph_server.queries import document_to_try
+from keygraph_server.queries import examples_of
 from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Auth, Settings, read_settings
@@ -82,9 +82,15 @@ def create_app(
     if settings.schema_file:
         routes.append(Route("/schema.graphql", schema_endpoint(model), middleware=compressed))
     if settings.playground:
-        routes += playground_routes(
-            table, document_to_try(model), middleware=compressed, asks_for_token=settings.auth is Auth.JWT
+        page = PageSettings(
+            table,
+            model.name,
+            examples_of(model),
+            asks_for_token=settings.auth is Auth.JWT,
+            shows_items=settings.playground_items,
         )
+        routes += playground_routes(page, middleware=compressed)
+        routes += data_routes(model, shows_items=settings.playground_items)
     return Starlette(
         routes=routes,
         middleware=[

@@ -1,71 +1,135 @@
-"""Queries to try: from the file next to the model, or made from its schema."""
+"""Examples: the operations of the file next to the model, and others made from its schema."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphql import (
+    DefinitionNode,
     FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
     GraphQLError,
     GraphQLField,
     GraphQLInputObjectType,
     GraphQLObjectType,
     GraphQLOutputType,
+    GraphQLUnionType,
     OperationDefinitionNode,
-    build_schema,
+    StringValueNode,
+    Visitor,
+    ast_from_value,
     get_named_type,
     is_leaf_type,
-    is_object_type,
     parse,
     print_ast,
+    visit,
 )
 from graphql.type import is_required_argument, is_required_input_field
 
+from keygraph_resolvers.plan.explain import stand_ins
+from keygraph_resolvers.schema.definitions import kind_of
+from keygraph_resolvers.schema.field_kinds import Called, FieldKind
+from keygraph_resolvers.schema.strawberry_internals import core_schema, strawberry_field
 from keygraph_server.models import Model
 
+if TYPE_CHECKING:
+    from keygraph_resolvers import GraphSchema
+
 _SHOWN = 3
+_PAGE = 5
+_FIELDS = {0: 6, 1: 4}
+"""How many fields an example asks for, by how deep they are nested; no lists are nested deeper."""
+_LISTS = 4
 _MACHINERY = frozenset({"node", "nodes"})
 """Root fields of every Relay schema. They need global ids, which nobody knows by heart."""
 
+ValuesOf: TypeAlias = Callable[[FieldKind], Mapping[str, object] | None]
+"""The values of a root field's arguments, of something that stands in the table; None if nothing is known."""
+
 
 @dataclass(frozen=True, slots=True)
-class QueryToTry:
-    """A named query, with its first field and its description."""
+class Example:
+    """An operation to try, with all that it needs."""
 
     name: str
-    first_field: str
-    """Its first field with its arguments."""
+    kind: str
+    """`query` or `mutation`."""
     description: str
-    """The comment above it; empty if there is none."""
+    """Empty if there is none."""
+    document: str
+    variables: str = ""
+    """JSON; empty if it takes none."""
+    is_made: bool = False
+    """Whether it was made from the schema: nobody has written it."""
+    first_field: str = ""
+    """Its first field with its arguments, on one line."""
 
 
-def document_to_try(model: Model) -> str:
-    """The GraphQL document with the queries to try."""
-    return model.queries or made_document(model)
+def nothing_known(kind: FieldKind) -> None:
+    """The values where the table is not asked."""
 
 
-def queries_to_try(document: str) -> list[QueryToTry]:
-    """The first three named queries of a document; empty if it is not valid GraphQL."""
+def examples_of(model: Model, values_of: ValuesOf = nothing_known) -> list[Example]:
+    """What somebody may try: the operations that are written for the model, then those made from its schema."""
+    written = written_examples(model.queries or "")
+    taken = {example.name for example in written}
+    return written + [each for each in made_examples(model.schema, values_of) if each.name not in taken]
+
+
+def queries_to_try(examples: list[Example]) -> list[Example]:
+    """The first three queries."""
+    return [example for example in examples if example.kind == "query"][:_SHOWN]
+
+
+# --- Written -----------------------------------------------------------------------------------------
+
+
+def written_examples(document: str) -> list[Example]:
+    """The named operations of a document, each with its fragments; none if it is not valid GraphQL."""
     try:
         definitions = parse(document).definitions
     except GraphQLError:
         return []
-    found: list[QueryToTry] = []
-    for definition in definitions:
-        if not isinstance(definition, OperationDefinitionNode) or definition.name is None:
-            continue
-        fields = [node for node in definition.selection_set.selections if isinstance(node, FieldNode)]
-        if fields and definition.loc is not None:
-            description = _comment_above(document, definition.loc.start)
-            found.append(QueryToTry(definition.name.value, _head(fields[0]), description))
-    return found[:_SHOWN]
+    fragments = {each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)}
+    found: list[Example] = []
+    for each in definitions:
+        if isinstance(each, OperationDefinitionNode) and each.name is not None and each.loc is not None:
+            parts = [each, *(fragments[name] for name in _spreads(each, fragments))]
+            text = "\n\n".join(document[part.loc.start : part.loc.end] for part in parts if part.loc) + "\n"
+            description = _comment_above(document, each.loc.start)
+            found.append(
+                Example(each.name.value, each.operation.value, description, text, first_field=_head(each))
+            )
+    return found
 
 
-def _head(field: FieldNode) -> str:
-    """A field with its arguments on one line, without its selection."""
-    arguments = ", ".join(" ".join(print_ast(argument).split()) for argument in field.arguments or ())
-    return f"{field.name.value}({arguments})" if arguments else field.name.value
+def _spreads(node: DefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]) -> dict[str, None]:
+    """The names of the fragments that a definition spreads, and those that these spread, in their order."""
+    found: dict[str, None] = {}
+
+    class Spreads(Visitor):
+        def enter_fragment_spread(self, spread: FragmentSpreadNode, *_: Any) -> None:
+            name = spread.name.value
+            if name in fragments and name not in found:
+                found[name] = None
+                visit(fragments[name], self)
+
+    visit(node, Spreads())
+    return found
+
+
+def _head(operation: OperationDefinitionNode) -> str:
+    """The first field of an operation with its arguments on one line, without its selection."""
+    first = next((node for node in operation.selection_set.selections if isinstance(node, FieldNode)), None)
+    if first is None:
+        return ""
+    arguments = ", ".join(" ".join(print_ast(argument).split()) for argument in first.arguments or ())
+    return f"{first.name.value}({arguments})" if arguments else first.name.value
 
 
 def _comment_above(document: str, start: int) -> str:
@@ -77,65 +141,168 @@ def _comment_above(document: str, start: int) -> str:
     return " ".join(comment)
 
 
-def made_document(model: Model) -> str:
-    """Three queries made from the schema: first lists without required arguments, then fields that need a key.
+# --- Made --------------------------------------------------------------------------------------------
 
-    After them, the first mutation, which puts the first item into an empty table.
+
+def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> list[Example]:
+    """A query for each root field of the graph, and the first mutation, which puts the first item into an empty table.
+
+    Fields without required arguments come first. Arguments without a known value are variables.
     """
-    schema = build_schema(model.schema.as_str())
-    if schema.query_type is None:
-        return ""
-    fields = {name: field for name, field in schema.query_type.fields.items() if name not in _MACHINERY}
+    core = core_schema(schema)
+    roots = core.query_type.fields if core.query_type else {}
+    fields = [(name, field) for name, field in roots.items() if name not in _MACHINERY]
     # The sort is stable: fields with the same number of required arguments stay in the schema's order.
-    easiest = sorted(fields.items(), key=lambda entry: len(_required(entry[1])))
-    made = [_query(name, field) for name, field in easiest[:_SHOWN]]
-    mutations = schema.mutation_type.fields.items() if schema.mutation_type else ()
-    made += [_mutation(name, field) for name, field in islice(mutations, 1) if "input" in field.args]
-    return "\n".join(made)
+    fields.sort(key=lambda entry: len(_required(entry[1])))
+    made = [_query(name, field, values_of) for name, field in fields]
+    mutations = core.mutation_type.fields.items() if core.mutation_type else ()
+    for name, field in islice(mutations, 1):
+        made += _mutation(schema, name, field)
+    return made
 
 
-def _query(name: str, field: GraphQLField) -> str:
-    required = _required(field)
-    variables = ", ".join(f"${argument}: {field.args[argument].type}" for argument in required)
-    given = [f"{argument}: ${argument}" for argument in required]
-    if "first" in field.args and "first" not in required:
-        given.append("first: 5")
-    head = f"query {name[0].upper()}{name[1:]}" + (f"({variables})" if variables else "")
+def _query(name: str, field: GraphQLField, values_of: ValuesOf) -> Example:
+    kind = _kind(field)
+    known = {} if kind is None else values_of(kind) or {}
+    given, variables = [], []
+    for argument, definition in field.args.items():
+        literal = _literal(known.get(argument), definition.type)
+        if literal is not None:
+            given.append(f"{argument}: {literal}")
+        elif is_required_argument(definition):
+            variables.append(f"${argument}: {definition.type}")
+            given.append(f"{argument}: ${argument}")
+        elif argument == "first":
+            given.append(f"first: {_PAGE}")
+    title = name[0].upper() + name[1:]
+    head = f"query {title}" + (f"({', '.join(variables)})" if variables else "")
     arguments = f"({', '.join(given)})" if given else ""
-    return print_ast(parse(f"{head} {{ {name}{arguments}{_selection(field.type)} }}")) + "\n"
+    document = _printed(f"{head} {{ {name}{arguments}{_selection(field.type)} }}")
+    type_ = get_named_type(field.type)
+    description = (type_.description if len(_required(field)) else field.description) or ""
+    return Example(title, "query", description.partition("\n\n")[0], document, "", True, f"{name}{arguments}")
 
 
-def _mutation(name: str, field: GraphQLField) -> str:
+def _kind(field: GraphQLField) -> FieldKind | None:
+    return kind_of(strawberry_field(field))
+
+
+def _literal(value: object, type_: Any) -> str | None:
+    """A value as it is written in a document; None if there is none."""
+    if value is None:
+        return None
+    if get_named_type(type_).name == "ID":
+        return print_ast(StringValueNode(value=str(value)))
+    try:
+        node = ast_from_value(value, type_)
+    except (GraphQLError, TypeError, ValueError):  # a key may hold what its type cannot be
+        return None
+    return None if node is None else print_ast(node)
+
+
+def _mutation(schema: GraphSchema, name: str, field: GraphQLField) -> Iterator[Example]:
     """A mutation with a variable for each field that its input needs, and the record that it writes."""
-    input_, payload = get_named_type(field.args["input"].type), get_named_type(field.type)
+    input_ = get_named_type(field.args["input"].type) if "input" in field.args else None
+    payload = get_named_type(field.type)
     if not isinstance(input_, GraphQLInputObjectType) or not isinstance(payload, GraphQLObjectType):
-        return ""
+        return
     needed = {key: each.type for key, each in input_.fields.items() if is_required_input_field(each)}
     variables = ", ".join(f"${key}: {type_}" for key, type_ in needed.items())
     given = ", ".join(f"{key}: ${key}" for key in needed)
     shown, written = next(iter(payload.fields.items()))
-    head = f"mutation {name[0].upper()}{name[1:]}" + (f"({variables})" if variables else "")
-    body = f"{name}(input: {{{given}}}) {{ {shown}{_selection(written.type)} }}"
-    return print_ast(parse(f"{head} {{ {body} }}")) + "\n"
+    title = name[0].upper() + name[1:]
+    head = f"mutation {title}" + (f"({variables})" if variables else "")
+    body = f"{name}(input: {{{given}}})"
+    document = _printed(f"{head} {{ {body} {{ {shown}{_selection(written.type, 1)} }} }}")
+    operations = [each for each in parse(document).definitions if isinstance(each, OperationDefinitionNode)]
+    values = stand_ins(core_schema(schema), operations[0], {})
+    texts = json.dumps(values, indent=2, default=str).replace('"$', '"')
+    yield Example(title, "mutation", "Change the variables before you run it.", document, texts, True, body)
+
+
+def _printed(document: str) -> str:
+    return print_ast(parse(document)) + "\n"
 
 
 def _required(field: GraphQLField) -> list[str]:
     return [name for name, argument in field.args.items() if is_required_argument(argument)]
 
 
-def _selection(type_: GraphQLOutputType) -> str:
-    """The selection for a type: the nodes of a connection, or the first scalar fields."""
+def _selection(type_: GraphQLOutputType, depth: int = 0) -> str:
+    """The selection for a type: its first plain fields, and at the top its lists and what it refers to."""
     named = get_named_type(type_)
     if is_leaf_type(named):
         return ""
+    if isinstance(named, GraphQLUnionType):
+        return f" {{ __typename {_fragments(named, depth)} }}"
     if not isinstance(named, GraphQLObjectType):
         return " { __typename }"
-    nodes = named.fields.get("nodes")
-    if nodes is not None and is_object_type(get_named_type(nodes.type)):
-        return f" {{ nodes{_selection(nodes.type)} }}"
-    plain = [
-        name
-        for name, field in named.fields.items()
-        if name != "id" and is_leaf_type(get_named_type(field.type)) and not _required(field)
+    if _is_connection(named):
+        return f" {{ {_page(named, depth)} }}"
+    chosen = _plain(named)[: _FIELDS.get(depth, 2)]
+    if "node" in named.fields and not _required(named.fields["node"]):
+        chosen.append(f"node{_selection(named.fields['node'].type, depth + 1)}")
+    if depth == 0:
+        chosen += [f"{name}{_selection(field.type, 1)}" for name, field in _ends(named)[:_LISTS]]
+        for name, field in _lists(named)[:_LISTS]:
+            page = f"(first: {_PAGE})" if "first" in field.args else ""
+            chosen.append(f"{name}{page}{_selection(field.type, 1)}")
+    return f" {{ {' '.join(chosen) or '__typename'} }}"
+
+
+def _fragments(union: GraphQLUnionType, depth: int) -> str:
+    """A fragment for each member. A name whose types differ is asked of the first member alone."""
+    types: dict[str, str] = {}
+    parts = []
+    for member in union.types:
+        names = [
+            name
+            for name in _plain(member)[: _FIELDS.get(depth, 2)]
+            if types.setdefault(name, str(member.fields[name].type)) == str(member.fields[name].type)
+        ]
+        parts.append(f"... on {member.name} {{ {' '.join(names) or '__typename'} }}")
+    return " ".join(parts)
+
+
+def _is_connection(type_: Any) -> bool:
+    return isinstance(type_, GraphQLObjectType) and {"edges", "nodes", "pageInfo"} <= type_.fields.keys()
+
+
+def _page(connection: GraphQLObjectType, depth: int) -> str:
+    """What is asked of a page: its nodes, or its edges if they say more than the node."""
+    edge = get_named_type(connection.fields["edges"].type)
+    nodes = _selection(connection.fields["nodes"].type, max(depth, 1))
+    own = [name for name in _plain(edge) if name != "cursor"] if isinstance(edge, GraphQLObjectType) else []
+    if not own:
+        return f"nodes{nodes}"
+    return f"edges {{ {' '.join(own[: _FIELDS[1]])} node{nodes} }}"
+
+
+def _offered(type_: GraphQLObjectType) -> Iterator[tuple[str, GraphQLField]]:
+    """The fields that can be asked for without knowing more: no deprecated ones, and no method of the model."""
+    for name, field in type_.fields.items():
+        is_left_out = _required(field) or field.deprecation_reason or isinstance(_kind(field), Called)
+        if not is_left_out and name != "id":
+            yield name, field
+
+
+def _plain(type_: GraphQLObjectType) -> list[str]:
+    """The fields with a value, those that are part of keys first."""
+    types = {name: get_named_type(field.type) for name, field in _offered(type_)}
+    leaves = [name for name, named in types.items() if is_leaf_type(named)]
+    return sorted(leaves, key=lambda name: types[name].name != "ID")
+
+
+def _lists(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
+    return [entry for entry in _offered(type_) if _is_connection(get_named_type(entry[1].type))]
+
+
+def _ends(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
+    """The nodes that a type refers to, also those at the end of an only edge."""
+    named = ((name, field, get_named_type(field.type)) for name, field in _offered(type_))
+    return [
+        (name, field)
+        for name, field, each in named
+        if isinstance(each, GraphQLObjectType)
+        and ("node" in each.fields or any(face.name == "Node" for face in each.interfaces))
     ]
-    return f" {{ {' '.join(plain[:4]) or '__typename'} }}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -13,7 +14,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
+
+from keygraph_server.playground.assets import ASSETS_FOLDER, holds_all_assets, read_manifest
+
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+needs_chromium = pytest.mark.skipif(EXECUTABLE is None, reason="Chromium is not installed")
+needs_assets = pytest.mark.skipif(
+    not holds_all_assets(ASSETS_FOLDER, read_manifest()), reason="the playground's files are not installed"
+)
+
+EDITOR = "document.querySelector('.graphiql-query-editor .CodeMirror')"
+"""GraphiQL's editor, on the playground's page."""
 
 _FLAGS = (
     "--headless",
@@ -76,6 +89,30 @@ class Page:
                 text = self.evaluate("document.body.innerText")
                 raise TimeoutError(f"never true: {condition}\n{self.complaints}\n{text}")
             time.sleep(0.1)
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the window a size, in pixels."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """Say that the user prefers `light` or `dark`."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.send("Emulation.setEmulatedMedia", features=features)
+
+    def picture(self) -> bytes:
+        """What is seen, as a PNG."""
+        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
+
+    def press(self, key: str) -> None:
+        """Press a key, such as `ArrowRight`."""
+        for kind in ("keyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
     def _read_message(self) -> dict[str, Any]:
         while b"\0" not in self._unread:

@@ -6,28 +6,22 @@ import base64
 import hashlib
 import json
 import re
-import socket
-import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import strawberry
-import uvicorn
-from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keygraph_server.commands.first_start import make_sample_file
-from keygraph_server.http.graphql_http import GraphQLEndpoint
-from keygraph_server.models import load_model
-from keygraph_server.playground import playground_routes
+from keygraph_server.playground import PageSettings, playground_routes
 from keygraph_server.playground.assets import (
     ASSETS_FOLDER,
     Asset,
@@ -37,23 +31,25 @@ from keygraph_server.playground.assets import (
     read_manifest,
 )
 from keygraph_server.playground.page import CDN, LOCAL, render_page
-from keygraph_server.services import configured_service
-from keygraph_server.settings import Settings
-from keygraph_server.stores import open_configured_store
-from tests.server.chromium import EXECUTABLE, Page, open_page
+from keygraph_server.queries import Example
+from tests.server.chromium import Page, needs_assets, needs_chromium, open_page
+from tests.server.serving import served
 
-QUERIES = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
+QUERY = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
+EXAMPLE = Example("Who", "query", "Who somebody is.", QUERY)
+SHOP = PageSettings("Shop", "shop:graph", [EXAMPLE])
+
+
+async def _answer_no_examples(request: Request) -> Response:
+    return JSONResponse([])
+
+
+NO_EXAMPLES = Route("/playground/examples", _answer_no_examples, methods=["POST"])
 FOLDER = ASSETS_FOLDER.parent
 
 
-needs_assets = pytest.mark.skipif(
-    not holds_all_assets(ASSETS_FOLDER, read_manifest()), reason="the playground's files are not installed"
-)
-needs_chromium = pytest.mark.skipif(EXECUTABLE is None, reason="Chromium is not installed")
-
-
 def open_client(assets: Path | None = None) -> httpx.AsyncClient:
-    app = Starlette(routes=playground_routes("Shop", QUERIES, assets))
+    app = Starlette(routes=playground_routes(SHOP, assets))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://playground")
 
 
@@ -81,10 +77,10 @@ class PageReader(HTMLParser):
             if (tag == "script" and "src" in attrs) or attrs.get("rel") == "stylesheet"
         ]
 
-    def settings(self) -> dict[str, str | bool]:
+    def settings(self) -> dict[str, Any]:
         """What the page tells its script."""
         text = next(text for tag, text in self.texts if tag == "script" and text.strip())
-        settings: dict[str, str | bool] = json.loads(text)
+        settings: dict[str, Any] = json.loads(text)
         return settings
 
 
@@ -99,6 +95,7 @@ class TestManifest:
             "react-dom/umd/react-dom.production.min.js",
             "graphiql/graphiql.min.js",
             "@graphiql/plugin-explorer/dist/index.umd.js",
+            "cytoscape/dist/cytoscape.min.js",
         ]
         for asset in manifest:
             assert re.fullmatch(r"\d+\.\d+\.\d+", asset.version)
@@ -203,9 +200,7 @@ class TestPage:
         assert PageReader(response.text).loaded() == [
             *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[:2]),
             ("playground/page/playground.css", None),
-            *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[2:]),
-            ("playground/page/cost.js", None),
-            ("playground/page/token.js", None),
+            *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[2:-1]),
             ("playground/page/playground.js", None),
         ]
         assert all(
@@ -218,20 +213,26 @@ class TestPage:
     def test_with_installed_files_it_names_no_other_origin(self) -> None:
         """The playground would not work with the network cut."""
         manifest = read_manifest()
-        text = render_page("Shop", QUERIES, manifest, LOCAL)
-        assert "//" not in text
-        assert [address for address, integrity in PageReader(text).loaded() if integrity] == [
-            f"playground/npm/{asset.address}" for asset in manifest
+        page = PageReader(render_page(SHOP, manifest, LOCAL))
+        assert [address for address, integrity in page.loaded() if integrity] == [
+            f"playground/npm/{asset.address}" for asset in manifest[:-1]
         ]
+        assert page.settings()["libraries"] == {
+            "cytoscape": {
+                "src": f"playground/npm/{manifest[-1].address}",
+                "integrity": manifest[-1].integrity,
+            }
+        }
 
     @needs_assets
-    async def test_every_installed_file_that_it_names_is_served(self) -> None:
+    async def test_every_installed_file_that_it_names_isserved(self) -> None:
         """The page would be empty although `make install` succeeded."""
         client = open_client()
         response = await client.get("/")
         assert "https:" not in response.headers["content-security-policy"]
         loaded = PageReader(response.text).loaded()
-        assert len(loaded) == 10
+        assert len(loaded) == 8
+        loaded += [(each["src"], None) for each in PageReader(response.text).settings()["libraries"].values()]
         assert {address: (await client.get(f"/{address}")).status_code for address, _ in loaded} == {
             address: 200 for address, _ in loaded
         }
@@ -247,11 +248,17 @@ class TestPage:
     )
     def test_titles_and_queries_are_text(self, text: str) -> None:
         """A model's name or a query could run as a script in the page."""
-        plain = PageReader(render_page("Shop", QUERIES, read_manifest(), LOCAL))
-        page = PageReader(render_page(text, text, read_manifest(), LOCAL))
+        plain = PageReader(render_page(SHOP, read_manifest(), LOCAL))
+        told = PageSettings(text, text, [replace(EXAMPLE, description=text)])
+        page = PageReader(render_page(told, read_manifest(), LOCAL))
         assert page.elements == plain.elements
-        assert page.settings() == {"title": text, "queries": text, "asksForToken": False}
-        assert "".join(data for tag, data in page.texts if tag == "title").strip() == text
+        settings = page.settings()
+        assert (settings["table"], settings["model"], settings["examples"][0]["description"]) == (
+            text,
+            text,
+            text,
+        )
+        assert "".join(data for tag, data in page.texts if tag == "title").strip() == f"{text} · Keygraph"
 
     async def test_no_script_or_style_stands_in_the_page(self, tmp_path: Path) -> None:
         """The page's own content security policy would stop it."""
@@ -290,48 +297,8 @@ def address() -> Iterator[str]:
         )
         return JSONResponse({"data": result.data})
 
-    routes = [Route("/graphql", answer, methods=["POST"]), *playground_routes("Shop", QUERIES)]
-    with _served(Starlette(routes=routes)) as found:
-        yield found
-
-
-@contextmanager
-def _served(app: Starlette) -> Iterator[str]:
-    """The address of an application that runs."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=10)
-        listener.close()
-
-
-SHOP_QUERY = '{ user(userId: "12345") { name orders(first: 2) { nodes { total } } } }'
-
-
-@pytest.fixture
-def shop_address(tmp_path: Path) -> Iterator[str]:
-    """The commerce example behind its GraphQL address, with the playground."""
-    file = tmp_path / "shop.sqlite"
-    model = load_model("keygraph_examples.commerce:graph")
-    make_sample_file(model, file)
-    settings = Settings(store=f"sqlite:{file}", secret=SecretStr("x" * 32))
-
-    @asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
-        async with open_configured_store(settings, model.graph.table) as store:
-            app.state.service = configured_service(settings, model.schema, store)
-            yield
-
-    routes = [
-        Route("/graphql", GraphQLEndpoint(), methods=["POST"]),
-        *playground_routes("Shop", SHOP_QUERY),
-    ]
-    with _served(Starlette(routes=routes, lifespan=running)) as found:
+    routes = [Route("/graphql", answer, methods=["POST"]), NO_EXAMPLES, *playground_routes(SHOP)]
+    with served(Starlette(routes=routes)) as found:
         yield found
 
 
@@ -350,8 +317,8 @@ class TestInChromium:
         """A newcomer's first look would be an empty page, or one that fails without the internet."""
         with open_page(address) as page:
             page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
-            assert editor_text(page) == QUERIES
-            assert page.evaluate("document.title") == "Shop"
+            assert editor_text(page) == QUERY
+            assert page.evaluate("document.title") == "Shop · Keygraph"
 
             page.evaluate("document.querySelector('.graphiql-execute-button').click()")
             page.wait_for("document.querySelector('.result-window').innerText.includes('Alice of USER001')")
@@ -363,38 +330,6 @@ class TestInChromium:
             page.wait_for("document.querySelector('.graphiql-explorer-root').innerText.includes('user')")
             assert page.complaints == []
 
-    def test_under_the_answer_stands_what_it_cost(self, shop_address: str) -> None:
-        """Nobody would see in how many requests and round trips their query was answered."""
-        with open_page(shop_address) as page:
-            page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
-            page.evaluate("document.querySelector('.graphiql-execute-button').click()")
-            page.wait_for("document.querySelector('.cost-bars')")
-            shown = page.evaluate("document.querySelector('.cost-summary').innerText")
-            assert shown == "2 requests in 1 round trip, 1 read unit"
-            bars = "[...document.querySelectorAll('.cost-bars li')]"
-            assert page.evaluate(f"{bars}.map((bar) => bar.querySelector('.cost-path').innerText)") == [
-                "user",
-                "user.orders",
-            ]
-            assert page.evaluate(f"{bars}.every((bar) => bar.querySelector('.cost-bar').offsetWidth > 1)")
-            rows = "[...document.querySelectorAll('.cost-table tbody tr')].map((row) => row.innerText.split('\\t'))"
-            assert [row[:5] for row in page.evaluate(rows)] == [
-                ["in all", "2", "2", "1", "1"],
-                ["user", "1", "1", "1", "1"],
-                ["user.orders", "1", "1", "1", "1"],
-            ]
-            answer = "document.querySelector('.result-window').innerText"
-            assert "John Doe" in page.evaluate(answer)
-            assert "extensions" not in page.evaluate(answer)
-
-            # Without the switch it is not asked for.
-            page.evaluate("document.querySelector('.cost input').click()")
-            page.wait_for("!document.querySelector('.cost-bars')")
-            page.evaluate("document.querySelector('.graphiql-execute-button').click()")
-            page.wait_for("document.querySelector('.graphiql-execute-button[aria-label^=Execute]')")
-            assert page.evaluate("document.querySelector('.cost-summary').innerText") == ""
-            assert page.complaints == []
-
     def test_it_works_where_storage_is_blocked(self, address: str) -> None:
         """Who blocks cookies and site data would see an empty page."""
         blocked = (
@@ -403,7 +338,7 @@ class TestInChromium:
         )
         with open_page(address, first_script=blocked) as page:
             page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
-            assert editor_text(page) == QUERIES
+            assert editor_text(page) == QUERY
             assert page.complaints == []
 
     def test_a_token_goes_with_each_request(self) -> None:
@@ -425,9 +360,10 @@ class TestInChromium:
         )
         routes = [
             Route("/graphql", answer, methods=["POST"]),
-            *playground_routes("Shop", QUERIES, asks_for_token=True),
+            NO_EXAMPLES,
+            *playground_routes(replace(SHOP, asks_for_token=True)),
         ]
-        with _served(Starlette(routes=routes)) as address, open_page(address) as page:
+        with served(Starlette(routes=routes)) as address, open_page(address) as page:
             page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
             for typed in ("'Bearer a.b.c'", "''"):
                 page.evaluate(type_in % typed)

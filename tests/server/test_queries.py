@@ -1,13 +1,14 @@
-"""Queries to try: those of the model's author, or ones made from the schema."""
+"""Examples: those of the model's author, and those made from the schema."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from graphql import build_schema, parse, validate
 
 from keygraph_server.models import load_model
-from keygraph_server.queries import QueryToTry, document_to_try, queries_to_try
+from keygraph_server.queries import examples_of, queries_to_try, written_examples
 from tests.server.library import MODEL
 
 WRITTEN = """\
@@ -28,31 +29,55 @@ query Fourth { books { totalCount } }
 """
 
 
-def test_written_queries_are_shown_with_their_comments() -> None:
-    """The server would not say what its author thinks worth asking."""
-    assert queries_to_try(WRITTEN) == [
-        QueryToTry("Readers", 'book(isbn: "1", with: { a: [1, 2] })', "What is read, and by whom."),
-        QueryToTry("Second", "books(first: $n)", ""),
-        QueryToTry("Third", "books", ""),
+def test_written_operations_stand_alone_with_their_comments_and_fragments() -> None:
+    """The server would not say what its author thinks worth asking, or a tab would ask for a fragment of another one."""
+    document = WRITTEN + "query Fifth { books { nodes { ...G } } }\nfragment G on Book { ...F isbn }\n"
+    examples = written_examples(document)
+    assert [(each.name, each.kind, each.first_field, each.description) for each in examples] == [
+        ("Readers", "query", 'book(isbn: "1", with: { a: [1, 2] })', "What is read, and by whom."),
+        ("Second", "query", "books(first: $n)", ""),
+        ("Third", "query", "books", ""),
+        ("Fourth", "query", "books", ""),
+        ("Fifth", "query", "books", ""),
     ]
+    assert examples[2].document == "query Third { books { totalCount } }\n"
+    assert examples[4].document == (
+        "query Fifth { books { nodes { ...G } } }\n\n"
+        "fragment G on Book { ...F isbn }\n\nfragment F on Book { title }\n"
+    )
+    assert [each.name for each in queries_to_try(examples)] == ["Readers", "Second", "Third"]
 
 
 def test_a_file_that_is_no_graphql_keeps_no_server_from_starting() -> None:
     """A server would not start for a mistake in a file that is only shown."""
-    assert queries_to_try("query {") == []
-    assert queries_to_try("") == []
+    assert written_examples("query {") == []
+    assert written_examples("") == []
 
 
-def test_made_queries_can_be_asked(folder: Path) -> None:
-    """A playground would offer queries that the server refuses."""
+def test_made_examples_can_be_asked(folder: Path) -> None:
+    """A playground would offer operations that the server refuses."""
     (folder / "library.py").write_text(MODEL)
     model = load_model("library")
-    document = document_to_try(model)
-    assert validate(build_schema(model.schema.as_str()), parse(document)) == []
-    assert document == (
+    schema = build_schema(model.schema.as_str())
+    examples = examples_of(model)
+    for each in examples:
+        assert validate(schema, parse(each.document)) == []
+    assert "\n".join(each.document for each in examples) == (
         "query Books {\n  books(first: 5) {\n    nodes {\n      isbn\n      title\n    }\n  }\n}\n\n"
         "query Book($isbn: ID!) {\n  book(isbn: $isbn) {\n    isbn\n    title\n  }\n}\n\n"
         "mutation CreateBook($isbn: ID!, $title: String!) {\n"
         "  createBook(input: { isbn: $isbn, title: $title }) {\n"
         "    book {\n      isbn\n      title\n    }\n  }\n}\n"
     )
+    assert json.loads(examples[2].variables) == {"isbn": "isbn", "title": "title"}
+
+
+def test_a_written_example_takes_the_place_of_a_made_one(folder: Path) -> None:
+    """A list would have two examples of one name."""
+    (folder / "library.py").write_text(MODEL)
+    (folder / "library.graphql").write_text("query Book { books { totalCount } }\n")
+    assert [(each.name, each.is_made) for each in examples_of(load_model("library"))] == [
+        ("Book", False),
+        ("Books", True),
+        ("CreateBook", True),
+    ]

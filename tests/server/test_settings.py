@@ -32,6 +32,7 @@ GIVEN = {
     "store": "sqlite:shop.sqlite",
     "env": "production",
     "playground": True,
+    "playground_items": True,
     "introspection": True,
     "schema_file": True,
     "suggestions": True,
@@ -202,7 +203,15 @@ class TestReading:
 
 
 class TestEnvironment:
-    SWITCHES = ("playground", "introspection", "schema_file", "suggestions", "cost_details", "endpoint_names")
+    SWITCHES = (
+        "playground",
+        "playground_items",
+        "introspection",
+        "schema_file",
+        "suggestions",
+        "cost_details",
+        "endpoint_names",
+    )
 
     @pytest.mark.parametrize(("env", "is_on"), [("development", True), ("production", False)])
     def test_it_decides_what_is_not_set(self, env: str, is_on: bool) -> None:

@@ -29,7 +29,7 @@ from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.processes.process import allow_open_files
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.workers import Workers
-from keygraph_server.queries import document_to_try, queries_to_try
+from keygraph_server.queries import Example, examples_of, queries_to_try
 from keygraph_server.settings import LogLevel, Settings, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
 from keygraph_server.uvicorn_internals import STARTUP_FAILURE, ChangeReload
@@ -81,7 +81,7 @@ def serve(
     configure_logging(settings)
     found = load_model(settings.model)
     # Built first, so that errors in the model are reported before anything is created or started.
-    document = document_to_try(found)
+    examples = examples_of(found)
     with _stopping_quietly(), listen(settings.host, settings.port) as listening:
         if settings.store is None:
             _make_first_store(found, settings)
@@ -90,7 +90,7 @@ def serve(
         settings = with_secret(settings)
         address = address_of(listening, settings.host)
         with _metrics(settings) as metrics:
-            typer.echo(_greeting(found, settings, address, document, metrics))
+            typer.echo(_greeting(found, settings, address, examples, metrics))
             _run(settings, listening, reload=reload)
 
 
@@ -140,7 +140,9 @@ async def check_table(settings: Settings, table: Table) -> None:
         )
 
 
-def _greeting(model: Model, settings: Settings, address: str, document: str, metrics: str | None) -> str:
+def _greeting(
+    model: Model, settings: Settings, address: str, examples: list[Example], metrics: str | None
+) -> str:
     """The message at the start: the model, the addresses, and queries to try."""
     lines = [
         f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
@@ -154,7 +156,7 @@ def _greeting(model: Model, settings: Settings, address: str, document: str, met
         lines.append(
             "  access      open: the model has no access rules, so everybody may read and write everything"
         )
-    queries = queries_to_try(document)
+    queries = queries_to_try(examples)
     if queries and settings.playground:
         lines += ["", "Try these queries in the playground:", ""]
         width = max(len(query.name) for query in queries)

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _HERE = Path(__file__).parent
 _NPM_INSTALL = (
@@ -47,6 +48,8 @@ class Asset:
     version: str
     path: str
     integrity: str
+    is_lazy: bool = False
+    """Whether the page loads it when it is first needed."""
 
     @property
     def address(self) -> str:
@@ -64,7 +67,7 @@ class Asset:
 
 def read_manifest() -> tuple[Asset, ...]:
     """The pinned files, in the order in which the page loads them."""
-    rows: list[dict[str, str]] = json.loads((_HERE / "manifest.json").read_text("utf-8"))
+    rows: list[dict[str, Any]] = json.loads((_HERE / "manifest.json").read_text("utf-8"))
     return tuple(Asset(**row) for row in rows)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -15,6 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keygraph_server.playground.assets import ASSETS_FOLDER, Asset, holds_all_assets, read_manifest
+from keygraph_server.queries import Example
 
 _HERE = Path(__file__).parent
 CDN = "https://cdn.jsdelivr.net/npm"
@@ -22,30 +25,40 @@ CDN = "https://cdn.jsdelivr.net/npm"
 LOCAL = "playground/npm"
 
 
+@dataclass(frozen=True)
+class PageSettings:
+    """What the page is told."""
+
+    table: str
+    model: str = ""
+    """The import string of the model."""
+    examples: Sequence[Example] = ()
+    """What is offered until the server has been asked for examples with values. The first is in the editor."""
+    asks_for_token: bool = False
+    """Whether the page has a field for a token."""
+    shows_items: bool = False
+    """Whether the page offers raw items of the table."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.table} · Keygraph"
+
+
 def playground_routes(
-    title: str,
-    default_queries: str,
-    assets: Path | None = None,
-    middleware: Sequence[Middleware] = (),
-    *,
-    asks_for_token: bool = False,
+    settings: PageSettings, assets: Path | None = None, middleware: Sequence[Middleware] = ()
 ) -> list[BaseRoute]:
-    """Routes for GraphiQL on `/` and its files under `/playground`.
+    """Routes for the page on `/` and its files under `/playground`.
 
     Args:
-        title: the title of the page.
-        default_queries: the GraphQL document in the editor on the first visit.
+        settings: what the page is told.
         assets: the folder of installed browser files, by default the one that `make install` fills. If a pinned file is
             missing there, the page loads all of them from a CDN.
         middleware: the middleware of the page and its files.
-        asks_for_token: whether the page has a field for a token.
     """
     folder = ASSETS_FOLDER if assets is None else assets
     manifest = read_manifest()
     is_local = holds_all_assets(folder, manifest)
-    content = render_page(
-        title, default_queries, manifest, LOCAL if is_local else CDN, asks_for_token=asks_for_token
-    )
+    content = render_page(settings, manifest, LOCAL if is_local else CDN)
     headers = {"content-security-policy": _content_security_policy(is_local)}
 
     async def show_page(request: Request) -> Response:
@@ -65,17 +78,26 @@ def _folder(name: str, files: Path, middleware: Sequence[Middleware]) -> Mount:
     return Mount(f"/playground/{name}", app, name=f"playground-{name}", middleware=middleware)
 
 
-def render_page(
-    title: str, default_queries: str, manifest: Sequence[Asset], base: str, *, asks_for_token: bool = False
-) -> str:
+def render_page(settings: PageSettings, manifest: Sequence[Asset], base: str) -> str:
     """The HTML of the page, which loads the pinned files from the address `base`."""
+    told = {
+        "table": settings.table,
+        "model": settings.model,
+        "examples": [asdict(example) for example in settings.examples],
+        "asksForToken": settings.asks_for_token,
+        "showsItems": settings.shows_items,
+        "libraries": {
+            asset.package: {"src": f"{base}/{asset.address}", "integrity": asset.integrity}
+            for asset in manifest
+            if asset.is_lazy
+        },
+    }
+    loaded = [asset for asset in manifest if not asset.is_lazy]
     return Template((_HERE / "page.html").read_text("utf-8")).substitute(
-        title=escape(title),
-        stylesheets="\n".join(_element(asset, base) for asset in manifest if asset.is_stylesheet),
-        settings=_json_for_script(
-            {"title": title, "queries": default_queries, "asksForToken": asks_for_token}
-        ),
-        scripts="\n".join(_element(asset, base) for asset in manifest if not asset.is_stylesheet),
+        title=escape(settings.title),
+        stylesheets="\n".join(_element(asset, base) for asset in loaded if asset.is_stylesheet),
+        settings=_json_for_script(told),
+        scripts="\n".join(_element(asset, base) for asset in loaded if not asset.is_stylesheet),
     )
 
 
@@ -88,7 +110,7 @@ def _element(asset: Asset, base: str) -> str:
     return f'<script src="{address}" {checked}></script>'
 
 
-def _json_for_script(value: dict[str, str | bool]) -> str:
+def _json_for_script(value: dict[str, Any]) -> str:
     # Inside a script element only `<` can end it or begin a comment (HTML, 4.12.1.3).
     return json.dumps(value).replace("<", "\\u003c")
 

@@ -32,6 +32,11 @@ class ExposureSettings(BaseModel):
         default_factory=in_development,
         description="Whether `/` is the playground. In production: `False`.",
     )
+    playground_items: bool = Field(
+        default_factory=in_development,
+        description="Whether the playground shows raw items of the table, and takes the values of its examples from some of "
+        "them. Access rules do not hold for that. In production: `False`.",
+    )
     introspection: bool = Field(
         default_factory=in_development,
         description="Whether operations may ask for `__schema` and `__type`. In production: `False`.",

@@ -1,183 +1,281 @@
 // What an operation costs: the header that asks for it, and the panel under the answer that shows it.
-(() => {
-  'use strict';
+import { markPlace, useEditor } from './editor.js';
+import { change, h, kept, state, useChanges } from './page.js';
 
-  const HEADER = 'x-keygraph-cost';
-  const KEY = 'keygraph:cost';
-  const element = (...words) => React.createElement(...words);
+const HEADER = 'x-keygraph-cost';
+const MOST_HEIGHT = 0.7;
+const isOn = kept('cost', 'on');
+const isOpen = kept('cost-open', 'yes');
+const height = kept('cost-height', '260');
 
-  // The switch is kept where the browser lets it; without storage it is on.
-  const readSwitch = () => {
-    try {
-      return window.localStorage.getItem(KEY) !== 'off';
-    } catch {
-      return true;
-    }
-  };
-  const keepSwitch = (isOn) => {
-    try {
-      window.localStorage.setItem(KEY, isOn ? 'on' : 'off');
-    } catch {
-      // It holds as long as the page is open.
-    }
-  };
-
-  const state = { isOn: readSwitch(), cost: null, listeners: new Set() };
-  const change = (changes) => {
-    Object.assign(state, changes);
-    state.listeners.forEach((listener) => listener());
-  };
-
-  // Takes the cost out of an answer, so that the answer is what any client sees.
-  const taken = (answer) => {
-    if (!answer || !answer.extensions || !answer.extensions.cost) {
-      return answer;
-    }
-    const { cost, ...others } = answer.extensions;
-    change({ cost });
-    const { extensions, ...rest } = answer;
-    return Object.keys(others).length ? { ...rest, extensions: others } : rest;
-  };
-
-  async function* eachTaken(answers) {
-    for await (const answer of answers) {
-      yield taken(answer);
-    }
+// Takes the cost out of an answer, so that the answer is what any client sees.
+const taken = (answer) => {
+  if (!answer || !answer.extensions || !answer.extensions.cost) {
+    return answer;
   }
+  const { cost, ...others } = answer.extensions;
+  change({ cost, highlight: null });
+  const { extensions, ...rest } = answer;
+  return Object.keys(others).length ? { ...rest, extensions: others } : rest;
+};
 
-  // A fetcher that asks for the cost while the switch is on.
-  const withCost = (fetcher) => async (params, options) => {
-    if (!state.isOn || params.operationName === 'IntrospectionQuery') {
-      return fetcher(params, options);
-    }
+/** A fetcher that asks for the cost while the switch is on. */
+export const withCost = (fetcher) => async (params, options) => {
+  if (isOn.get() !== 'on' || params.operationName === 'IntrospectionQuery') {
+    return fetcher(params, options);
+  }
+  markPlace(null);
+  change({ cost: null, highlight: null });
+  const headers = { ...(options && options.headers), [HEADER]: 'true' };
+  return taken(await fetcher(params, { ...options, headers }));
+};
+
+const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 1 });
+const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
+const milliseconds = (value) => `${number(value)} ms`;
+
+// --- Places ---------------------------------------------------------------------------------------------
+
+const COLUMNS = [
+  ['requests', 'requests'],
+  ['roundTrips', 'round trips'],
+  ['items', 'items'],
+  ['readUnits', 'read units'],
+];
+
+const figures = (actual, bound) =>
+  COLUMNS.flatMap(([name]) => [
+    h('td', { key: `${name} actual` }, actual ? number(actual[name]) : '–'),
+    h('td', { key: `${name} bound`, className: 'cost-bound' }, bound ? number(bound[name]) : '–'),
+  ]);
+
+const row = (name, { actual, bound }, key) =>
+  h('tr', { key }, h('th', { scope: 'row', title: name }, name), figures(actual, bound));
+
+const placesTable = (cost) =>
+  h(
+    'table',
+    { className: 'cost-table' },
+    h('caption', null, 'Places in the query'),
+    h(
+      'thead',
+      null,
+      h(
+        'tr',
+        null,
+        h('td', { rowSpan: 2 }),
+        COLUMNS.map(([name, head]) => h('th', { key: name, colSpan: 2, scope: 'colgroup' }, head)),
+      ),
+      h(
+        'tr',
+        null,
+        COLUMNS.map(([name]) => [
+          h('th', { key: `${name} actual`, scope: 'col' }, 'actual'),
+          h('th', { key: `${name} bound`, scope: 'col' }, 'at most'),
+        ]),
+      ),
+    ),
+    h('tbody', null, row('in all', cost)),
+    h(
+      'tbody',
+      null,
+      Object.entries(cost.byPath).map(([path, told]) => row(path, told, path)),
+    ),
+  );
+
+// --- Requests -------------------------------------------------------------------------------------------
+
+const requestName = (request) =>
+  [request.operation, request.index, request.counts ? 'COUNT' : null].filter(Boolean).join(' ');
+
+const pick = (place, request) => {
+  const isPicked = state.highlight === place;
+  markPlace(isPicked ? null : request.paths[0]);
+  change({ highlight: isPicked ? null : place });
+};
+
+/** A round number of milliseconds, and how many of them the axis has. */
+const scaleOf = (end) => {
+  const magnitude = 10 ** Math.floor(Math.log10(end / 4));
+  const step = [1, 2, 5, 10].map((each) => each * magnitude).find((each) => end / each <= 4);
+  return { step, count: Math.ceil(end / step) };
+};
+
+const scale = ({ step, count }) =>
+  h(
+    'div',
+    { className: 'cost-scale', 'aria-hidden': true },
+    h('span', null),
+    h(
+      'span',
+      { className: 'cost-ticks' },
+      Array.from({ length: count + 1 }, (_, place) =>
+        h('span', { key: place, style: { left: `${(place / count) * 100}%` } }, number(Number((place * step).toPrecision(3)))),
+      ),
+    ),
+    h('span', { className: 'cost-took' }, 'ms'),
+  );
+
+const details = (request) =>
+  h(
+    'dl',
+    { className: 'cost-request' },
+    [
+      ['DynamoDB', requestName(request)],
+      ['keys', request.keys],
+      ['filter', request.filter],
+      ['for', request.paths.join(', ')],
+      ['read', `${counted(request.items, 'item')}, ${counted(request.readUnits, 'read unit')}`],
+      ['when', `${milliseconds(request.beganMs)} to ${milliseconds(request.endedMs)}`],
+    ]
+      .filter(([, said]) => said)
+      .map(([name, said]) => [h('dt', { key: name }, name), h('dd', { key: `${name}:` }, said)]),
+  );
+
+const bar = (request, place, whole) => {
+  const isPicked = state.highlight === place;
+  return h(
+    'li',
+    { key: place },
+    h(
+      'button',
+      { type: 'button', className: 'cost-line', 'aria-expanded': isPicked, onClick: () => pick(place, request) },
+      h('span', { className: 'cost-path', title: request.paths.join(', ') }, request.paths.join(', ')),
+      h('span', { className: 'cost-name' }, requestName(request)),
+      h(
+        'span',
+        { className: 'cost-axis' },
+        h('span', {
+          className: 'cost-bar',
+          style: {
+            left: `${(request.beganMs / whole) * 100}%`,
+            width: `${((request.endedMs - request.beganMs) / whole) * 100}%`,
+          },
+        }),
+      ),
+      h('span', { className: 'cost-took' }, milliseconds(request.endedMs - request.beganMs)),
+    ),
+    isPicked && details(request),
+  );
+};
+
+const requestList = (requests) => {
+  const found = scaleOf(Math.max(...requests.map((request) => request.endedMs)) || 1);
+  const whole = found.step * found.count;
+  const numbered = requests.map((request, place) => [request, place]);
+  const trips = [...new Set(requests.map((request) => request.roundTrip))];
+  return h(
+    'div',
+    { className: 'cost-requests' },
+    scale(found),
+    trips.map((trip) =>
+      h(
+        'section',
+        { key: trip, className: 'cost-trip', 'aria-label': `Round trip ${trip}` },
+        h('h3', null, `Round trip ${trip}`),
+        h(
+          'ol',
+          null,
+          numbered.filter(([request]) => request.roundTrip === trip).map(([request, place]) => bar(request, place, whole)),
+        ),
+      ),
+    ),
+  );
+};
+
+// --- The panel ------------------------------------------------------------------------------------------
+
+const resize = (wanted) => {
+  const most = Math.round(window.innerHeight * MOST_HEIGHT);
+  height.set(Math.min(most, Math.max(80, Math.round(wanted))));
+  change({});
+};
+
+const drag = (event) => {
+  event.preventDefault();
+  const [from, before] = [event.clientY, Number(height.get())];
+  const handle = event.currentTarget;
+  handle.setPointerCapture(event.pointerId);
+  const move = (moved) => resize(before + from - moved.clientY);
+  const end = () => {
+    handle.removeEventListener('pointermove', move);
+    handle.removeEventListener('pointerup', end);
+  };
+  handle.addEventListener('pointermove', move);
+  handle.addEventListener('pointerup', end);
+};
+
+const handle = () =>
+  h('div', {
+    className: 'cost-handle',
+    role: 'separator',
+    tabIndex: 0,
+    'aria-orientation': 'horizontal',
+    'aria-label': 'Height of the cost panel',
+    'aria-valuenow': Number(height.get()),
+    'aria-valuemin': 80,
+    'aria-valuemax': Math.round(window.innerHeight * MOST_HEIGHT),
+    onPointerDown: drag,
+    onKeyDown: (event) => {
+      const step = { ArrowUp: 20, ArrowDown: -20 }[event.key];
+      if (step) {
+        event.preventDefault();
+        resize(Number(height.get()) + step);
+      }
+    },
+  });
+
+const summaryOf = (cost) => {
+  if (!cost || !cost.actual) {
+    return isOn.get() === 'on' ? 'Run a query to see its requests.' : '';
+  }
+  const { actual, bound } = cost;
+  const most = bound ? `, at most ${number(bound.readUnits)}` : '';
+  return (
+    `${counted(actual.requests, 'request')} in ${counted(actual.roundTrips, 'round trip')}, ` +
+    `${counted(actual.readUnits, 'read unit')}${most}`
+  );
+};
+
+/** The panel. It stands inside GraphiQL. */
+export const CostPanel = () => {
+  useEditor();
+  useChanges();
+  const { cost } = state;
+  const isUnfolded = isOpen.get() === 'yes';
+  const toggle = (event) => {
+    isOn.set(event.target.checked ? 'on' : 'off');
     change({ cost: null });
-    const headers = { ...(options && options.headers), [HEADER]: 'true' };
-    const answer = await fetcher(params, { ...options, headers });
-    return answer && answer[Symbol.asyncIterator] ? eachTaken(answer) : taken(answer);
   };
-
-  const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 1 });
-  const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
-
-  const row = (name, actual, bound, key) =>
-    element(
-      'tr',
-      { key: key || name },
-      element('th', { scope: 'row' }, name),
-      element('td', null, actual ? number(actual.requests) : '–'),
-      element('td', null, bound ? number(bound.requests) : '–'),
-      element('td', null, actual ? number(actual.roundTrips) : '–'),
-      element('td', null, bound ? number(bound.roundTrips) : '–'),
-      element('td', null, actual ? number(actual.items) : '–'),
-      element('td', null, bound ? number(bound.items) : '–'),
-      element('td', null, actual ? number(actual.readUnits) : '–'),
-      element('td', null, bound ? number(bound.readUnits) : '–'),
-      element('td', null, actual ? `${number(actual.waitedMs)} ms` : '–'),
-    );
-
-  const HEADS = ['requests', 'round trips', 'items', 'read units'];
-
-  const table = (cost) =>
-    element(
-      'table',
-      { className: 'cost-table' },
-      element(
-        'thead',
-        null,
-        element(
-          'tr',
-          null,
-          element('td', { rowSpan: 2 }),
-          HEADS.map((head) => element('th', { key: head, colSpan: 2, scope: 'colgroup' }, head)),
-          element('th', { rowSpan: 2, scope: 'col' }, 'waited'),
-        ),
-        element(
-          'tr',
-          null,
-          HEADS.map((head) => [
-            element('th', { key: `${head} actual`, scope: 'col' }, 'actual'),
-            element('th', { key: `${head} bound`, scope: 'col' }, 'at most'),
-          ]),
-        ),
-      ),
-      element('tbody', null, row('in all', cost.actual, cost.bound)),
-      element(
-        'tbody',
-        null,
-        Object.entries(cost.byPath).map(([path, told]) => row(path, told.actual, told.bound, `at ${path}`)),
-      ),
-    );
-
-  const requestName = (request) =>
-    [request.operation, request.index, request.counts ? 'COUNT' : null].filter(Boolean).join(' ');
-
-  const bars = (requests) => {
-    const end = Math.max(...requests.map((request) => request.endedMs)) || 1;
-    return element(
-      'ol',
-      { className: 'cost-bars' },
-      requests.map((request, place) => {
-        const took = number(request.endedMs - request.beganMs);
-        const said = `${requestName(request)}, ${counted(request.items, 'item')}, ${counted(request.readUnits, 'read unit')}`;
-        return element(
-          'li',
-          { key: place, title: `${said}, from ${number(request.beganMs)} to ${number(request.endedMs)} ms` },
-          element('span', { className: 'cost-trip', title: 'round trip' }, request.roundTrip),
-          element('span', { className: 'cost-path' }, request.paths.join(', ')),
-          element('span', { className: 'cost-name' }, requestName(request)),
-          element(
-            'span',
-            { className: 'cost-axis' },
-            element('span', {
-              className: `cost-bar cost-bar-${request.roundTrip % 2}`,
-              style: {
-                left: `${(request.beganMs / end) * 100}%`,
-                width: `${((request.endedMs - request.beganMs) / end) * 100}%`,
-              },
-            }),
-          ),
-          element('span', { className: 'cost-took' }, `${took} ms`),
-        );
-      }),
-    );
+  const fold = () => {
+    isOpen.set(isUnfolded ? 'no' : 'yes');
+    change({});
   };
-
-  const Panel = () => {
-    const [, redraw] = React.useReducer((count) => count + 1, 0);
-    React.useEffect(() => {
-      state.listeners.add(redraw);
-      return () => state.listeners.delete(redraw);
-    }, []);
-    const { isOn, cost } = state;
-    const toggle = (event) => {
-      keepSwitch(event.target.checked);
-      change({ isOn: event.target.checked, cost: null });
-    };
-    const summary = cost && cost.actual
-      ? `${counted(cost.actual.requests, 'request')} in ${counted(cost.actual.roundTrips, 'round trip')}, ` +
-        counted(cost.actual.readUnits, 'read unit')
-      : isOn ? 'Run a query to see its requests.' : '';
-    return element(
-      'section',
-      { className: 'cost', 'aria-label': 'Cost' },
-      element(
-        'header',
-        null,
-        element(
-          'label',
-          null,
-          element('input', { type: 'checkbox', checked: isOn, onChange: toggle }),
-          ' Show what it costs',
-        ),
-        element('span', { className: 'cost-summary', role: 'status' }, summary),
+  const hasContent = isUnfolded && cost;
+  return h(
+    'section',
+    { className: 'cost', 'aria-label': 'Cost' },
+    hasContent && handle(),
+    h(
+      'header',
+      null,
+      h(
+        'button',
+        { type: 'button', className: 'cost-fold', 'aria-expanded': isUnfolded, onClick: fold },
+        h('span', { 'aria-hidden': true }, isUnfolded ? '▾' : '▸'),
+        ' Cost',
       ),
-      cost && cost.requests.length ? bars(cost.requests) : null,
-      cost ? table(cost) : null,
-      cost && cost.open.length
-        ? element('p', { className: 'cost-open' }, `Limited by the server, not by a page size: ${cost.open.join(', ')}`)
-        : null,
-    );
-  };
-
-  window.KeygraphCost = { Panel, withCost };
-})();
+      h('span', { className: 'cost-summary', role: 'status' }, summaryOf(cost)),
+      h('label', null, h('input', { type: 'checkbox', checked: isOn.get() === 'on', onChange: toggle }), ' Measure'),
+    ),
+    hasContent &&
+      h(
+        'div',
+        { className: 'cost-content', tabIndex: 0, role: 'region', 'aria-label': 'Requests', style: { height: `${height.get()}px` } },
+        cost.requests.length > 0 && requestList(cost.requests),
+        placesTable(cost),
+        cost.open.length > 0 &&
+          h('p', { className: 'cost-open' }, `Limited by the server, not by a page size: ${cost.open.join(', ')}`),
+      ),
+  );
+};

@@ -1,39 +1,136 @@
-// Opens GraphiQL on the GraphQL address beside this page, with the queries that the page carries.
-(() => {
-  'use strict';
+// The page: its head, its views, and GraphiQL on the GraphQL address beside it.
+import { CostPanel, withCost } from './cost.js';
+import { toggleTheme } from './editor.js';
+import { examplesPlugin, explorerPlugin, loadExamples } from './examples.js';
+import { GraphView } from './graph.js';
+import { decorated, withIds } from './ids.js';
+import { change, h, settings, state, useChanges } from './page.js';
+import { SchemaView } from './model.js';
+import { TableView } from './table.js';
+import { TokenField, withToken } from './token.js';
 
+const VIEWS = [
+  ['query', 'Query'],
+  ['graph', 'Graph'],
+  ['schema', 'Schema'],
+  ['table', 'Table'],
+];
+const NARROW = '(max-width: 760px)';
+
+// A namespace of its own, because every server on this host and port shares one localStorage, and the tabs of
+// another graph would open here. Without storage (it may be blocked) GraphiQL forgets its tabs, and works.
+const openStorage = () => {
+  try {
+    window.localStorage.getItem('');
+    return GraphiQL.createLocalStorage({ namespace: `keygraph:${settings.table}` });
+  } catch {
+    return null;
+  }
+};
+
+const show = (view) => {
+  change({ view });
+  document.getElementById(`tab-${view}`)?.focus();
+};
+
+const turn = (event) => {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (step) {
+    event.preventDefault();
+    const place = VIEWS.findIndex(([view]) => view === state.view);
+    show(VIEWS[(place + step + VIEWS.length) % VIEWS.length][0]);
+  }
+};
+
+const tab = ([view, name]) =>
+  h(
+    'button',
+    {
+      key: view,
+      id: `tab-${view}`,
+      type: 'button',
+      role: 'tab',
+      'aria-selected': state.view === view,
+      'aria-controls': `view-${view}`,
+      tabIndex: state.view === view ? 0 : -1,
+      onClick: () => show(view),
+    },
+    name,
+  );
+
+const head = () =>
+  h(
+    'header',
+    { className: 'head' },
+    h('h1', null, h('img', { src: 'playground/page/icon.svg', alt: '', width: 20, height: 20 }), 'Keygraph'),
+    h('p', { className: 'head-names' }, h('strong', null, settings.table), ' ', h('span', null, settings.model)),
+    h('div', { role: 'tablist', 'aria-label': 'Views', className: 'views', onKeyDown: turn }, VIEWS.map(tab)),
+    settings.asksForToken && h(TokenField),
+    h(
+      'button',
+      { type: 'button', className: 'head-theme', onClick: toggleTheme, 'aria-label': 'Light or dark', title: 'Light or dark' },
+      '◐',
+    ),
+  );
+
+const Page = ({ fetcher, examples }) => {
+  useChanges();
+  // GraphiQL is made once: it stays as it is while other views are shown.
+  const editor = React.useMemo(
+    () => {
+      const list = examplesPlugin(examples);
+      const [first] = examples;
+      return h(
+        GraphiQL,
+        {
+          fetcher,
+          defaultQuery: first?.document || '',
+          defaultTabs: [{ query: first?.document || '', variables: first?.variables || null }],
+          plugins: [list, explorerPlugin()],
+          visiblePlugin: window.matchMedia(NARROW).matches ? undefined : list,
+          storage: openStorage(),
+        },
+        h(GraphiQL.Logo, null, ' '),
+        h(GraphiQL.Footer, null, h(CostPanel)),
+      );
+    },
+    [],
+  );
+  const contents = { query: editor, graph: h(GraphView, { fetcher }), schema: h(SchemaView), table: h(TableView) };
+  return h(
+    'div',
+    { className: 'keygraph' },
+    head(),
+    h(
+      'main',
+      null,
+      VIEWS.map(([view]) =>
+        h(
+          'div',
+          { key: view, id: `view-${view}`, role: 'tabpanel', 'aria-labelledby': `tab-${view}`, className: 'view', hidden: state.view !== view },
+          view === 'query' || state.view === view ? contents[view] : null,
+        ),
+      ),
+    ),
+  );
+};
+
+// For tests, and for whoever looks at the page with the browser's tools.
+window.keygraph = { state, decorated };
+
+const start = async () => {
   const root = document.getElementById('playground');
-  const settings = JSON.parse(document.getElementById('settings').textContent);
-
   if (!['React', 'ReactDOM', 'GraphiQL', 'GraphiQLPluginExplorer'].every((name) => name in window)) {
     root.firstElementChild.textContent =
       'GraphiQL could not be loaded. Where the browser cannot reach the CDN, run “make install” with npm present; ' +
       'the server then serves GraphiQL itself.';
     return;
   }
+  const url = new URL('graphql', document.baseURI).href;
+  const plain = GraphiQL.createFetcher({ url, enableIncrementalDelivery: false });
+  const fetcher = withIds(withCost(settings.asksForToken ? withToken(plain) : plain));
+  const examples = await loadExamples(1);
+  ReactDOM.createRoot(root).render(h(Page, { fetcher, examples }));
+};
 
-  // A namespace of its own, because every server on this host and port shares one localStorage, and the tabs of
-  // another graph would open here. Without storage (it may be blocked) GraphiQL forgets its tabs, and works.
-  const openStorage = () => {
-    try {
-      window.localStorage.getItem('');
-      return GraphiQL.createLocalStorage({ namespace: `keygraph:${settings.title}` });
-    } catch {
-      return null;
-    }
-  };
-
-  const fetcher = GraphiQL.createFetcher({ url: new URL('graphql', document.baseURI).href });
-  const page = React.createElement(
-    GraphiQL,
-    {
-      fetcher: KeygraphCost.withCost(settings.asksForToken ? KeygraphToken.withToken(fetcher) : fetcher),
-      defaultQuery: settings.queries,
-      plugins: [GraphiQLPluginExplorer.explorerPlugin()],
-      storage: openStorage(),
-    },
-    React.createElement(GraphiQL.Logo, null, settings.title, settings.asksForToken && React.createElement(KeygraphToken.Field)),
-    React.createElement(GraphiQL.Footer, null, React.createElement(KeygraphCost.Panel)),
-  );
-  ReactDOM.createRoot(root).render(page);
-})();
+start();

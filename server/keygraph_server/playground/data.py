@@ -1,0 +1,157 @@
+"""What the playground's page asks for beside GraphQL: examples, what the model is in the table, and raw items.
+
+Only POST with a JSON body is answered, which no page of another site can send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from keygraph.dynamo.items import Item, base64_text, typed_item
+from keygraph.dynamo.store import Query, Store
+from keygraph.errors import BadUserInput, KeygraphError
+from keygraph.graph import Graph
+from keygraph.lists.describe_types import DescribedPath, described_root, described_types
+from keygraph.names import camel
+from keygraph.tables.sample import sample
+from keygraph_resolvers.schema.global_ids import global_id, read_global_id
+from keygraph_server.errors import RequestRefusedError
+from keygraph_server.http.graphql_http import check_headers
+from keygraph_server.http.header_values import header_fields
+from keygraph_server.models import Model
+from keygraph_server.playground.values import TableValues
+from keygraph_server.queries import examples_of, nothing_known
+
+_SAMPLE = 300
+"""How many items are looked at for the values of examples."""
+_SAMPLE_SECONDS = 2.0
+_ITEMS = 50
+"""How many items of a partition are shown."""
+
+_Ask = Callable[[Store, dict[str, Any]], Awaitable[Any]]
+
+
+def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
+    """The routes of a model's data. Without `shows_items` nothing of the table is told."""
+    graph = model.graph
+    described = described_graph(graph)
+
+    async def ask_examples(store: Store, asked: dict[str, Any]) -> Any:
+        values = await _table_values(graph, store) if shows_items else nothing_known
+        return [asdict(example) for example in examples_of(model, values)]
+
+    async def ask_description(store: Store, asked: dict[str, Any]) -> Any:
+        return described
+
+    async def ask_items(store: Store, asked: dict[str, Any]) -> Any:
+        return await items_behind(graph, store, str(asked.get("id", "")))
+
+    routes: list[BaseRoute] = [_route("examples", ask_examples), _route("description", ask_description)]
+    if shows_items:
+        routes.append(_route("items", ask_items))
+    return routes
+
+
+def _route(name: str, ask: _Ask) -> Route:
+    async def answer(request: Request) -> Response:
+        check_headers(header_fields(request.scope))
+        try:
+            asked = orjson.loads(await request.body())
+            content = await ask(request.app.state.service.store, asked if isinstance(asked, dict) else {})
+        except orjson.JSONDecodeError:
+            raise RequestRefusedError("the body is no JSON", 400) from None
+        except KeygraphError as error:
+            status = 400 if isinstance(error, BadUserInput) else 503
+            raise RequestRefusedError(str(error), status, error.code) from None
+        body = orjson.dumps(content, default=base64_text)
+        return Response(body, 200, {"cache-control": "no-store"}, "application/json")
+
+    return Route(f"/playground/{name}", answer, methods=["POST"], name=f"playground-{name}")
+
+
+async def _table_values(graph: Graph, store: Store) -> TableValues:
+    """Values from a sample of the table; none if it does not come in time."""
+    items: Iterable[Item] = ()
+    try:
+        async with asyncio.timeout(_SAMPLE_SECONDS):
+            items = await sample(store, _SAMPLE)
+    except (KeygraphError, TimeoutError):
+        pass
+    return TableValues(graph, items)
+
+
+# --- The model in the table --------------------------------------------------------------------------
+
+
+def described_graph(graph: Graph) -> dict[str, Any]:
+    """What `keygraph describe` prints, as JSON."""
+    return {
+        "table": graph.table.name,
+        "indexes": [index.name for index in graph.table.indexes],
+        "types": [
+            {
+                "name": each.record.name,
+                "kind": each.kind,
+                "description": each.summary,
+                "keys": [asdict(keys) for keys in each.keys],
+                "byKey": each.by_key and f"{each.by_key.target}: {each.by_key.keys}",
+                "ends": [node.name for end in each.record.ends.values() for node in end.members],
+                "lists": [_described_path(path) for path in each.paths],
+            }
+            for each in described_types(graph)
+        ],
+        "root": [_described_path(path) for path in described_root(graph)],
+    }
+
+
+def _described_path(described: DescribedPath) -> dict[str, Any]:
+    path, request = described.path, described.request
+    return {
+        "name": camel(path.name),
+        "found": described.found,
+        "type": path.record.name,
+        "nodes": [node.name for node in path.nodes],
+        "isOne": path.is_one,
+        "request": f"{request.target}: {request.keys}",
+        "filter": request.filter,
+        "needs": [camel(name) for name in described.needs],
+        "narrowedBy": [camel(name) for name in described.narrowed_by],
+    }
+
+
+# --- Raw items ---------------------------------------------------------------------------------------
+
+
+async def items_behind(graph: Graph, store: Store, id_: str) -> dict[str, Any]:
+    """The items in the partition of a node, with its own. Raises BadUserInput for what is no global id."""
+    record, identity = read_global_id(graph, id_)
+    keys = graph.table_keys(record, identity)
+    partitions = dict.fromkeys(key[0] for key in keys)
+    pages = await asyncio.gather(*(store.send(Query(partition, limit=_ITEMS)) for partition in partitions))
+    items = [item for page in pages for item in page.items]
+    return {
+        "type": record.name,
+        "keys": [key.name for key in graph.table.keys],
+        "partition": ", ".join(map(str, partitions)),
+        "items": [_shown(graph, item) for item in items[:_ITEMS]],
+        "hasMore": len(items) > _ITEMS or any(page.last is not None for page in pages),
+    }
+
+
+def _shown(graph: Graph, item: Item) -> dict[str, Any]:
+    """An item in DynamoDB's typed form, which keeps every digit; with its type, and its id if it is a node."""
+    told = graph.identified(item)
+    record = None if told is None else told[0]
+    return {
+        "type": record and record.name,
+        "id": global_id(*told) if told is not None and told[0].is_node else None,
+        "item": typed_item(item),
+    }

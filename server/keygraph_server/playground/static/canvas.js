@@ -1,0 +1,173 @@
+// A picture of nodes and edges, drawn by Cytoscape.
+import { color, h, isStill, library } from './page.js';
+
+const TYPES = 8;
+
+const style = () => [
+  {
+    selector: 'node',
+    style: {
+      label: 'data(label)',
+      color: color('text'),
+      'font-size': 11,
+      'font-family': 'system-ui, sans-serif',
+      'text-wrap': 'wrap',
+      'text-max-width': 150,
+      'text-valign': 'bottom',
+      'text-margin-y': 4,
+      'text-background-color': color('ground'),
+      'text-background-opacity': 0.8,
+      width: 26,
+      height: 26,
+      'background-color': 'data(color)',
+      'border-width': 0,
+    },
+  },
+  { selector: 'node[?isRecord]', style: { shape: 'round-rectangle', width: 18, height: 18 } },
+  {
+    selector: 'node[?isBox]',
+    style: {
+      shape: 'round-rectangle',
+      width: 'data(width)',
+      height: 'data(height)',
+      'text-valign': 'center',
+      'text-margin-y': 0,
+      'text-background-opacity': 0,
+      'text-max-width': 260,
+      'background-color': color('raised'),
+      'border-width': 2,
+      'border-color': 'data(color)',
+    },
+  },
+  {
+    selector: 'edge',
+    style: {
+      label: 'data(label)',
+      color: color('muted'),
+      'font-size': 9,
+      'font-family': 'system-ui, sans-serif',
+      'text-background-color': color('ground'),
+      'text-background-opacity': 0.85,
+      'text-background-padding': 2,
+      'text-rotation': 'autorotate',
+      width: 1.5,
+      'line-color': color('line-strong'),
+      'target-arrow-color': color('line-strong'),
+      'target-arrow-shape': 'triangle',
+      'arrow-scale': 0.8,
+      'curve-style': 'bezier',
+      'control-point-step-size': 60,
+      'loop-direction': '0deg',
+      'loop-sweep': '-70deg',
+    },
+  },
+  { selector: ':selected', style: { 'border-width': 4, 'border-color': color('accent'), 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
+];
+
+/** The color of a type, the same in all pictures. */
+export const typeColor = (types, name) => color(`type-${Math.max(0, types.indexOf(name)) % TYPES}`);
+
+// From a circle, not from random places: the same elements make the same picture each time.
+const SPACE = {
+  model: { idealEdgeLength: () => 130, nodeRepulsion: () => 1000000, nodeOverlap: 400 },
+  graph: { idealEdgeLength: () => 80, nodeRepulsion: () => 12000 },
+};
+
+const arrange = (graph, kind, isFirst) => {
+  const animates = !isFirst && !isStill();
+  if (isFirst) {
+    graph.layout({ name: 'circle', animate: false }).run();
+  }
+  const layout = {
+    name: 'cose',
+    randomize: false,
+    animate: animates ? 'end' : false,
+    animationDuration: 300,
+    nodeDimensionsIncludeLabels: true,
+    numIter: 2000,
+    padding: 30,
+    ...SPACE[kind],
+  };
+  graph.layout(layout).run();
+};
+
+/** Draws `elements` (in Cytoscape's form); `onPick` gets the id of what is picked, or null. */
+export const Canvas = ({ elements, selected, onPick, kind, label }) => {
+  const place = React.useRef(null);
+  const drawn = React.useRef(null);
+  const pick = React.useRef(onPick);
+  pick.current = onPick;
+  const [problem, setProblem] = React.useState('');
+  const [isReady, setIsReady] = React.useState(false);
+
+  React.useEffect(() => {
+    let isGone = false;
+    library('cytoscape').then(
+      (cytoscape) => {
+        if (isGone) {
+          return;
+        }
+        const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 3, wheelSensitivity: 0.3 });
+        graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
+        drawn.current = graph;
+        const redraw = new MutationObserver(() => graph.style(style()));
+        redraw.observe(document.body, { attributes: true, attributeFilter: ['class'] });
+        graph.on('destroy', () => redraw.disconnect());
+        setIsReady(true);
+      },
+      (error) => setProblem(error.message),
+    );
+    return () => {
+      isGone = true;
+      drawn.current?.destroy();
+      drawn.current = null;
+    };
+  }, []);
+
+  React.useEffect(() => {
+    const graph = drawn.current;
+    if (!graph) {
+      return;
+    }
+    const wanted = new Set(elements.map(({ data }) => data.id));
+    const isFirst = !graph.elements().some((each) => wanted.has(each.id()));
+    graph.batch(() => {
+      graph.elements().filter((each) => !wanted.has(each.id())).remove();
+      for (const element of elements) {
+        const known = graph.getElementById(element.data.id);
+        if (known.empty()) {
+          const near = element.data.source ? null : elements.find(({ data }) => data.target === element.data.id || data.source === element.data.id);
+          const around = near && graph.getElementById(near.data.source === element.data.id ? near.data.target : near.data.source);
+          const position = around && around.nonempty() ? { x: around.position('x') + Math.random() * 40, y: around.position('y') + Math.random() * 40 } : undefined;
+          graph.add({ ...element, position });
+        } else {
+          known.data(element.data);
+        }
+      }
+    });
+    if (elements.length) {
+      arrange(graph, kind, isFirst);
+    }
+  }, [elements, isReady]);
+
+  React.useEffect(() => {
+    const graph = drawn.current;
+    graph?.elements().unselect();
+    if (selected) {
+      graph?.getElementById(selected).select();
+    }
+  }, [selected, elements, isReady]);
+
+  return h(
+    'div',
+    { className: 'canvas-frame' },
+    problem && h('p', { className: 'note', role: 'alert' }, problem),
+    h('div', { className: 'canvas', ref: place, role: 'img', 'aria-label': label }),
+    h(
+      'div',
+      { className: 'canvas-tools' },
+      h('button', { type: 'button', onClick: () => drawn.current?.fit(undefined, 30) }, 'Fit'),
+      h('button', { type: 'button', onClick: () => drawn.current && arrange(drawn.current, kind, true) }, 'Arrange'),
+    ),
+  );
+};

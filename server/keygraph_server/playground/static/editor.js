@@ -1,0 +1,74 @@
+// GraphiQL's editor, for what is outside of it: opens operations in its tabs, runs them, marks places in them.
+import { change, state } from './page.js';
+import { fieldAt } from './places.js';
+
+const inside = { editor: null, execution: null, theme: null };
+let mark = null;
+
+/** Stands inside GraphiQL, and keeps what its hooks give. */
+export const useEditor = () => {
+  const { useEditorContext, useExecutionContext, useSchemaContext, useTheme } = GraphiQL.React;
+  inside.editor = useEditorContext({ nonNull: true });
+  inside.execution = useExecutionContext({ nonNull: true });
+  inside.theme = useTheme();
+  const { schema } = useSchemaContext({ nonNull: true });
+  React.useEffect(() => {
+    if (schema && schema !== state.schema) {
+      change({ schema });
+    }
+  }, [schema]);
+};
+
+const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Opens an operation in a tab: the one that has it, the present one if that is empty, or a new one. */
+export const open = async (document, variables = '') => {
+  const { editor } = inside;
+  const place = editor.tabs.findIndex((tab, index) => index !== editor.activeTabIndex && tab.query === document);
+  if (editor.queryEditor.getValue() === document) {
+    return;
+  }
+  if (place >= 0) {
+    editor.changeTab(place);
+    return;
+  }
+  if (editor.queryEditor.getValue().trim()) {
+    editor.addTab();
+    await wait(50);
+  }
+  inside.editor.queryEditor.setValue(document);
+  inside.editor.variableEditor?.setValue(variables);
+};
+
+export const run = async () => {
+  // GraphiQL reads the operations of a changed text a moment later.
+  await wait(200);
+  if (!inside.execution.isFetching) {
+    inside.execution.run();
+  }
+};
+
+/** What stands in the editor. */
+export const written = () => inside.editor?.queryEditor?.getValue() || '';
+
+export const toggleTheme = () => {
+  const isDark = document.body.classList.contains('graphiql-dark') ||
+    (!document.body.classList.contains('graphiql-light') && matchMedia('(prefers-color-scheme: dark)').matches);
+  inside.theme.setTheme(isDark ? 'light' : 'dark');
+};
+
+/** Marks the field of a place in the editor. */
+export const markPlace = (place) => {
+  mark?.clear();
+  mark = null;
+  const editor = inside.editor?.queryEditor;
+  const field = place && editor ? fieldAt(editor.getValue(), editor.operationName, place) : null;
+  if (field) {
+    const from = editor.posFromIndex(field.loc.start);
+    const last = field.arguments.at(-1);
+    // With its arguments, and the parenthesis after them.
+    const to = editor.posFromIndex(last ? last.loc.end + 1 : field.name.loc.end);
+    mark = editor.markText(from, to, { className: 'marked-place' });
+    editor.scrollIntoView({ from, to: from }, 40);
+  }
+};

@@ -1,0 +1,70 @@
+// The list of examples, as a plugin of GraphiQL: each opens in a tab of its own.
+import { open } from './editor.js';
+import { ask, h, settings, useChanges } from './page.js';
+
+/** The examples with values of the table, or the page's own if the server does not give them soon. */
+export const loadExamples = async (seconds) => {
+  const late = new Promise((resolve) => setTimeout(resolve, seconds * 1000, settings.examples));
+  const found = await Promise.race([ask('examples').catch(() => settings.examples), late]);
+  return found.length ? found : settings.examples;
+};
+
+const list = (examples) =>
+  h(
+    'ul',
+    { className: 'examples' },
+    examples.map((example) =>
+      h(
+        'li',
+        { key: example.name },
+        h(
+          'button',
+          { type: 'button', onClick: () => open(example.document, example.variables) },
+          h('strong', null, example.name),
+          example.kind !== 'query' && h('span', { className: 'examples-kind' }, example.kind),
+          example.description && h('span', { className: 'examples-text' }, example.description),
+        ),
+      ),
+    ),
+  );
+
+export const examplesPlugin = (examples) => {
+  const Icon = () =>
+    h(
+      'svg',
+      { viewBox: '0 0 24 24', fill: 'none', stroke: 'currentColor', strokeWidth: 1.5, 'aria-hidden': true },
+      h('path', { d: 'M4 6h2M4 12h2M4 18h2M9 6h11M9 12h11M9 18h11', strokeLinecap: 'round' }),
+    );
+  const Content = () => {
+    useChanges();
+    const written = examples.filter((example) => !example.is_made);
+    const made = examples.filter((example) => example.is_made);
+    return h(
+      'div',
+      { className: 'examples-panel' },
+      h('h2', null, 'Examples'),
+      written.length > 0 && [h('h3', { key: 'h' }, 'Of the model'), h(React.Fragment, { key: 'l' }, list(written))],
+      made.length > 0 && [h('h3', { key: 'm' }, 'Made from the schema'), h(React.Fragment, { key: 'n' }, list(made))],
+    );
+  };
+  return { title: 'Examples', icon: Icon, content: Content };
+};
+
+/** GraphiQL's explorer, which opens where the first chosen field is. */
+export const explorerPlugin = () => {
+  const plugin = GraphiQLPluginExplorer.explorerPlugin();
+  const Explorer = plugin.content;
+  const Content = () => {
+    const root = React.useRef(null);
+    React.useEffect(() => {
+      const seek = setTimeout(() => {
+        const fields = [...(root.current?.querySelectorAll('.graphiql-explorer-node') || [])];
+        const chosen = fields.find((field) => field.querySelector('.graphiql-explorer-node'));
+        chosen?.scrollIntoView({ block: 'nearest' });
+      }, 300);
+      return () => clearTimeout(seek);
+    }, []);
+    return h('div', { ref: root, className: 'explorer-panel' }, h(Explorer));
+  };
+  return { ...plugin, content: Content };
+};

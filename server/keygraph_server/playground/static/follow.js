@@ -1,0 +1,98 @@
+// Where one can go on from a node, and the query that does it.
+
+const PLAIN = 6;
+const PAGE = 10;
+
+const G = () => GraphiQL.GraphQL;
+const required = (field) => field.args.filter((argument) => G().isRequiredArgument(argument)).map(({ name }) => name);
+const fieldsOf = (type) => Object.values(type?.getFields?.() || {});
+const isPage = (type) => G().isObjectType(type) && ['edges', 'nodes', 'pageInfo'].every((name) => name in type.getFields());
+const isOneEdge = (type) => G().isObjectType(type) && 'node' in type.getFields();
+const isNode = (type) =>
+  G().isUnionType(type) || (G().isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node'));
+
+/** The fields of a type that lead to other nodes, with what they need. */
+export const waysFrom = (schema, typeName) =>
+  fieldsOf(schema?.getType(typeName))
+    .map((field) => ({ field, type: G().getNamedType(field.type) }))
+    .filter(({ type }) => isPage(type) || isOneEdge(type) || isNode(type))
+    .map(({ field, type }) => ({
+      name: field.name,
+      description: field.description || '',
+      needs: required(field),
+      isList: isPage(type),
+    }));
+
+/** The fields of a type that have a value, those that are part of keys first. */
+const plainFields = (type) =>
+  fieldsOf(type)
+    .filter((field) => G().isLeafType(G().getNamedType(field.type)) && !required(field).length && !field.deprecationReason)
+    .filter(({ name }) => name !== 'id' && name !== 'cursor')
+    .sort((one, other) => isKey(other) - isKey(one));
+const isKey = (field) => G().getNamedType(field.type).name === 'ID';
+
+const names = (fields) => fields.slice(0, PLAIN).map(({ name }) => name);
+
+const selection = (schema, type) => {
+  if (isPage(type)) {
+    const fields = type.getFields();
+    const edge = G().getNamedType(fields.edges.type);
+    return `{ edges { ${names(plainFields(edge)).join(' ')} node ${selection(schema, G().getNamedType(fields.nodes.type))} } }`;
+  }
+  if (isOneEdge(type)) {
+    const node = G().getNamedType(type.getFields().node.type);
+    return `{ ${names(plainFields(type)).join(' ')} node ${selection(schema, node)} }`;
+  }
+  if (G().isAbstractType(type)) {
+    const types = new Map();
+    const same = ({ name, type: each }) => {
+      const known = types.get(name) || String(each);
+      types.set(name, known);
+      return known === String(each);
+    };
+    const parts = schema.getPossibleTypes(type).map((member) => {
+      const found = names(plainFields(member).filter(same));
+      return `... on ${member.name} { ${found.join(' ') || '__typename'} }`;
+    });
+    return `{ __typename ${parts.join(' ')} }`;
+  }
+  return `{ ${names(plainFields(type)).join(' ') || '__typename'} }`;
+};
+
+/** The field at the root that finds a node by what is known of it; by its id if its key is not known. */
+const rootOf = (schema, node) => {
+  const root = fieldsOf(schema.getQueryType()).find(
+    (field) =>
+      field.type.name === node.type && field.args.length > 0 && field.args.every(({ name }) => node.values[name] != null),
+  );
+  if (!root) {
+    return { head: `node(id: ${JSON.stringify(node.id)})`, inside: (text) => `{ ... on ${node.type} { ${text} } }` };
+  }
+  const given = root.args.map((argument) => {
+    const value = node.values[argument.name];
+    return `${argument.name}: ${G().isEnumType(G().getNamedType(argument.type)) ? value : JSON.stringify(value)}`;
+  });
+  return { head: `${root.name}(${given.join(', ')})`, inside: (text) => `{ ${text} }` };
+};
+
+const pascal = (name) => name[0].toUpperCase() + name.slice(1);
+
+const printed = (text) => `${G().print(G().parse(text))}\n`;
+
+/** The query that follows a field of a node. */
+export const followQuery = (schema, node, name) => {
+  const type = schema.getType(node.type);
+  const field = type.getFields()[name];
+  const page = field.args.some((argument) => argument.name === 'first') ? `(first: ${PAGE})` : '';
+  const { head, inside } = rootOf(schema, node);
+  const known = names(plainFields(type)).slice(0, 2).join(' ');
+  const text = `${known} ${name}${page} ${selection(schema, G().getNamedType(field.type))}`;
+  return printed(`query ${node.type}${pascal(name)} { ${head} ${inside(text)} }`);
+};
+
+/** The query for a node alone. */
+export const nodeQuery = (schema, node) => {
+  const { head, inside } = rootOf(schema, node);
+  const own = names(plainFields(schema.getType(node.type))).join(' ') || '__typename';
+  return printed(`query ${node.type} { ${head} ${inside(own)} }`);
+};

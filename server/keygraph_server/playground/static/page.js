@@ -1,0 +1,102 @@
+// What all views share: the page's settings, what was asked last, and requests to the server.
+
+export const h = window.React ? window.React.createElement : null;
+export const settings = JSON.parse(document.getElementById('settings').textContent);
+
+/** What was asked last, and what came of it. Views redraw when it changes. */
+export const state = {
+  view: 'query',
+  schema: null, // GraphQL's, once it is loaded
+  asked: null, // { document, variables }
+  answer: null, // with the ids and types of its nodes
+  selected: null, // the key of a node in the picture
+  cost: null,
+  highlight: null, // the index of a request
+};
+
+const listeners = new Set();
+
+export const change = (changes) => {
+  Object.assign(state, changes);
+  listeners.forEach((listener) => listener());
+};
+
+/** Redraws a component when the state changes. */
+export const useChanges = () => {
+  const [, redraw] = React.useReducer((count) => count + 1, 0);
+  React.useEffect(() => {
+    listeners.add(redraw);
+    return () => listeners.delete(redraw);
+  }, []);
+};
+
+/** Something that is kept in the browser, where it lets us; without storage it holds as long as the page is open. */
+export const kept = (name, usual) => {
+  const key = `keygraph:${name}`;
+  let value = usual;
+  try {
+    value = window.localStorage.getItem(key) ?? usual;
+  } catch {
+    // Storage is blocked.
+  }
+  return {
+    get: () => value,
+    set: (changed) => {
+      value = String(changed);
+      try {
+        window.localStorage.setItem(key, value);
+      } catch {
+        // Storage is blocked.
+      }
+    },
+  };
+};
+
+/** Asks the playground's own data, which is no part of the API. */
+export const ask = async (name, body = {}) => {
+  const response = await fetch(new URL(`playground/${name}`, document.baseURI), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const content = await response.json();
+  if (!response.ok) {
+    throw new Error(content.errors?.[0].message || `The server answered ${response.status}.`);
+  }
+  return content;
+};
+
+let description = null;
+
+/** What the model is in the table; asked for once. */
+export const useDescription = () => {
+  const [found, setFound] = React.useState(null);
+  React.useEffect(() => {
+    description ??= ask('description');
+    description.then(setFound, (error) => setFound({ error: error.message }));
+  }, []);
+  return found;
+};
+
+const loading = new Map();
+
+/** A library that is loaded when it is first needed; it is `window[name]` then. */
+export const library = (name) => {
+  if (!loading.has(name)) {
+    const { src, integrity } = settings.libraries[name];
+    const script = Object.assign(document.createElement('script'), { src, integrity, crossOrigin: 'anonymous' });
+    const loaded = new Promise((resolve, reject) => {
+      script.addEventListener('load', () => resolve(window[name]));
+      script.addEventListener('error', () => reject(new Error(`${name} could not be loaded.`)));
+    });
+    loading.set(name, loaded);
+    document.head.append(script);
+  }
+  return loading.get(name);
+};
+
+/** A color of the page's theme, for what is drawn on a canvas. */
+export const color = (name) =>
+  getComputedStyle(document.querySelector('.keygraph')).getPropertyValue(`--${name}`).trim();
+
+export const isStill = () => window.matchMedia('(prefers-reduced-motion: reduce)').matches;

@@ -1,0 +1,65 @@
+// The nodes and edges of an answer.
+import { ID, TYPE, plain } from './ids.js';
+
+const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
+const PAGE = new Set(['edges', 'nodes', 'node']);
+const NAMES = /(^|[a-z])(name|title|label|subject|description)$/i;
+
+/** What a person would call a node: a name, or the first value of it. */
+const labelOf = (type, values) => {
+  const texts = Object.entries(values).filter(([, value]) => ['string', 'number'].includes(typeof value));
+  const named = texts.find(([name]) => NAMES.test(name)) || texts[0];
+  return named ? String(named[1]) : type;
+};
+
+const isPageOf = (value) =>
+  !('node' in value) && ('edges' in value || 'nodes' in value || /(Connection|PageInfo)$/.test(value[TYPE] || ''));
+
+/** Whether a value belongs to the object around it: it is, or has in it, no node and no page. */
+const isOwn = (value) => {
+  if (Array.isArray(value)) {
+    return value.every(isOwn);
+  }
+  return !isObject(value) || (!value[ID] && !isPageOf(value) && !('node' in value) && Object.values(value).every(isOwn));
+};
+
+/** Adds what an answer says to a picture: `nodes` and `edges` by their keys. */
+export const addAnswer = ({ nodes, edges }, data) => {
+  const addNode = (object, key) => {
+    const own = Object.entries(object).filter(([name, value]) => name !== ID && name !== TYPE && isOwn(value));
+    const values = { ...nodes.get(key)?.values, ...plain(Object.fromEntries(own)) };
+    nodes.set(key, { key, id: object[ID] || null, type: object[TYPE], values, label: labelOf(object[TYPE], values) });
+  };
+
+  // `from` is the node around, `name` the field that leads from it, `attributes` are those of the edge.
+  const walk = (value, path, from, name, attributes, isListed) => {
+    if (Array.isArray(value)) {
+      value.forEach((each, place) => walk(each, `${path}.${place}`, from, name, attributes, isListed));
+      return;
+    }
+    if (!isObject(value)) {
+      return;
+    }
+    const isEdge = 'node' in value;
+    let here = from;
+    if (value[ID] || (isListed && !isEdge && !isPageOf(value))) {
+      here = value[ID] || path;
+      addNode(value, here);
+      if (from && from !== here) {
+        const key = `${from} ${name} ${here}`;
+        edges.set(key, { key, from, to: here, name, values: attributes || {} });
+      }
+    }
+    const { node, cursor, ...others } = isEdge ? value : {};
+    const own = isEdge ? plain(Object.fromEntries(Object.entries(others).filter(([, each]) => isOwn(each)))) : null;
+    for (const [field, each] of Object.entries(value)) {
+      walk(each, `${path}.${field}`, here, PAGE.has(field) ? name : field, field === 'node' ? own : null, PAGE.has(field));
+    }
+  };
+
+  for (const [field, value] of Object.entries(data || {})) {
+    walk(value, field, null, field, null, false);
+  }
+};
+
+export const emptyPicture = () => ({ nodes: new Map(), edges: new Map() });

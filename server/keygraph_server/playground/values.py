@@ -1,0 +1,80 @@
+"""Values for examples: key fields of what stands in the table, from a sample of its items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from keygraph.dynamo.items import Item
+from keygraph.errors import CorruptItem
+from keygraph.graph import Graph
+from keygraph.keys.template import Slot
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph.names import camel
+from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey
+
+_Texts = tuple[str, ...]
+
+
+class TableValues:
+    """The values of arguments of root fields, which find something."""
+
+    def __init__(self, graph: Graph, items: Iterable[Item]) -> None:
+        self._items: dict[str, list[Item]] = {name: [] for name in graph.types}
+        self._found: dict[str, Counter[_Texts]] = {name: Counter() for name in graph.types}
+        named: dict[str, Counter[_Texts]] = {name: Counter() for name in graph.types}
+        for item in items:
+            told = graph.identified(item)
+            if told is not None:
+                record, identity = told
+                self._items[record.name].append(item)
+                self._found[record.name][identity] += 1
+                _count_ends(named, record, item)
+        for name, own in self._found.items():
+            # A node that others refer to has lists that are not empty. Of a node without an item, nothing else is known.
+            for identity, count in named[name].items():
+                if identity in own or graph.types[name].is_virtual:
+                    own[identity] += count
+
+    def __call__(self, kind: FieldKind) -> Mapping[str, object] | None:
+        """The values of a root field's arguments by their names; None if the sample has nothing for it."""
+        if isinstance(kind, NodeByKey):
+            return self._of_node(kind.record)
+        return self._of_list(kind.path) if isinstance(kind, ListOf) else None
+
+    def _of_node(self, record: RecordType) -> Mapping[str, object] | None:
+        for identity, _ in self._found[record.name].most_common(1):
+            return _values(record, dict(zip(record.identity, identity, strict=True)))
+        return None
+
+    def _of_list(self, path: AccessPath) -> Mapping[str, object] | None:
+        for item in self._items[path.record.name]:
+            texts = path.texts_of_item(item)
+            if texts is not None:
+                slots = [argument.slot for argument in path.required]
+                return _values(path.record, {slot: texts.get(slot.name, "") for slot in slots})
+        return None
+
+
+def _count_ends(named: dict[str, Counter[_Texts]], record: RecordType, item: Item) -> None:
+    for end in record.ends.values():
+        try:
+            identity = record.end_identity(item, end)
+            if identity is None:
+                continue
+            nodes, own = end.nodes(identity)
+        except (CorruptItem, ValueError):
+            continue
+        for node in nodes:
+            named[node.name][own] += 1
+
+
+def _values(record: RecordType, texts: Mapping[Slot, str]) -> Mapping[str, object] | None:
+    """The values of slots by the names of their arguments; None if a text cannot be read. A part that is absent is left out."""
+    try:
+        return {
+            camel(record.leaf_name(slot.path)): slot.text.value(text) for slot, text in texts.items() if text
+        }
+    except (ValueError, TypeError, ArithmeticError):
+        return None

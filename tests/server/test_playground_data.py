@@ -1,0 +1,178 @@
+"""What the playground's page asks for: examples, what the model is in the table, and raw items."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from keygraph.errors import Unavailable
+from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.schema.strawberry_internals import core_schema
+from keygraph_server.app import create_app
+from keygraph_server.commands.first_start import make_sample_file
+from keygraph_server.models import load_model
+from keygraph_server.settings import Settings
+from keygraph_server.settings.exposure import Environment
+
+EXAMPLES = ["billing", "cargo", "commerce", "education", "social", "talent"]
+
+
+@asynccontextmanager
+async def running(name: str, folder: Path, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server of an example, with its sample."""
+    model, file = f"keygraph_examples.{name}:graph", folder / f"{name}.sqlite"
+    settings = Settings(model=model, store=f"sqlite:{file}", secret=SecretStr("x" * 32), **options)
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://playground") as client:
+            yield client
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a SQLite file of each example's sample."""
+    folder = tmp_path_factory.mktemp("samples")
+    for name in EXAMPLES:
+        make_sample_file(load_model(f"keygraph_examples.{name}:graph"), folder / f"{name}.sqlite")
+    return folder
+
+
+class TestExamples:
+    @pytest.mark.parametrize("name", EXAMPLES)
+    async def test_the_first_run_of_each_works(self, name: str, samples: Path) -> None:
+        """A newcomer's first Run would fail, or answer null."""
+        async with running(name, samples) as client:
+            examples = (await client.post("/playground/examples", json={})).json()
+            queries = [each for each in examples if each["kind"] == "query"]
+            roots = core_schema(load_model(f"keygraph_examples.{name}:graph").schema).query_type
+            assert roots is not None
+            fields = {field[0].upper() + field[1:] for field in roots.fields} - {"Node", "Nodes"}
+            assert fields <= {each["name"] for each in queries}
+            for each in queries:
+                assert each["variables"] == ""
+                answer = (await client.post("/graphql", json={"query": each["document"]})).json()
+                assert "errors" not in answer, (each["name"], answer)
+                assert all(value is not None for value in answer["data"].values()), each["name"]
+
+    async def test_an_example_has_what_is_referred_to_most(self, samples: Path) -> None:
+        """The lists of the node in an example would be empty."""
+        async with running("commerce", samples) as client:
+            examples = {
+                each["name"]: each for each in (await client.post("/playground/examples", json={})).json()
+            }
+            order = examples["Order"]
+            answer = (await client.post("/graphql", json={"query": order["document"]})).json()
+        assert order["description"] == "What a customer bought at one time."
+        assert len(answer["data"]["order"]["items"]["edges"]) == 2
+        assert "unitPrice" in answer["data"]["order"]["items"]["edges"][0]
+
+    async def test_without_items_the_values_are_variables(self, samples: Path) -> None:
+        """A server that is to keep its table to itself would give its keys away."""
+        async with running("social", samples, playground_items=False) as client:
+            examples = (await client.post("/playground/examples", json={})).json()
+            items = await client.post("/playground/items", json={"id": "x"})
+        [user] = [each for each in examples if each["name"] == "User"]
+        assert user["document"].startswith("query User($userId: ID!) {\n  user(userId: $userId) {")
+        assert items.status_code == 404
+
+    async def test_a_table_that_does_not_answer_gives_examples_without_values(
+        self, samples: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A page would stay empty while the table cannot be reached."""
+
+        async def fail(*_: object) -> None:
+            raise Unavailable("it is away")
+
+        monkeypatch.setattr("keygraph_server.playground.data.sample", fail)
+        async with running("social", samples) as client:
+            answer = await client.post("/playground/examples", json={})
+        assert answer.status_code == 200
+        assert "User" in [each["name"] for each in answer.json()]
+
+
+class TestDescription:
+    async def test_it_says_what_describe_prints(self, samples: Path) -> None:
+        """The diagram would show other keys and requests than are sent."""
+        async with running("commerce", samples) as client:
+            described = (await client.post("/playground/description", json={})).json()
+        [order] = [each for each in described["types"] if each["name"] == "Order"]
+        assert order["kind"] == "node"
+        assert order["byKey"] == "GetItem: PK = ORDER#{order_id} AND SK = ORDER#{order_id}"
+        assert order["keys"][0] == {
+            "index": None,
+            "partition": "PK = ORDER#{order_id}",
+            "sort": "SK = ORDER#{order_id}",
+            "shards": 0,
+        }
+        assert order["lists"] == [
+            {
+                "name": "items",
+                "found": "OrderItem to Product",
+                "type": "OrderItem",
+                "nodes": ["Product"],
+                "isOne": False,
+                "request": "Query: PK = ORDER#{order_id} AND begins_with(SK, PRODUCT#)",
+                "filter": None,
+                "needs": [],
+                "narrowedBy": ["productId"],
+            }
+        ]
+        assert [each["name"] for each in described["root"]] == ["users", "products"]
+
+
+class TestItems:
+    async def test_those_in_the_partition_of_a_node(self, samples: Path) -> None:
+        """Whoever looks for why an answer is as it is could not see what is stored."""
+        graph = load_model("keygraph_examples.commerce:graph").graph
+        order = global_id(graph.types["Order"], ("ORD003",))
+        async with running("commerce", samples) as client:
+            found = (await client.post("/playground/items", json={"id": order})).json()
+        assert (found["type"], found["partition"], found["hasMore"]) == ("Order", "ORDER#ORD003", False)
+        assert [each["type"] for each in found["items"]] == ["Order", "OrderItem", "OrderItem"]
+        [own, item, _] = found["items"]
+        assert (own["id"], item["id"]) == (order, None)
+        assert own["item"]["total"] == {"N": "204.97"}
+        assert item["item"]["SK"] == {"S": "PRODUCT#ABC123"}
+
+    async def test_an_id_of_another_schema_is_refused(self, samples: Path) -> None:
+        """Whoever mistypes an id would see an error of the server."""
+        async with running("social", samples) as client:
+            answer = await client.post("/playground/items", json={"id": "nothing"})
+        assert answer.status_code == 400
+        [error] = answer.json()["errors"]
+        assert error["message"] == "'nothing' is not an id of this schema"
+
+
+class TestWhoMayAsk:
+    async def test_in_production_there_is_nothing_of_it(self, samples: Path) -> None:
+        """A server would show its table to the internet."""
+        async with running("social", samples, env=Environment.PRODUCTION) as client:
+            for path in ("examples", "description", "items"):
+                assert (await client.post(f"/playground/{path}", json={})).status_code == 404
+            assert (await client.get("/")).status_code == 404
+            assert (await client.get("/playground/page/playground.js")).status_code == 404
+
+    async def test_no_page_of_another_site_can_ask(self, samples: Path) -> None:
+        """A page could make its visitors' browsers read the table behind their own servers."""
+        async with running("social", samples) as client:
+            form = {"content-type": "text/plain"}
+            for path in ("examples", "description", "items"):
+                assert (await client.get(f"/playground/{path}")).status_code == 405
+                answer = await client.post(f"/playground/{path}", content=json.dumps({}), headers=form)
+                assert answer.status_code == 415
+
+    async def test_what_is_no_request_is_refused(self, samples: Path) -> None:
+        """A mistake of a script would be an error of the server."""
+        async with running("social", samples) as client:
+            headers = {"content-type": "application/json"}
+            broken = await client.post("/playground/items", content="{", headers=headers)
+            large = await client.post("/playground/items", content=" " * 2_000_000, headers=headers)
+        assert (broken.status_code, large.status_code) == (400, 413)

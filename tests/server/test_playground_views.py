@@ -1,0 +1,219 @@
+"""The playground's views in a real browser, with the network cut: no name resolves in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
+from tests.server.serving import served_example
+
+pytestmark = [needs_assets, needs_chromium]
+
+QUERY = '{ user(userId: "12345") { name orders(first: 2) { nodes { total } } } }'
+WRITE = "document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror.setValue(%r)"
+RUN = "document.querySelector('.graphiql-execute-button')"
+ANSWER = "document.querySelector('.result-window').innerText"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the commerce example."""
+    with served_example("commerce", tmp_path_factory.mktemp("shop")) as address:
+        yield address
+
+
+@pytest.fixture
+def page(shop: str) -> Iterator[Page]:
+    """Its playground, ready. At the end nothing may have complained."""
+    with open_page(shop) as opened:
+        opened.wait_for(EDITOR)
+        # The schema is there: what is run from now on has the ids of its nodes.
+        opened.wait_for("document.querySelector('.graphiql-query-editor .cm-property')")
+        opened.wait_for("window.keygraph?.state.schema")
+        yield opened
+        assert opened.complaints == []
+
+
+def click(page: Page, selector: str, text: str = "") -> None:
+    """Click the first element that a selector finds and whose text begins so, when it is there."""
+    found = f"[...document.querySelectorAll({selector!r})].find((each) => each.innerText.trim().startsWith({text!r}))"
+    page.wait_for(found)
+    page.evaluate(f"{found}.click()")
+
+
+def run(page: Page, query: str = QUERY) -> None:
+    """Run a query and wait for its cost."""
+    page.evaluate(WRITE % query)
+    # GraphiQL reads the operations of a changed text a moment later.
+    time.sleep(0.5)
+    page.evaluate(f"{RUN}.click()")
+    page.wait_for("document.querySelector('.cost-line')")
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    """The texts of all elements that a selector finds."""
+    found: list[str] = page.evaluate(
+        f"[...document.querySelectorAll({selector!r})].map((each) => each.innerText.trim())"
+    )
+    return found
+
+
+class TestExamples:
+    def test_each_opens_in_a_tab_of_its_own_and_runs(self, page: Page) -> None:
+        """Who has never seen GraphQL would have to type."""
+        assert page.evaluate("document.title") == "EcommerceData · Keygraph"
+        names = texts(page, ".examples button strong")
+        assert (names[0], names[-1]) == ("CustomerWithOrders", "CreateUser")
+        assert "query CustomerWithOrders {" in page.evaluate(f"{EDITOR}.CodeMirror.getValue()")
+        click(page, ".examples button", "Order")
+        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
+        page.wait_for("document.querySelectorAll('.graphiql-tab').length === 2")
+        time.sleep(0.5)
+        page.evaluate(f"{RUN}.click()")
+        page.wait_for(f"{ANSWER}.includes('ORD00')")
+        # The same example again is the same tab.
+        click(page, ".graphiql-tab-button", "CustomerWithOrders")
+        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query CustomerWithOrders ')")
+        click(page, ".examples button", "Order")
+        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
+        assert page.evaluate("document.querySelectorAll('.graphiql-tab').length") == 2
+
+
+class TestCost:
+    def test_requests_stand_by_round_trip_with_actual_and_bound(self, page: Page) -> None:
+        """Nobody would see in how many requests and round trips their query was answered."""
+        run(page)
+        summary = page.evaluate("document.querySelector('.cost-summary').innerText")
+        assert summary == "2 requests in 1 round trip, 1 read unit, at most 1"
+        assert texts(page, ".cost-trip h3") == ["Round trip 1"]
+        assert texts(page, ".cost-path") == ["user", "user.orders"]
+        assert texts(page, ".cost-ticks span")[0] == "0"
+        assert page.evaluate(
+            "[...document.querySelectorAll('.cost-bar')].every((bar) => bar.offsetWidth > 1)"
+        )
+        rows = [row.split("\t")[:5] for row in texts(page, ".cost-table tbody tr")]
+        assert rows == [
+            ["in all", "2", "2", "1", "1"],
+            ["user", "1", "1", "1", "1"],
+            ["user.orders", "1", "1", "1", "1"],
+        ]
+        answer = page.evaluate(ANSWER)
+        assert "John Doe" in answer
+        assert "extensions" not in answer
+        assert "keygraph_" not in answer
+
+    def test_a_request_shows_its_place_and_its_keys(self, page: Page) -> None:
+        """Nobody would know which part of a query a request is for, or what is asked of DynamoDB."""
+        run(page)
+        click(page, ".cost-line", "user.orders")
+        page.wait_for("document.querySelector('.cost-request')")
+        assert "GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)" in texts(page, ".cost-request dd")
+        assert "".join(texts(page, ".marked-place")) == "orders(first:2)"
+
+    def test_it_is_folded_resized_and_switched_off(self, page: Page) -> None:
+        """The panel would stand over the answer, or cost something that nobody wants to see."""
+        run(page)
+        height = "document.querySelector('.cost-content').offsetHeight"
+        before = page.evaluate(height)
+        page.evaluate("document.querySelector('.cost-handle').focus()")
+        page.press("ArrowUp")
+        page.wait_for(f"{height} === {before + 20}")
+        click(page, ".cost-fold")
+        page.wait_for("!document.querySelector('.cost-content')")
+        click(page, ".cost-fold")
+        click(page, ".cost input")
+        page.wait_for("!document.querySelector('.cost-line')")
+        page.evaluate(f"{RUN}.click()")
+        page.wait_for("document.querySelector('.graphiql-execute-button[aria-label^=Execute]')")
+        assert page.evaluate("document.querySelector('.cost-summary').innerText") == ""
+        click(page, ".cost input")
+
+
+class TestGraph:
+    def test_an_answer_is_drawn_and_its_lists_are_followed(self, page: Page) -> None:
+        """Who has never seen GraphQL could not find an order's products."""
+        run(page)
+        click(page, "[role=tab]", "Graph")
+        page.wait_for("document.querySelector('.canvas canvas')")
+        assert texts(page, ".all-nodes button") == ["John Doe User", "199.99 Order", "204.97 Order"]
+        click(page, ".all-nodes button", "204.97")
+        click(page, ".ways button", "items")
+        page.wait_for("document.querySelectorAll('.all-nodes button').length === 5")
+        assert texts(page, ".all-nodes button")[3:] == [
+            "Wireless Headphones Product",
+            "USB-C Cable Product",
+        ]
+        query = page.evaluate("document.querySelector('.asked pre').innerText")
+        assert query.startswith("query OrderItems {")
+        click(page, ".asked button", "Open in the editor")
+        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query OrderItems ')")
+
+    def test_what_is_added_to_draw_costs_nothing_and_changes_nothing(self, page: Page, shop: str) -> None:
+        """The panel would show a cost that the query has not, or the answer something that was not asked for."""
+        examples = httpx.post(f"{shop}playground/examples", json={}).json()
+        for example in examples:
+            if example["kind"] != "query":
+                continue
+            text = example["document"]
+            sent = page.evaluate(f"window.keygraph.decorated({text!r}, window.keygraph.state.schema).text")
+            assert "keygraph_id" in sent
+            answers = [
+                httpx.post(f"{shop}graphql", json={"query": each}, headers={"x-keygraph-cost": "true"}).json()
+                for each in (text, sent)
+            ]
+            bounds = [answer["extensions"]["cost"]["bound"] for answer in answers]
+            assert bounds[0] == bounds[1], example["name"]
+            counts = [answer["extensions"]["cost"]["actual"]["requests"] for answer in answers]
+            assert counts[0] == counts[1], example["name"]
+
+    def test_errors_stand_where_they_are_in_the_editor(self, page: Page) -> None:
+        """A mistake would be shown at a column that the editor does not have."""
+        text = '{ a: user(userId: "12345") { name orders(first: 1) { nodes { total } } } b: user(userId: "") { name } }'
+        page.evaluate(WRITE % text)
+        time.sleep(0.5)
+        page.evaluate(f"{RUN}.click()")
+        page.wait_for(f"{ANSWER}.includes('locations')")
+        assert f'"column": {text.index("b: user") + 1}' in page.evaluate(ANSWER)
+
+
+class TestModel:
+    def test_types_and_lists_with_their_requests(self, page: Page) -> None:
+        """Nobody would see how the types are connected, and by which requests."""
+        click(page, "[role=tab]", "Schema")
+        page.wait_for("document.querySelector('.canvas canvas')")
+        click(page, ".all-nodes button", "Order")
+        page.wait_for("document.querySelector('.described')")
+        assert "Query: PK = ORDER#{order_id} AND begins_with(SK, PRODUCT#)" in texts(page, ".described code")
+        click(page, "[role=tab]", "Table")
+        page.wait_for("document.querySelectorAll('.described').length > 10")
+
+    def test_the_raw_items_behind_a_node(self, page: Page) -> None:
+        """Whoever looks for why an answer is as it is could not see what is stored."""
+        run(page)
+        click(page, "[role=tab]", "Graph")
+        click(page, ".all-nodes button", "204.97")
+        click(page, ".picked button", "Raw items")
+        page.wait_for("document.querySelector('.attributes')")
+        assert "PRODUCT#ABC123" in texts(page, ".plain-table code")
+
+
+class TestPage:
+    def test_views_turn_by_keys(self, page: Page) -> None:
+        """Who uses no mouse could not reach a view."""
+        page.evaluate("document.getElementById('tab-query').focus()")
+        for name in ("Graph", "Schema", "Table", "Query"):
+            page.press("ArrowRight")
+            page.wait_for(f"document.querySelector('[role=tab][aria-selected=true]').innerText === {name!r}")
+
+    def test_it_fits_a_narrow_window(self, page: Page) -> None:
+        """On a phone, one would scroll sideways to read."""
+        page.resize(390, 844)
+        run(page)
+        for name in ("Query", "Graph", "Schema", "Table"):
+            click(page, "[role=tab]", name)
+            time.sleep(0.5)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
