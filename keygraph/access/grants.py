@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from keygraph.access.claims import Claims
 from keygraph.access.language import AccessRule, Action
@@ -63,6 +64,8 @@ class Grant:
     """The attributes that it is about."""
     fields: frozenset[str] | None
     """What it allows of the record; None for all of it."""
+    links: Sequence[Any] = ()
+    """The other items that it asks for (`keygraph.model.links`)."""
 
     @property
     def is_open(self) -> bool:
@@ -134,6 +137,16 @@ class TypeAccess:
     def names(self, action: Action, name: str | None = None) -> frozenset[str]:
         """The fields and ends that decide it, for any viewer."""
         return frozenset(n for grants in self.grants(action, name) for rule in grants for n in rule.names)
+
+    @cached_property
+    def has_links(self) -> bool:
+        """Whether other items decide anything."""
+        said = [self.walls, self.rules, *self.own.values()]
+        return any(rule.links for each in said for grants in each.values() for rule in grants)
+
+    def links(self, action: Action, name: str | None = None) -> list[Any]:
+        """The links that decide it, for any viewer."""
+        return [link for grants in self.grants(action, name) for rule in grants for link in rule.links]
 
     def paths(self, action: Action, name: str | None = None) -> frozenset[Path]:
         """The attributes that decide it, for any viewer."""

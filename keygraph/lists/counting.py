@@ -72,7 +72,7 @@ async def _counted(
             counted = await store.send(request)
             total, last = total + counted.count, counted.last
         else:
-            page = await store.send(request)
+            page = await neighbours.send(store, request)
             total, last = total + len(neighbours.included(page.items)), page.last
         if last is None:
             return total

@@ -70,6 +70,8 @@ def _condition(grant: Grant) -> str:
 def _cost(grant: Grant, told: set[tuple[str, ...]]) -> str:
     if grant.condition is None:
         return "nothing"
+    if grant.links:
+        return "a read"
     return "a key" if grant.paths <= told else "an attribute"
 
 

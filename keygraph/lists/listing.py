@@ -6,12 +6,13 @@ and what is decided by a filter in the store or by a condition here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.conditions import And, BeginsWith, Condition, Contains, Eq, Path, holds, paths_of
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
 from keygraph.keys.template import Template
@@ -21,6 +22,7 @@ from keygraph.lists.projection import attributes_of, list_projection
 from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.expiry import SHOWN_NOW, Now, is_live
+from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 
 
@@ -137,6 +139,10 @@ class NeighbourList:
         if all(excludes(own, sibling) for sibling in (*reading.singles, *reading.others)):
             return reading.pieces
         return reading.apart
+
+    async def send(self, store: Store, query: Query) -> Page:
+        """A page of the range."""
+        return await (store.send(query) if self.form.send is None else self.form.send(store, query))
 
     # --- What is in the list --------------------------------------------------------------------------
 
@@ -260,6 +266,10 @@ class Decided(NamedTuple):
     """What the store decides where it decides the type too, by which the items of no type are left out."""
 
 
+SendPage: TypeAlias = Callable[[Store, Query], Awaitable[Page]]
+"""Sends a request, and gives the page with what was found out about its items besides."""
+
+
 class ListForm:
     """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list."""
 
@@ -270,10 +280,12 @@ class ListForm:
         required: Mapping[str, str | None] | None = None,
         ranged: Mapping[str, Narrowing] | None = None,
         where: Condition | None = None,
+        send: SendPage | None = None,
     ) -> None:
-        """`required` are the texts of the arguments by name."""
+        """`required` are the texts of the arguments by name. `send` reads a page of which other items decide something."""
         self.graph = graph
         self.path = path
+        self.send = send
         self.index_name = path.keys.index_name
         self.has_sort_key = len(path.keys.attributes) == 2
         self._is_told = required is not None
@@ -441,7 +453,9 @@ def _split_condition(
 
     def is_decidable(part: Condition) -> bool:
         return all(
-            name not in undecidable and graph.table.has(path.keys.index_name, name)
+            not isinstance(name, LinkName)
+            and name not in undecidable
+            and graph.table.has(path.keys.index_name, name)
             for name, *_ in paths_of(part)
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keygraph.dynamo.conditions import Condition, Path, paths_of
+from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.record_types import RecordTypes
@@ -63,7 +64,11 @@ def list_projection(
         wanted |= attributes_of(model, path.record, [path.end]) or frozenset()
     if condition is not None:
         # What is decided here may stand in any key of the item.
-        wanted |= {inner[0] for inner in paths_of(condition)}
+        names = {inner[0] for inner in paths_of(condition)}
+        links = {name for name in names if isinstance(name, LinkName)}
+        wanted |= names - links
+        ends = [name.link.end.name for name in links if name.link.end is not None]
+        wanted |= attributes_of(model, path.record, ends) or frozenset()
         wanted |= {key.name for keys in path.record.keys.values() for key in keys.attributes}
     # A list that is narrower may be answered from this one.
     wanted |= path.attributes_of_uncertain | path.record.attributes_of_identity

@@ -118,7 +118,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
     if len(streams) == 1 and extent.until is None:
         # What most lists are: one page, of which all that has come is taken.
         [stream] = streams
-        page = await store.send(_asked(stream, max(least, extent.budget)))
+        page = await neighbours.send(store, _asked(stream, max(least, extent.budget)))
         found = _included(neighbours, stream, page)
         if len(found) >= wanted or (page.last is None and not stream.later):
             return _Part(found, looked_at=page.scanned)
@@ -244,7 +244,7 @@ def _beyond(sort: KeyValue, *, forward: bool) -> Span:
 
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
     """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
-    page = await store.send(_asked(stream, most))
+    page = await neighbours.send(store, _asked(stream, most))
     return _took(neighbours, stream, page, _included(neighbours, stream, page))
 
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import cast
 
 from keygraph.access.claims import Claims, roles_of
 from keygraph.access.grants import Decision
 from keygraph.access.language import Action
 from keygraph.dynamo.actions import Remove, SetTo
-from keygraph.dynamo.conditions import Condition, Path, holds, paths_of
+from keygraph.dynamo.conditions import Condition, Path, at_path, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.table import Key
 from keygraph.errors import KeygraphError
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, encode
+from keygraph.model.links import LinkName, links_in
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
 _OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
 """The claims that another token of the same viewer has otherwise."""
 Texts = Mapping[str, str | None]
+Identity = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,10 @@ def _told(record: RecordType, slots: Iterable[Slot]) -> Iterator[ToldAttribute]:
 def is_told_by_key(record: RecordType, name: str | None = None) -> bool:
     """Whether a record's key decides who may read it, or a field of it, whoever asks."""
     access = record.access
-    return access is None or access.paths("read", name) <= {each.path for each in told_by_key(record)}
+    if access is None:
+        return True
+    told = {each.path for each in told_by_key(record)}
+    return access.paths("read", name) <= told and not access.links("read", name)
 
 
 def restricted_name(record: RecordType, name: str) -> str | None:
@@ -93,6 +101,12 @@ class Permissions:
         self._roles = roles_of(self._claims)
         self._decisions: dict[tuple[RecordType, Action, str | None], Decision] = {}
         self._told: dict[tuple[RecordType | AccessPath, Condition], list[ToldAttribute] | None] = {}
+        self._links: dict[Condition, list[LinkName]] = {}
+        self._linked: dict[Key, Item | None] = {}
+        """The items at the ends of links that were looked up; None for those that are not there, or of another type."""
+
+        self.are_assumed = False
+        """Whether other items that are asked for are taken to be there, of a write that is explained."""
 
     @cached_property
     def name(self) -> str:
@@ -118,7 +132,8 @@ class Permissions:
         if isinstance(decision, bool):
             return decision
         told = self._relevant(record, decision, partial(told_by_key, record))
-        return _left(decision, told, record.texts(identity)) if told else decision
+        left = _left(decision, told, record.texts(identity)) if told else decision
+        return self._with_links(record, left, identity, None)
 
     def of_item(
         self,
@@ -129,20 +144,140 @@ class Permissions:
         name: str | None = None,
     ) -> bool:
         """Whether the viewer may do it with the record whose item this is."""
-        decision = self.of_key(record, identity, action, name)
+        # Where a link is left that nobody has looked up, nothing is allowed.
+        return self.of_whole(record, identity, item, action, name) is True
+
+    def of_whole(
+        self,
+        record: RecordType,
+        identity: Identity,
+        item: Item,
+        action: Action = "read",
+        name: str | None = None,
+    ) -> Decision:
+        """The same, where other items may have to be looked up: what is left is about them."""
+        return self.left(record, self.of_key(record, identity, action, name), identity, item)
+
+    def left(self, record: RecordType, decision: Decision, identity: Identity, item: Item) -> Decision:
+        """What is left of a decision on a record whose item this is: what is about other items that nobody has looked up."""
         if isinstance(decision, bool):
             return decision
         try:
-            return holds(decision, record.completed(item))
+            whole = record.completed(item)
+            if not self.links(record, decision):
+                return holds(decision, whole)
+            told = [as_it_is(whole, path) for path in paths_of(decision) if not isinstance(path[0], LinkName)]
+            return self._with_links(record, _said(decision, told), identity, item)
         except (KeygraphError, ValueError):
             return False  # nobody can say what is in it
 
-    def of_list(self, path: AccessPath, texts: Texts, decision: Decision) -> Decision:
-        """What is left of a condition on the items of a list which fixes these texts, by slot."""
+    def of_list(
+        self, path: AccessPath, texts: Texts, decision: Decision, owner: Identity | None = None
+    ) -> Decision:
+        """What is left of a condition on the items of a list of an owner, which fixes these texts, by slot."""
         if isinstance(decision, bool):
             return decision
         told = self._relevant(path, decision, partial(told_by_path, path))
-        return _left(decision, told, texts) if told else decision
+        left = _left(decision, told, texts) if told else decision
+        known = (
+            []
+            if isinstance(left, bool)
+            else [
+                SetTo((name,), key is not None and name.is_met(node, self._linked[key]))
+                for name, node in self._links_of_list(path, left, owner)
+                if (key := name.key(node)) is None or key in self._linked
+            ]
+        )
+        return _said(left, known)
+
+    # --- Links ----------------------------------------------------------------------------------------
+
+    def links(self, record: RecordType, decision: Decision) -> list[LinkName]:
+        """What a decision on records of a type asks for of other items."""
+        if isinstance(decision, bool) or record.access is None or not record.access.has_links:
+            return []
+        found = self._links.get(decision)
+        if found is None:
+            found = self._links[decision] = links_in(paths_of(decision))
+        return found
+
+    def is_linked(self, record: RecordType, decision: Decision) -> bool:
+        """Whether other items alone decide it, whose keys the record's key tells."""
+        if isinstance(decision, bool) or not self.links(record, decision):
+            return False
+        names = [path[0] for path in paths_of(decision)]
+        return all(isinstance(name, LinkName) and not name.link.needs_item for name in names)
+
+    def unknown(
+        self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
+    ) -> dict[Key, LinkName]:
+        """The keys of other items that have to be looked up for a decision on a record, as far as it tells them."""
+        found = self.link_keys(record, decision, identity, item)
+        return {key: name for key, name in found.items() if key not in self._linked}
+
+    def link_keys(
+        self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
+    ) -> dict[Key, LinkName]:
+        """The same, whether or not they were looked up."""
+        found = {}
+        for name in self.links(record, decision):
+            with suppress(LookupError):
+                key = name.key(name.link.node(identity, item))
+                if key is not None:
+                    found[key] = name
+        return found
+
+    def unknown_of_list(
+        self, path: AccessPath, decision: Decision, owner: Identity | None
+    ) -> dict[Key, LinkName]:
+        """The keys of other items that decide of a whole list, and were not looked up."""
+        found = {name.key(node): name for name, node in self._links_of_list(path, decision, owner)}
+        return {key: name for key, name in found.items() if key is not None and key not in self._linked}
+
+    def learn(self, key: Key, item: Item | None) -> None:
+        """Takes note of what is under a key: None where that is nothing, or of another type than was asked for."""
+        self._linked[key] = item
+
+    def said(self, record: RecordType, decision: Decision, identity: Identity, item: Item | None) -> Decision:
+        """What is left of a decision when what is known of other items is said; nothing is allowed where one is not."""
+        left = self._with_links(record, decision, identity, item)
+        return False if self.links(record, left) else left
+
+    def given(self, record: RecordType, decision: Decision, identity: Identity, item: Item) -> Item:
+        """An item of a list with what the links of a condition on it say, as far as that is known."""
+        return {
+            **item,
+            **{
+                change.path[0]: change.value for change in self._known_links(record, decision, identity, item)
+            },
+        }
+
+    def _links_of_list(
+        self, path: AccessPath, decision: Decision, owner: Identity | None
+    ) -> Iterator[tuple[LinkName, Identity]]:
+        """The links that are one for all items of a list: through the end at which its owner is."""
+        for name in self.links(path.record, decision) if owner is not None else ():
+            end = name.link.end
+            if end is not None and end.name == path.end and owner is not None and not path.untold:
+                yield name, owner
+
+    def _known_links(
+        self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
+    ) -> Iterator[SetTo]:
+        for name in self.links(record, decision):
+            with suppress(LookupError):
+                node = name.link.node(identity, item)
+                key = name.key(node)
+                if key is None:
+                    yield SetTo((name,), False)
+                elif key in self._linked:
+                    yield SetTo((name,), self.are_assumed or name.is_met(node, self._linked[key]))
+
+    def _with_links(
+        self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
+    ) -> Decision:
+        """What is left of a decision when what is known of its links is said."""
+        return _said(decision, [*self._known_links(record, decision, identity, item)])
 
     def is_told(self, of: RecordType | AccessPath, decision: Decision) -> bool:
         """Whether a key of the type, or what a list fixes, decides it alone."""
@@ -165,3 +300,15 @@ class Permissions:
 
 def _left(decision: Condition, told: Iterable[ToldAttribute], texts: Texts) -> Decision:
     return simplified(before(decision, [each.change(texts) for each in told]))
+
+
+def as_it_is(item: Item, path: Path) -> SetTo | Remove:
+    """What an item has at a path, as a change that says it."""
+    missing = object()
+    value = at_path(item, path, missing)
+    return Remove(path) if value is missing else SetTo(path, cast(Value, value))
+
+
+def _said(decision: Decision, changes: Sequence[SetTo | Remove]) -> Decision:
+    """What is left of a decision on a record with these attributes."""
+    return decision if isinstance(decision, bool) or not changes else simplified(before(decision, changes))

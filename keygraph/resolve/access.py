@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from keygraph.access.claims import Claims, attribute_of_claim, members
@@ -21,10 +22,13 @@ from keygraph.access.grants import (
 from keygraph.access.language import WRITES, AccessRule, Action, Claim
 from keygraph.dynamo.conditions import Eq, In, Path
 from keygraph.dynamo.expressions import simplified
+from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.model.comparisons import OPERATORS, comparison
 from keygraph.model.declaration import access_of
+from keygraph.model.links import Link, LinkName
 from keygraph.model.mistakes import Mistakes
+from keygraph.model.paths import best, candidates
 from keygraph.model.records import End, RecordType
 from keygraph.resolve.write_rules import with_default
 
@@ -63,6 +67,7 @@ class _Where:
 
     names: set[str] = field(default_factory=set)
     paths: set[Path] = field(default_factory=set)
+    links: list[Link] = field(default_factory=list)
 
 
 class _TypeReader:
@@ -158,7 +163,11 @@ class _TypeReader:
         condition = None if rule.where is None else _Reader(record, about, is_wall=is_wall).where(rule.where)
         if condition is not None and _is_never(condition):
             raise ValueError("nobody can meet it")
-        return Grant(rule, roles, condition, frozenset(about.names), frozenset(about.paths), fields)
+        if about.links and "read" in rule.actions and (name is not None or fields is not None):
+            told = f"{about.links[0].name} is asked of other items, which is done for whole records alone"
+            raise ValueError(f"{told}: leave it to a rule of the type without fields=")
+        names, paths = frozenset(about.names), frozenset(about.paths)
+        return Grant(rule, roles, condition, names, paths, fields, tuple(about.links))
 
     def _refuse_field(self, rule: AccessRule, name: str) -> None:
         record = self.record
@@ -211,6 +220,8 @@ class _Reader:
             return self._of_field(name, said)
         if name in record.ends:
             return self._of_end(record.ends[name], said)
+        if name in record.lists:
+            return self._of_list(record, None, name, said)
         if name == "not":
             inner = self.where(said)
             return lambda claims, is_positive: none_of(inner(claims, not is_positive))
@@ -265,6 +276,10 @@ class _Reader:
         parts = []
         for name, each in said.items():
             inner = (*path, name)
+            if not path and len(end.members) == 1 and name in end.members[0].lists:
+                self._about.names.add(end.name)
+                parts.append(self._of_list(end.members[0], end, name, each))
+                continue
             if any(slot.path == inner for slot in end.identity):
                 parts.append(self._of_slot(end, inner, each))
             elif isinstance(each, Mapping) and any(slot.path[: len(inner)] == inner for slot in end.identity):
@@ -272,6 +287,103 @@ class _Reader:
             else:
                 raise ValueError(f"{end.name}.{'.'.join(inner)} is no key field of {end.type_name}")
         return _joined(all_of, parts)
+
+    # --- Other items ----------------------------------------------------------------------------------
+
+    def _of_list(self, node: RecordType, through: End | None, name: str, said: Any) -> ConditionOf:
+        """That an item is in a list of the node, of which the rule tells the rest of the key."""
+        record = node.lists[name].of
+        shown = name if through is None else f"{through.name}.{name}"
+        if not isinstance(said, Mapping) or not said:
+            raise ValueError(f"{shown}={said!r} is not a mapping of fields of {record.name} to comparisons")
+        paths = best(candidates(name, node, record, node.lists[name].options))
+        end = record.ends[paths[0].end or ""] if paths else None
+        if end is None or end.text is not None or record.table_keys.shards:
+            why = "is spread over shards" if record.table_keys.shards else f"does not tell its {node.name}"
+            raise ValueError(f"{shown} is no key lookup: the key of {record.name} {why}")
+        sources = {slot.path: (number, slot) for number, slot in enumerate(node.identity)}
+        told, left = dict[str, tuple[int, Slot, Slot]](), list[Slot]()
+        for slot in record.identity:
+            source = sources.get(slot.path[1:]) if slot.path[0] == end.name else None
+            if source is None or (source[1].lossy and source[1].text != slot.text):
+                left.append(slot)
+            else:
+                told[slot.name] = *source, slot
+        if len(told) < len(sources):
+            raise ValueError(
+                f"{shown} is no key lookup: the key of {record.name} does not tell its {node.name}"
+            )
+        rest = dict(said)
+        makers = {slot.name: self._text_of(record, slot, rest, shown) for slot in left}
+        for used in {slot.path[0] for slot in left}:
+            rest.pop(used)
+        about = _Where()
+        reader = _Reader(record, about, is_wall=False)
+        condition = reader.where(rest) if rest else None
+        if about.links:
+            raise ValueError(
+                f"{shown} asks for an item that others decide: one step is all that a rule takes"
+            )
+        if through is not None:
+            self._about.paths.update(through.attributes.values())
+        link = Link(self._record, through, shown, record, told, frozenset(about.names))
+        self._about.links.append(link)
+
+        def made(claims: Claims, is_positive: bool) -> Decision:
+            decided = True if condition is None else condition(claims, is_positive)
+            texts = {name: make(claims) for name, make in makers.items()}
+            if None in texts.values():
+                return is_positive
+            if isinstance(decided, bool) and not decided:
+                return False
+            held = None if isinstance(decided, bool) else decided
+            names = [*texts]
+            several = product(*(texts[name] or () for name in names))
+            found = [LinkName(link, dict(zip(names, each, strict=True)), held) for each in several]
+            return any_of(Eq((each,), True) for each in found) if found else not is_positive
+
+        return made
+
+    def _text_of(
+        self, record: RecordType, slot: Slot, said: Mapping[str, Any], shown: str
+    ) -> Callable[[Claims], list[str] | None]:
+        """What a rule says of a part of a key: its texts for claims; None where claims can be anything."""
+        compared: Any = said.get(slot.path[0])
+        for step in slot.path[1:]:
+            if isinstance(compared, Mapping) and not {*compared} <= {"eq", "in"}:
+                compared = compared.get(step)
+            elif len(record.ends[slot.path[0]].identity) != 1:
+                compared = None  # an only key field needs no name
+        if isinstance(compared, Mapping):
+            compared = compared.get("eq", compared.get("in")) if len(compared) == 1 else None
+        if compared is None:
+            name = record.leaf_name(slot.path)
+            raise ValueError(
+                f"{shown} is no key lookup: it does not say which {name} of {record.name}, "
+                f"by eq or in; it is in the key"
+            )
+        values = compared if isinstance(compared, list | tuple) else (compared,)
+
+        def texts(claims: Claims) -> list[str] | None:
+            found = []
+            for value in values:
+                claim = claims.get(value.name) if isinstance(value, Claim) else None
+                if claim is _ANYTHING:
+                    return None
+                for each in members(claim) if isinstance(value, Claim) else (value,):
+                    with suppress(ValueError, TypeError, AttributeError, OverflowError):
+                        text = _key_text(slot, each, is_claim=isinstance(value, Claim))
+                        if text and slot.text.accepts(text):
+                            found.append(text)
+            return [*dict.fromkeys(found)]
+
+        fixed = [value for value in values if not isinstance(value, Claim)]
+        if any(
+            not (text := _key_text(slot, each, is_claim=False)) or not slot.text.accepts(text)
+            for each in fixed
+        ):
+            raise ValueError(f"{shown}: no key of {record.name} has {fixed[0]!r} in it")
+        return texts
 
     def _of_slot(self, end: End, path: tuple[str, ...], said: Any) -> ConditionOf:
         [slot] = [each for each in end.identity if each.path == path]
@@ -300,6 +412,12 @@ class _Reader:
             except (ValueError, TypeError, AttributeError, LookupError):
                 raise ValueError(f"{name}.{operator}={value!r} is not a value of type {type_.name}") from None
         return _joined(all_of, parts)
+
+
+def _key_text(slot: Slot, value: Any, *, is_claim: bool) -> str:
+    """A value as the text of a slot."""
+    type_ = slot.text.type
+    return slot.text.render(decode(type_, attribute_of_claim(type_, value)) if is_claim else value)
 
 
 def _has_claim(value: object) -> bool:

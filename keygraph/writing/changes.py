@@ -20,6 +20,7 @@ from keygraph.dynamo.conditions import And, Condition, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import Refusal
+from keygraph.model.permissions import as_it_is
 from keygraph.model.record_keys import Keys
 from keygraph.model.references import EndReference
 from keygraph.writing.ends import EndSteps
@@ -110,8 +111,7 @@ class ChangeSteps(EndSteps):
         if old is not None and in_keys:
             whole = record.completed(old)
             for path in maker.paths(in_keys):
-                value = at_path(whole, path, _MISSING)
-                known.append(actions.Remove(path) if value is _MISSING else SetTo(path, cast(Value, value)))
+                known.append(as_it_is(whole, path))
             keys = maker.keys_that_follow(in_keys)
             relied = [(key.name,) for each in keys for key in each.attributes]
             conditions += [is_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]

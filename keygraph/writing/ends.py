@@ -33,7 +33,7 @@ class EndSteps(StepGround):
     ) -> list[TransactionStep]:
         """That each end of the record is a node that exists; virtual nodes have no item."""
         steps = []
-        for end, keys, condition in self._named_nodes(request, self._ends_of(request.record)):
+        for end, keys, condition in self._named_nodes(request, self._ends_of(request.record), stored):
             missing = partial(end.missing, request.where)
             if condition is None:
                 refusals.found.append(missing())
@@ -57,7 +57,7 @@ class EndSteps(StepGround):
         return [TransactionStep(check, again, is_check=True) for check in checks]
 
     def _named_nodes(
-        self, request: WriteRequest, ends: Iterable[NamedEnd]
+        self, request: WriteRequest, ends: Iterable[NamedEnd], stored: Stored
     ) -> Iterator[tuple[NamedEnd, list[Key], Condition | None]]:
         """Those of the ends that a request names: where the node there can be, and the condition that it is there; None
         where its key tells that the viewer does not see it."""
@@ -68,14 +68,18 @@ class EndSteps(StepGround):
                 continue
             members, own = named.nodes(identity)
             if members:
-                yield named, self._graph.table_keys(members[0], own), self._is_open(members, own)
+                keys = self._graph.table_keys(members[0], own)
+                there = next((item for key in keys if (item := stored.get(key)) is not None), None)
+                yield named, keys, self._is_open(members, own, there)
 
-    def _is_open(self, members: tuple[RecordType, ...], identity: Texts) -> Condition | None:
+    def _is_open(
+        self, members: tuple[RecordType, ...], identity: Texts, there: Item | None
+    ) -> Condition | None:
         """The condition that a node is there which the viewer sees; None where they see none with that key."""
         is_open = self._presence.is_open
         if self.access is None:
             return is_open(members)
-        seen = {each: self.access.seen(each, identity) for each in members}
+        seen = {each: self.access.seen(each, identity, there) for each in members}
         if all(decision is True for decision in seen.values()):
             return is_open(members)
         parts: list[Condition] = []

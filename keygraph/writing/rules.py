@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keygraph.access.grants import Decision
+from keygraph.access.grants import Decision, all_of
 from keygraph.access.language import Action
-from keygraph.dynamo.actions import AttributeChange, Remove, SetTo
-from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, at_path, holds, paths_of
+from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, changed
+from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
-from keygraph.model.permissions import Permissions
+from keygraph.model.links import LinkName
+from keygraph.model.permissions import Permissions, as_it_is
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.write_rules import WriteRule
@@ -168,10 +170,16 @@ class WriteAccess:
             return not self.may_put(request)
         if isinstance(request, Create | Upsert):
             return False
+        record = request.record
         return any(
-            not isinstance(each.decision, bool) and not _is_safe(each.decision, request.record)
+            not isinstance(each.decision, bool)
+            and (not _is_safe(each.decision, record) or self._needs_item(record, each.decision))
             for each in self._asked(maker, request, hidden=_missing(request))
         )
+
+    def _needs_item(self, record: RecordType, decision: Decision) -> bool:
+        """Whether only the record's item tells which other items decide it."""
+        return any(name.link.needs_item for name in self.permissions.links(record, decision))
 
     def guard(
         self,
@@ -188,20 +196,24 @@ class WriteAccess:
         `identity` is that of a record which an upsert or a put finds; who does not see it may not write it.
         """
         record, found = request.record, list[Foreseen]()
+        own: Texts = getattr(request, "identity", identity) or ()
         hidden = _missing(request) if identity is None else _forbidden(record, "update", request.where)
         asked = [
             each
             for each in self._asked(maker, request, hidden=hidden, identity=identity)
             if each.decision is not True
         ]
-        told: list[AttributeChange] = []
+        told: list[SetTo | Remove] = []
         whole: Item = {}
         if old is not None and asked:
             whole = record.completed(old)
-            told = [*_told_in_keys(record, asked, whole)]
+            told = _told_in_keys(record, asked, whole)
         for decision, refusal, is_after in asked:
             left = decision
             try:
+                if not isinstance(left, bool) and self.permissions.links(record, left):
+                    there = changed(whole, changes) if is_after and old is not None else whole
+                    left = self.permissions.said(record, left, own, there if old is not None else None)
                 if not isinstance(left, bool):
                     left = simplified(before(left, [*(changes if is_after else ()), *told]))
             except ValueError:
@@ -247,9 +259,41 @@ class WriteAccess:
             if is_change:
                 yield _Asked(decision, refusal, is_after=True)
 
-    def seen(self, record: RecordType, identity: Texts) -> Decision:
-        """What has to hold of a node so that the viewer may name it: they see it."""
-        return self.permissions.of_key(record, identity)
+    def seen(self, record: RecordType, identity: Texts, item: Item | None) -> Decision:
+        """What has to hold of a node, which may have been read, so that the viewer may name it: they see it."""
+        decision = self.permissions.of_key(record, identity)
+        if not self.permissions.links(record, decision):
+            return decision
+        left = False if item is None else self.permissions.left(record, decision, identity, item)
+        if left is not True or item is None:
+            return False
+        paths = [path for path in paths_of(decision) if not isinstance(path[0], LinkName)]  # type: ignore[arg-type]  # no bool: it has links
+        ends = [name.link.end for name in self.permissions.links(record, decision)]
+        paths += [path for end in ends if end is not None for path in end.attributes.values()]
+        return all_of([is_unchanged(path, item) for path in dict.fromkeys(paths)])
+
+    def sees_by_item(self, record: RecordType) -> bool:
+        """Whether only a node's item tells which other items decide whether the viewer sees it."""
+        return self._needs_item(record, self.permissions.decision(record))
+
+    def linked(
+        self, request: WriteRequest, record: RecordType, identity: Texts, item: Item | None
+    ) -> dict[Key, LinkName]:
+        """The keys of other items that decide who may write so: of its record, or of a node that it names."""
+        names: list[str | None] = [None]
+        actions: tuple[Action, ...] = ("read",)
+        if record is request.record:
+            names += _names(request)
+            is_new = isinstance(request, Create | Put | Upsert)
+            actions += (
+                ("create", "update") if is_new else ("delete" if isinstance(request, Delete) else "update",)
+            )
+        found: dict[Key, LinkName] = {}
+        for action in actions:
+            for name in names if action != "read" else [None]:
+                decision = self.permissions.decision(record, action, name)
+                found |= self.permissions.link_keys(record, decision, identity, item)
+        return found
 
 
 def _names(request: WriteRequest) -> list[str]:
@@ -275,9 +319,8 @@ def _forbidden_field(maker: ItemMaker, name: str, where: InputPath) -> Refusal:
     )
 
 
-def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> Iterator[AttributeChange]:
+def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> list[SetTo | Remove]:
     """The attributes that decide, and that keys of indexes may say alone, as they are."""
-    missing = object()
     paths = {
         path
         for each in asked
@@ -285,9 +328,7 @@ def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> I
         for path in paths_of(each.decision)
         if path[0] in record.attributes_in_keys
     }
-    for path in sorted(paths):
-        value = at_path(whole, path, missing)
-        yield Remove(path) if value is missing else SetTo(path, value)  # type: ignore[arg-type]  # a value of the item
+    return [as_it_is(whole, path) for path in sorted(paths)]
 
 
 def _is_safe(condition: Condition, record: RecordType, *, is_positive: bool = True) -> bool:

@@ -25,6 +25,8 @@ class TransactionStep:
     """What is told where its condition fails, by the item that is there. None: somebody was faster, so try again."""
     is_check: bool = False
     """Whether it only asks that the item exists, which another step of the same item answers."""
+    is_rule: bool = False
+    """Whether it only asks that an item is as it was when it was decided who may write so; another step may write it."""
     is_partner: bool = False
     """Whether it is of the other item of an edge."""
 
@@ -61,8 +63,12 @@ def merged(
     """The steps of one transaction: without checks of what another step writes. `where` is that of its input."""
     found: dict[Key, TransactionStep] = {}
     checks: dict[Key, TransactionStep] = {}
+    asked: list[tuple[Key, TransactionStep]] = []
     for step in steps:
         key = key_of(step.action, table)
+        if step.is_rule:
+            asked.append((key, step))
+            continue
         there = found.setdefault(key, step)
         if step.is_check:
             checks.setdefault(key, step)
@@ -73,6 +79,14 @@ def merged(
     for key, check in checks.items():
         if not found[key].is_check:
             found[key] = _joined(found[key], check, refusals)
+    for key, rule in asked:
+        before = found.get(key)
+        condition = rule.action.condition
+        is_new = condition is not None and (before is None or before.action.condition != condition)
+        if before is None:
+            found[key] = rule
+        elif is_new and condition is not None:
+            found[key] = before.on_condition(condition)
     return [*found.values()]
 
 

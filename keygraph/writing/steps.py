@@ -5,21 +5,27 @@ What has to be known of stored items first is read once for all requests (`neede
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import cast
 
+from keygraph.dynamo import actions
+from keygraph.dynamo.actions import changed
+from keygraph.dynamo.conditions import And, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
+from keygraph.model.links import LinkName
+from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
+from keygraph.model.references import EndReference
 from keygraph.writing.ground import Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
+from keygraph.writing.presence import is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
-from keygraph.writing.rules import (
-    told_in_keys,
-)
-from keygraph.writing.step import TransactionStep, merged
+from keygraph.writing.rules import WriteAccess, told_in_keys
+from keygraph.writing.step import TransactionStep, again, merged
 from keygraph.writing.upserts import UpsertSteps
 
 _NOTHING: Stored = {}
@@ -39,6 +45,10 @@ class StepMaker(UpsertSteps, MoveSteps):
 
         What is stored under some of them may name further ones.
         """
+        keys = self._needed(request, stored, is_whole=is_whole)
+        return [*keys, *self._learned(request, stored)] if self._may_be_linked(request.record) else keys
+
+    def _needed(self, request: WriteRequest, stored: Stored, *, is_whole: bool) -> list[Key]:
         keys, record = self.keys_of_ends(request), request.record
         item: Item | None = None
         if self.access is not None:
@@ -84,7 +94,101 @@ class StepMaker(UpsertSteps, MoveSteps):
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
         ends = self._spread_ends_of(request.record)
-        return [key for _, keys, _ in self._named_nodes(request, ends) if len(keys) > 1 for key in keys]
+        named = self._named_nodes(request, ends, _NOTHING)
+        return [key for _, keys, _ in named if len(keys) > 1 for key in keys]
+
+    # --- What other items decide --------------------------------------------------------------------------
+
+    def _may_be_linked(self, record: RecordType) -> bool:
+        """Whether other items may decide who writes records of the type, or names the nodes at their ends."""
+        if self.access is None:
+            return False
+        types = (record, *(member for end in record.ends.values() for member in end.members))
+        return any(each.access is not None and each.access.has_links for each in types)
+
+    def _learned(self, request: WriteRequest, stored: Stored) -> list[Key]:
+        """The keys of other items that decide who may write so, as far as what is stored tells them; what is stored of
+        them is known then. And those of nodes whose items tell them."""
+        access = cast(WriteAccess, self.access)
+        linked, keys = self._linked(request, stored), list[Key]()
+        for key, name in linked.items():
+            if key in stored:
+                item = stored[key]
+                is_there = item is not None and self._graph.is_of(item, (name.link.record,))
+                access.permissions.learn(key, item if is_there else None)
+        for members, own in self._named(request):
+            if any(access.sees_by_item(each) for each in members):
+                keys += self._graph.table_keys(members[0], own)
+        return [*keys, *linked]
+
+    def _linked(self, request: WriteRequest, stored: Stored) -> dict[Key, LinkName]:
+        access, found = cast(WriteAccess, self.access), dict[Key, LinkName]()
+        for record, identity, item in self._states(request, stored):
+            found |= access.linked(request, record, identity, item)
+        return found
+
+    def _named(self, request: WriteRequest) -> Iterator[tuple[tuple[RecordType, ...], Texts]]:
+        """The nodes that a request names at ends."""
+        given = {} if isinstance(request, Delete) else request.values
+        for named in self._ends_of(request.record):
+            identity = given.get(named.end.name)
+            members, own = ((), ()) if identity is None else named.nodes(identity)
+            if members:
+                yield members, own
+
+    def _states(
+        self, request: WriteRequest, stored: Stored
+    ) -> Iterator[tuple[RecordType, Texts, Item | None]]:
+        """What rules are asked of: the record as it is and as it will be, and the nodes that it names."""
+        record, ignored, maker = request.record, Refusals(), self.maker(request.record)
+        if isinstance(request, Create | Put | Upsert):
+            item, identity = self.new(request)
+            if identity is not None:
+                yield record, identity, item
+        else:
+            identity = request.identity
+        there = None if identity is None else self._found(record, identity, stored, request.where, ignored)
+        if identity is not None and (there is not None or isinstance(request, Change | Delete | Move)):
+            yield record, identity, there
+        change = self.change_of(request, identity) if isinstance(request, Upsert) and identity else request
+        if there is not None and isinstance(change, Change):
+            yield record, change.identity, changed(there, self._changes(change, ignored))
+        elif there is not None and isinstance(change, Move):
+            attributes = changed(maker.without_own_keys(there), self._move(change, ignored)[1])
+            made, moved = maker.with_keys(attributes, change.to, ignored)
+            if not ignored.found:
+                yield record, moved, made
+        for members, own in self._named(request):
+            keys = self._graph.table_keys(members[0], own)
+            node = next((found for key in keys if (found := stored.get(key)) is not None), None)
+            for member in members:
+                yield member, own, node
+
+    def detached(
+        self, references: Sequence[EndReference], item: Item, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
+        made = super().detached(references, item, stored, refusals)
+        return [*made, *self._link_checks(self.detaching(references, item), stored)] if made else made
+
+    def _link_checks(self, request: WriteRequest, stored: Stored) -> list[TransactionStep]:
+        """That other items which decide are as they were read."""
+        steps = []
+        for key, name in self._linked(request, stored).items() if self._may_be_linked(request.record) else ():
+            item, record = stored.get(key), name.link.record
+            paths = [] if name.condition is None else paths_of(name.condition)
+            if any(path[0] in record.attributes_in_keys for path in paths):
+                paths += [
+                    (each.name,) for keys in record.keys.values() if keys.index for each in keys.attributes
+                ]
+            condition = (
+                self._presence.is_there(record) if item is not None else self._presence.is_free(record)
+            )
+            if item is not None:
+                condition = And((condition, *(is_unchanged(path, item) for path in dict.fromkeys(paths))))
+            steps.append(
+                TransactionStep(actions.CheckItem(key, condition), again, is_check=True, is_rule=True)
+            )
+        return steps
 
     # --- Steps ------------------------------------------------------------------------------------------
 
@@ -108,6 +212,7 @@ class StepMaker(UpsertSteps, MoveSteps):
                     made, outcome = self._moved(request, stored, mine)
                 case _:
                     made, outcome = self._deleted(request, stored, mine)
+            made = [*made, *self._link_checks(request, stored)]
             steps += [] if mine.found else made
             refusals.found += mine.found
             done.append(outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -326,3 +327,51 @@ def test_conditions_on_what_a_key_loses() -> None:
 
     [wrong] = Graph(TABLE, Person, formats={"lower": Format(str.lower)}).mistakes
     assert "loses a part of it" in wrong.problem
+
+
+def test_a_link_that_is_no_key_lookup_is_a_mistake() -> None:
+    """A rule would read a whole list for every record, or would never hold."""
+
+    def told(*where: Mapping[str, Any], **rules: Any) -> list[str]:
+        @node("USER#{user_id}", access=[read()])
+        class User:
+            user_id: ID
+
+        @node("GROUP#{group_id}", access=[read(where=each, **rules) for each in where])
+        class Group:
+            group_id: ID
+            memberships: Many[Membership] = many()
+            posts: Many[Post] = many()
+
+        @edge("{group}", "MEMBER#{user.user_id}", access=[read(where={"group": {"posts": {"post_id": "1"}}})])
+        class Membership:
+            group: Group
+            user: User
+            role: str
+
+        @node("POST#{post_id}", by_customer("{group}", "{post_id}"), access=[read()])
+        class Post:
+            post_id: ID
+            group: Group
+
+        made = Graph(TABLE, User, Group, Membership, Post)
+        return [f"{each.where}: {each.problem}" for each in made.mistakes if each.where == "Group"]
+
+    found = told(
+        {"memberships": {"role": "admin"}},
+        {"memberships": {"user": {"ne": viewer("sub")}}},
+        {"memberships": {"user": viewer("sub"), "color": 1}},
+        {"memberships": viewer("sub")},
+        {"posts": {"post_id": viewer("sub")}},
+        {"memberships": {"user": ""}},
+    )
+    lookup = "Group: its access rule {} cannot be used: memberships is no key lookup: it does not say which user_id of Membership, by eq or in; it is in the key."
+    assert found[0] == lookup.format(1)
+    assert found[1] == lookup.format(2)
+    assert "Membership has no field color" in found[2]
+    assert "is not a mapping of fields of Membership" in found[3]
+    assert "posts is no key lookup: the key of Post does not tell its Group" in found[4]
+    assert "no key of Membership has '' in it" in found[5]
+    [found_fields] = told({"memberships": {"user": viewer("sub")}}, fields=["memberships"])
+    assert "leave it to a rule of the type without fields=" in found_fields
+    assert told({"memberships": {"user": viewer("sub"), "role": {"in": ["a", "b"]}}}) == []

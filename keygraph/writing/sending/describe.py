@@ -162,6 +162,8 @@ class _Describing:
         self._requests = requests
         self._key_of_note = idempotency_key
         self._maker = graph.made(_UnreadSteps).of(permissions)
+        if permissions is not None:
+            permissions.are_assumed = True
 
     def write(self) -> DescribedWrite:
         requests, refusals = self._requests, Refusals()

@@ -119,6 +119,10 @@ class Plan:
         for record, needed in found.items():
             if record.access is not None and needed is not None:
                 found[record] = needed | record.access.names("read")
+        links = [each for record in found if record.access for each in record.access.links("read")]
+        for link in links:
+            before = found.get(link.record, frozenset())
+            found[link.record] = None if before is None else before | link.names
         return found
 
     def is_secretive(self, run: Run) -> bool:

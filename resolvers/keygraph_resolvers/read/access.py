@@ -7,9 +7,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from keygraph.access.grants import Decision
 from keygraph.dynamo.conditions import paths_of
 from keygraph.errors import FieldName, Forbidden
+from keygraph.model.links import Link, LinkName
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
 
 
 def seen_by_key(
@@ -76,14 +78,27 @@ def without_refused(
     return found
 
 
+def links_of(run: Run, record: RecordType) -> list[Link]:
+    """What other items decide whether the viewer sees records of a type."""
+    access = run.access
+    return [] if access is None else [name.link for name in access.links(record, access.decision(record))]
+
+
 def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:
     """What of the viewer decides what an operation on these types costs."""
-    found = []
+    found: list[Hashable] = []
     for record in records:
         names = (
             [None] if record.access is None else [None, *filter(record.access.is_restricted, record.order)]
         )
         for name in names:
             decision = access.decision(record, "read", name)
-            found.append(decision if isinstance(decision, bool) else frozenset(paths_of(decision)))
+            if isinstance(decision, bool):
+                found.append(decision)
+            else:
+                # A link's name is different for each viewer.
+                heads = [(path[0], path) for path in paths_of(decision)]
+                found.append(
+                    frozenset(head.link if isinstance(head, LinkName) else path for head, path in heads)
+                )
     return tuple(found)

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 from keygraph.access.grants import Decision, all_of
 from keygraph.dynamo.conditions import And, Condition, paths_of
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.lists.listing import ListForm, Located, NeighbourList, Place
 from keygraph.lists.named_edges import edge_keys
 from keygraph.lists.reading import Extent, Found
+from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.cursors import ListCursors
@@ -155,11 +157,11 @@ class ListArguments:
         if run.access is not None:
             seen = self.seen(run)
             if not isinstance(seen, bool):
-                seen = run.access.of_list(self.path, dict(neighbours.values), seen)
+                seen = run.access.of_list(self.path, dict(neighbours.values), seen, identity)
             if not isinstance(seen, bool):
                 neighbours = self._narrowed(run, seen).of(identity, at)
         page, goes_on = PageOf(neighbours, extent), self.goes_on or not isinstance(seen, bool)
-        return Connection(run, self, neighbours, identity or (), page, seen is False, goes_on)
+        return Connection(run, self, neighbours, identity or (), page, seen, goes_on)
 
     def shown(self, run: Run, identity: tuple[str, ...] | None = None) -> NeighbourList | None:
         """The list of an owner that may not be known, with placeholders; None where the viewer sees nothing of it.
@@ -171,7 +173,7 @@ class ListArguments:
             return shown
         seen = self.seen(run)
         if identity is not None or self.path.owner is None:
-            seen = run.access.of_list(self.path, dict(shown.values), seen)
+            seen = run.access.of_list(self.path, dict(shown.values), seen, identity)
         elif run.access.is_told(self.path, seen):
             seen = seen is not False
         if isinstance(seen, bool):
@@ -197,7 +199,13 @@ class ListArguments:
         found: ListForm | None = run.told.get((self, seen))
         if found is None:
             where = seen if self.where is None else And((self.where, seen))
-            found = run.told[self, seen] = ListForm(run.graph, self.path, *self._said, where)
+            access, send = run.access, None
+            if access is not None and access.links(self.path.record, seen):
+
+                async def send(store: Store, query: Query) -> Page:
+                    return await run.links.page(store, query, self.path, seen)
+
+            found = run.told[self, seen] = ListForm(run.graph, self.path, *self._said, where, send)
         return found
 
     @cached_property
@@ -240,12 +248,38 @@ class Connection:
     """The identity of its owner."""
     request: PageOf
     """The part of the list that is read for its page."""
-    is_closed: bool
-    """Whether the viewer sees nothing of it, so that nothing is read."""
+    seen: Decision
+    """What has to hold of an item so that the viewer sees it."""
     goes_on: bool
     """Whether its page may take several requests, one after the other."""
     _cursors: ListCursors | None = field(default=None, init=False)
     """Made when somebody asks for a cursor."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the viewer sees nothing of it, so that nothing is read."""
+        return self.seen is False
+
+    @property
+    def unknown(self) -> dict[Key, LinkName]:
+        """The keys of other items that decide whether the viewer sees anything of it, and that nobody has looked up."""
+        access = self.run.access
+        if access is None or isinstance(self.seen, bool):
+            return {}
+        return access.unknown_of_list(self.arguments.path, self.seen, self.owner)
+
+    def unknown_of(self, items: Sequence[Item]) -> dict[Key, LinkName]:
+        """The same for some items of it."""
+        if self.run.access is None or isinstance(self.seen, bool) or self.neighbours.form.send is None:
+            return {}
+        return self.run.links.unknown(self.arguments.path, items, self.seen)
+
+    def given(self, items: Sequence[Item]) -> Sequence[Item]:
+        """The items with what links say of them."""
+        if self.neighbours.form.send is None:
+            return items
+        record = self.arguments.path.record
+        return [self.run.links.given(record, item, self.seen) for item in items]
 
     @property
     def keys(self) -> list[Key]:

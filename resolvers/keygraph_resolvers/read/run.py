@@ -21,6 +21,7 @@ from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.consistent import ConsistentStore
 from keygraph_resolvers.read.cursors import Cursors
+from keygraph_resolvers.read.links import Links
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
@@ -96,6 +97,11 @@ class Run:
     @cached_property
     def neighbours(self) -> NeighbourLoader:
         return NeighbourLoader(self.reads, self.limits.concurrency)
+
+    @cached_property
+    def links(self) -> Links:
+        """What other items say of who may see something."""
+        return Links(self.graph, self.access or Permissions(), self.nodes)
 
     def is_expired(self, item: Item) -> bool:
         """Whether an item that was read from the table is as if it were not there."""

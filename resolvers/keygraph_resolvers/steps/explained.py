@@ -18,6 +18,7 @@ from keygraph.access.grants import Decision
 from keygraph.errors import InputPath, KeygraphError, Refusal, WriteRefused
 from keygraph.lists.describe import DescribedRequest, described_condition, key_request
 from keygraph.lists.projection import attributes_of
+from keygraph.model.links import Link
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.writing.sending.describe import DescribedAction, DescribedTransaction
@@ -134,6 +135,11 @@ class View:
             projection, is_many = run.attributes.projection, where.is_many
             shown.requests = (key_request(run.graph, record, where.identity, projection, is_many=is_many),)
         return shown
+
+    def link_request(self, link: Link, where: Where) -> DescribedRequest:
+        """How the other items are looked up that decide whether the viewer sees something."""
+        run = self.run
+        return key_request(run.graph, link.record, None, run.attributes.projection, is_many=where.is_many)
 
 
 NOTHING = "nobody"

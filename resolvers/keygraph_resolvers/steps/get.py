@@ -9,12 +9,14 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
 from keygraph.errors import CorruptItem
+from keygraph.model.links import LinkName
 from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.read.access import seen_by_item, seen_by_key, without_refused
+from keygraph_resolvers.read.access import links_of, seen_by_key, without_refused
 from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
@@ -27,7 +29,17 @@ from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import ListStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
-from keygraph_resolvers.steps.step import AT_ONCE, Below, Priced, Starts, Step, StepCost, later, union
+from keygraph_resolvers.steps.step import (
+    AT_ONCE,
+    Below,
+    Priced,
+    RoundTrips,
+    Starts,
+    Step,
+    StepCost,
+    later,
+    union,
+)
 
 
 class Items(Step):
@@ -126,15 +138,17 @@ class Get(Step):
         self._after = union(each.later for each in items.by_item)
         by_key = union(each.later for each in items.by_key)
         self.later = by_key | (AT_ONCE | later(self._after) if self.reads else self._after)
+        self._seen_after = seen_after(record, items.later, is_item_there=False)
         if not is_told_by_key(record):
-            self.later |= AT_ONCE | later(items.later)
+            self.later |= AT_ONCE | later(self._seen_after)
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         if run.access is not None:
             objects, untold = seen_by_key(run.access, self.record, objects)
             if untold:
-                then = partial(self._untold_came, run, place)
-                look_up(run, self.record, untold, place, round_trip, self.items.later, then)
+                # Nothing below them is read before it is known that the viewer sees them.
+                then = partial(_go_on, run, self.items, place)
+                see(run, self.record, untold, place, round_trip, self._seen_after, then, reads=self.reads)
         unread = [each for each in objects if each.item is None] if self.reads else ()
         self.items.start_by_key(run, objects, unread, round_trip, place)
         if len(unread) < len(objects):
@@ -150,16 +164,6 @@ class Get(Step):
         if there:
             self.items.go_on(run, there, round_trip, place)
 
-    def _untold_came(
-        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
-    ) -> None:
-        """Goes on with nodes of which their items tell that the viewer sees them: nothing below them was read before."""
-        there = keep_items(run, came)
-        if run.access is not None:
-            there = seen_by_item(run.access, there)
-        if there:
-            self.items.start(run, there, round_trip, place)
-
     def _is_untold(self, run: Run) -> bool:
         """Whether only a node's item may tell that the viewer sees it."""
         return run.access is not None and not run.access.is_told(
@@ -170,8 +174,12 @@ class Get(Step):
         if run.access is not None and run.access.decision(self.record) is False:
             return StepCost(), ()
         if self._is_untold(run):
-            cost, below = self.items.cost(run, starts.after(at_least=0))
+            links = links_of(run, self.record)
+            waits = 2 if any(each.needs_item for each in links) else 1
+            cost, below = self.items.cost(run, starts.after(waits, at_least=0))
             cost.add(keys_cost(self.record, starts))
+            for each in links:
+                cost.add(keys_cost(each.record, starts.after(at_least=0) if each.needs_item else starts))
             return cost, below
         cost, below = self.items.cost_by_key(run, starts, is_wanted=self.reads)
         is_gathered = self.items.gather is not None and self.items.gather.reads_node(run)
@@ -191,6 +199,10 @@ class Get(Step):
         shown.access = access
         item_where = where.later() if is_read else where
         if access != NOTHING:
+            shown.requests += tuple(
+                view.link_request(each, where) for each in links_of(view.run, self.record)
+            )
+        if access != NOTHING:
             key_where = item_where if is_untold else where
             shown.steps = self.items.explained_below(
                 view, key_where, item_where, None if is_untold else shown
@@ -205,7 +217,9 @@ class NodesStep(Step):
         """`is_type_unknown`: a node's key may not tell its type, which is known then when the node was read."""
         self._gets = gets
         self._is_type_unknown = is_type_unknown
-        self._untold_after = union(each.items.later for each in gets.values())
+        self._untold_after = union(
+            seen_after(each.record, each.items.later, is_item_there=True) for each in gets.values()
+        )
         self.later = union(each.later for each in gets.values())
         if is_type_unknown:
             self.later |= AT_ONCE | later(self._untold_after)
@@ -232,10 +246,10 @@ class NodesStep(Step):
         for each in there:
             if each.item is not None and (record := run.graph.recognise(each.item)) is not None:
                 each.record, each.others = record, ()
-        if run.access is not None:
-            there = seen_by_item(run.access, there)
         for record, group in _by_type(there):
-            self._gets[record.name].items.start(run, group, round_trip, place)
+            items = self._gets[record.name].items
+            then = partial(_go_on, run, items, place)
+            see(run, record, group, place, round_trip, items.later, then)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         gets = self._gets.values()
@@ -414,6 +428,83 @@ def _argument_names(record: RecordType) -> list[str]:
 
 
 # --- What steps share -----------------------------------------------------------------------------------
+
+
+def seen_after(record: RecordType, after: RoundTrips, *, is_item_there: bool) -> RoundTrips:
+    """In which round trips keys are asked for when records were read of which the viewer may see some; `after`: when they
+    are known to see them."""
+    links = [] if record.access is None else record.access.links("read")
+    is_later = any(each.needs_item or is_item_there for each in links)
+    return after | AT_ONCE | later(after) if is_later else after
+
+
+def see(
+    run: Run,
+    record: RecordType,
+    objects: Sequence[Object],
+    place: str,
+    round_trip: int,
+    after: RoundTrips,
+    then: Callable[[Sequence[Object], int], None],
+    *,
+    reads: bool = False,
+) -> None:
+    """Goes on with those of the objects that the viewer sees, once what decides it was read: their items, and other items
+    that rules ask for. `reads`: their items are wanted in any case."""
+    access = run.access
+    if access is None:
+        then(objects, round_trip)
+        return
+    seen: list[Object] = []
+    unread: list[Object] = []
+    linked: list[tuple[tuple[Object, LinkName, Key], Key]] = []
+    left: Counter[Object] = Counter()
+    for each in objects:
+        if each.item is None:
+            decision = access.of_key(record, each.identity)
+        else:
+            decision = access.of_whole(record, each.identity, each.item)
+        links = access.unknown(record, decision, each.identity, each.item)
+        linked += [((each, name, key), key) for key, name in links.items()]
+        left[each] = len(links)
+        if decision is True:
+            seen.append(each)
+        elif decision is False or (each.item is not None and not links):
+            each.is_missing = True
+        elif each.item is None and (reads or not access.is_linked(record, decision)):
+            unread.append(each)
+            left[each] += 1
+
+    def go_on(some: Iterable[Object], arrived: int) -> None:
+        left.subtract(some)
+        ready = [
+            each for each in dict.fromkeys(some) if not left[each] and not each.is_missing and not each.error
+        ]
+        if ready:
+            see(run, record, ready, place, arrived, after, then)
+
+    def came(answers: list[tuple[Object, Item | Exception | None]], arrived: int) -> None:
+        keep_items(run, answers)
+        go_on([each for each, _ in answers], arrived)
+
+    def links_came(answers: list[tuple[tuple[Object, LinkName, Key], Any]], arrived: int) -> None:
+        for (each, name, key), answer in answers:
+            if isinstance(answer, Exception):
+                each.error = answer
+            else:
+                run.links.learn(name, key, answer)
+        go_on([each for (each, _, _), _ in answers], arrived)
+
+    if seen:
+        then(seen, round_trip)
+    if unread:
+        look_up(run, record, unread, place, round_trip, after, came)
+    if linked:
+        run.scheduler.look_up(Lookup(place, round_trip, after, links_came), linked)
+
+
+def _go_on(run: Run, items: Items, place: str, objects: Sequence[Object], round_trip: int) -> None:
+    items.start(run, objects, round_trip, place)
 
 
 def _by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:

@@ -9,6 +9,7 @@ from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, 
 from keygraph.dynamo.store import read_units
 from keygraph.lists.counting import count_requests
 from keygraph.lists.reading import LARGEST_LIMIT, most_requests
+from keygraph.model.links import Link
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.connection import ListArguments
@@ -57,6 +58,10 @@ class ListCost:
     """Whether more may have to be looked at than is wanted."""
     counts: int
     """How many requests count it at once."""
+    links: tuple[Link, ...] = ()
+    """The other items that decide of each of its items whether the viewer sees it."""
+    own_links: tuple[Link, ...] = ()
+    """Those that decide of all of them."""
 
     @classmethod
     def of(
@@ -72,6 +77,9 @@ class ListCost:
         """What a list with these arguments costs."""
         neighbours = arguments.shown(run) or arguments.any_shown
         reading, begins_behind = neighbours.reading, arguments.begins_behind
+        names = [] if run.access is None else run.access.links(path.record, arguments.seen(run))
+        links = dict.fromkeys(name.link for name in names)
+        own_links = tuple(each for each in links if each.end is not None and each.end.name == path.end)
         is_searched = neighbours.is_searched
         is_filtered = is_searched or bool(reading.others)
         return cls(
@@ -100,6 +108,8 @@ class ListCost:
             or path.record.expiry is not None
             or (begins_behind and len(path.keys.shard_texts) > 1),
             len(count_requests(neighbours)) if has_total else 0,
+            tuple(each for each in links if each not in own_links),
+            own_links,
         )
 
     @property
@@ -107,23 +117,44 @@ class ListCost:
         return len(self.path.keys.shard_texts)
 
     @property
+    def _trips(self) -> int:
+        """How many round trips a request takes, with what other items say of what it finds."""
+        return 2 if self.links else 1
+
+    @property
     def _per_page(self) -> int:
         return max(1, PAGE_BYTES // self.path.record.item_bytes)
 
     def page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """The page of each owner."""
+        decided, starts = self._decided(starts)
+        cost, below = self._page(run, starts)
+        cost.add(decided)
+        return cost, below
+
+    def _decided(self, starts: Starts) -> tuple[StepCost, Starts]:
+        """What tells whether the viewer sees anything of it, and when the list is read then."""
+        cost = StepCost()
+        for each in self.own_links:
+            cost.add(keys_cost(each.record, starts))
+        return cost, starts.after(at_least=0) if self.own_links else starts
+
+    def _page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         path, page, named = self.path, self.shown, self.named
         if self.is_key_lookup:
             number = 1 if named is None else named
             if not number or not (page or self.has_total):
                 return StepCost(), ()
             cost, after, size = keys_cost(path.record, starts, number), starts.after(), number
+            for each in self.links:
+                cost.add(keys_cost(each.record, after, number))
+            after = after.after(at_least=0) if self.links else after
         elif named is not None:
             between = path.keys_of_both_ends
             requests = named * (len(between.shard_texts) if between else 1)
             # There may be any number of edges between two nodes, which something behind their keys tells apart.
             size = requests * self._per_page
-            cost, after = self._requests(starts, requests, 1, size), starts.after()
+            cost, after = self._requests(starts, requests, 1, size), starts.after(self._trips, at_least=1)
             cost.is_open = True
         elif page is None or not self.size + self.looks_ahead:
             return StepCost(), ()
@@ -139,19 +170,21 @@ class ListCost:
         """What is read for the page, when it is there, and how many edges it has."""
         budget = self.limits.read_budget
         requests, looked_at = self._needed(self.size + self.looks_ahead + self.singles)
-        chain = 1 + requests - self._shards
+        chain = self._trips * (1 + requests - self._shards)
         cost = self._requests(starts, requests, chain, looked_at)
         if self.looks_back:
             more, looked_at = self._needed(1 + self.singles)
-            cost.add(self._requests(starts.after(chain), more, 1 + more - self._shards, looked_at))
-            chain += 1 + more - self._shards
+            cost.add(
+                self._requests(starts.after(chain), more, self._trips * (1 + more - self._shards), looked_at)
+            )
+            chain += self._trips * (1 + more - self._shards)
         if self.ends_among_equals:
             # What follows the end is looked for, and then, between two cursors, whether it follows the page.
             for is_long in [self.looks_on, True] if self.begins_behind else [self.looks_on]:
                 more, looked_at = (self._searched(), budget) if is_long else (1, 1)
-                cost.add(self._requests(starts.after(chain), more, more, looked_at))
+                cost.add(self._requests(starts.after(chain), more, self._trips * more, looked_at))
                 cost.is_open = cost.is_open or is_long
-                chain += more
+                chain += self._trips * more
         cost.is_open = cost.is_open or self.looks_on
         is_one_read = not self.looks_on and chain == 1
         least = 0 if self.may_be_known else chain if is_one_read else 1
@@ -187,7 +220,9 @@ class ListCost:
             return StepCost()
         at_once = self._shards * max(1, self.counts)
         pages = max(at_once, self.limits.count_pages)
-        cost = self._requests(starts, pages, 1 + pages - at_once, pages * self._per_page)
+        _, starts = self._decided(starts)
+        chain = self._trips * (1 + pages - at_once)
+        cost = self._requests(starts, pages, chain, pages * self._per_page)
         cost.is_open = True
         return cost
 
@@ -196,7 +231,7 @@ class ListCost:
         if not requests:
             return StepCost()
         units = read_units(ceil(items / requests) * self.path.record.item_bytes, consistent=False) * requests
-        return StepCost(
+        cost = StepCost(
             starts.times(requests).count,
             0,
             set(),
@@ -204,3 +239,8 @@ class ListCost:
             starts.times(items).count,
             min(float(MOST), starts.count * units),
         )
+        for each in self.links:
+            found = keys_cost(each.record, starts, items)
+            found.apart, found.keys = starts.times(requests + items // BATCH_GET_KEYS).count + found.apart, 0
+            cost.add(found)
+        return cost

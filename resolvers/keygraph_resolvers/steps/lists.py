@@ -18,7 +18,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.read.access import seen_by_item, without_refused
+from keygraph_resolvers.read.access import links_of, seen_by_item, without_refused
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.loaders import CountOf, PageOf
 from keygraph_resolvers.read.meter import Read
@@ -41,6 +41,7 @@ from keygraph_resolvers.steps.step import (
     NEVER,
     Below,
     Priced,
+    RoundTrips,
     Starts,
     Step,
     StepCost,
@@ -61,13 +62,15 @@ class BoundList:
     place: str
     has_failed: bool = False
 
-    def fail(self, error: Exception) -> None:
-        """Keeps what reading gave instead of the list."""
+    def fail(self, error: Exception, *, is_counted: bool = False) -> None:
+        """Keeps what reading gave instead of the list; `is_counted`: and instead of its count."""
         self.has_failed = True
         if self.found is None:
             self.owner.found[self.step.selected] = error
         else:
             self.found.page = error
+            if is_counted:
+                self.found.total = error
 
 
 class ListStep(Step):
@@ -101,6 +104,11 @@ class ListStep(Step):
         self.later = union((AT_ONCE if self.may_look_up else NEVER, later(after)))
         if may_be_known:
             self.later |= after
+        self._after_links = self.later
+        """In which round trips keys are asked for when it is known whether the viewer sees anything of it."""
+        self._has_links = path.record.access is not None and bool(path.record.access.links("read"))
+        if self._has_links:
+            self.later |= AT_ONCE | later(self.later) | later(self.later, 2)
 
     @property
     def may_look_up(self) -> bool:
@@ -159,12 +167,16 @@ class ListStep(Step):
         connection = bound.connection
         if self.page is None and not self.has_total:
             return
-        if connection.is_closed:
+        if self._has_links and (unknown := connection.unknown):
+            wanted = [((name, key), key) for key, name in unknown.items()]
+            then = partial(self._links_came, run, bound)
+            _look_all_up(run, bound.place, round_trip, self._after_links, wanted, then)
+        elif connection.is_closed:
             self._all_came(run, bound, [], round_trip)
         elif connection.arguments.is_key_lookup:
-            after = self.page.spread_after if self.page else NEVER
-            wanted = [(bound, key) for key in connection.keys]
-            _look_all_up(run, bound.place, round_trip, after, wanted, partial(self._all_came, run, bound))
+            after = self._spread_after
+            keys: list[tuple[Any, Key]] = [(bound, key) for key in connection.keys]
+            _look_all_up(run, bound.place, round_trip, after, keys, partial(self._all_came, run, bound))
         elif connection.arguments.to is not None:
             self._read_edges_to(run, bound, round_trip)
         else:
@@ -175,12 +187,27 @@ class ListStep(Step):
                 read = Read((bound.place,), round_trip)
                 run.scheduler.load(request, read, partial(_total_came, bound))
 
+    # --- What other items decide --------------------------------------------------------------------------
+
+    @property
+    def _spread_after(self) -> RoundTrips:
+        """In which round trips keys are asked for when all its items have come."""
+        after = self.page.spread_after if self.page else NEVER
+        return after | AT_ONCE | later(after) if self._has_links else after
+
+    def _links_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
+        """Reads the list when what decides whether the viewer sees anything of it has come."""
+        if _learned(run, bound, came):
+            owner = None if self.path.owner is None else bound.owner
+            bound.connection = self.arguments(run).of(run, owner)
+            self.read(run, bound, round_trip)
+
     # --- Lists of which all items are known by their keys, or by their nodes ------------------------------
 
     def _read_edges_to(self, run: Run, bound: BoundList, round_trip: int) -> None:
         """Reads the edges to the nodes that the client names, each by a Query of its own."""
         requests = bound.connection.edges_to
-        after = self.page.after if self.page else NEVER
+        after = self._spread_after
         came = _when_all(len(requests), round_trip, partial(self._all_came, run, bound))
         for request in requests:
             read = Read((bound.place,), round_trip, after, goes_on=True)
@@ -191,12 +218,25 @@ class ListStep(Step):
         items: list[Item] = []
         for _, answer in came:
             if isinstance(answer, Exception):
-                bound.fail(answer)
-                if bound.found is not None:
-                    bound.found.total = answer
+                bound.fail(answer, is_counted=True)
                 return
             items += answer if isinstance(answer, list) else [answer] if answer is not None else []
-        found = in_list(bound.connection.neighbours, items, bound.connection.arguments.to)
+        if self._has_links and (unknown := bound.connection.unknown_of(items)):
+            wanted = [((name, key), key) for key, name in unknown.items()]
+            then = partial(self._links_of_items_came, run, bound, items)
+            _look_all_up(run, bound.place, round_trip, self._spread_after, wanted, then)
+        else:
+            self._show_all(run, bound, items, round_trip)
+
+    def _links_of_items_came(
+        self, run: Run, bound: BoundList, items: Sequence[Item], came: list[tuple[Any, Any]], round_trip: int
+    ) -> None:
+        if _learned(run, bound, came):
+            self._show_all(run, bound, items, round_trip)
+
+    def _show_all(self, run: Run, bound: BoundList, items: Sequence[Item], round_trip: int) -> None:
+        connection = bound.connection
+        found = in_list(connection.neighbours, connection.given(items), connection.arguments.to)
         if bound.found is not None:
             bound.found.total = len(found)
         if self.page is not None:
@@ -267,15 +307,22 @@ class ListStep(Step):
                 shown.access = NOTHING
                 return
             shown.access = access_text(arguments.seen(view.run))
+            self._explain_links(view, shown, where)
             if arguments.is_key_lookup or arguments.to is not None:
-                shown.requests = (self._lookup_request(view, arguments, is_many=where.is_many),)
+                shown.requests += (self._lookup_request(view, arguments, is_many=where.is_many),)
                 return
             counts = shown.kind == "count"
             requests = count_requests(neighbours) if counts else page_requests(neighbours, arguments.extent)
             times = len(self.path.keys.shard_texts)
-            shown.requests = (described_requests(view.run.graph, requests, times),) if requests else ()
+            shown.requests += (described_requests(view.run.graph, requests, times),) if requests else ()
         except Exception as error:
             shown.problem = message_of(error)
+
+    def _explain_links(self, view: View, shown: Explained, where: Where) -> None:
+        """Adds how the other items are looked up that decide what the viewer sees of it."""
+        for each in links_of(view.run, self.path.record):
+            is_one = each.end is not None and each.end.name == self.path.end
+            shown.requests += (view.link_request(each, replace(where, is_many=where.is_many or not is_one)),)
 
     def _lookup_request(self, view: View, arguments: ListArguments, *, is_many: bool) -> DescribedRequest:
         """How items are read of which the keys are known, or the nodes that a client names."""
@@ -294,6 +341,16 @@ class ListStep(Step):
             for key, template in zip(between.attributes, between.templates, strict=False)
         )
         return DescribedRequest("Query", between.index_name, f"{keys}, {count} times")
+
+
+def _learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> bool:
+    """Takes note of other items that were looked up for a list; False where one could not be read."""
+    for (name, key), answer in came:
+        if isinstance(answer, Exception):
+            bound.fail(answer, is_counted=True)
+            return False
+        run.links.learn(name, key, answer)
+    return True
 
 
 def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:

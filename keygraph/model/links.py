@@ -1,0 +1,115 @@
+"""Links: whether another item is there, whose key a record and a rule tell, such as the membership of whoever asks.
+
+A condition asks for it as for an attribute of the record, whose name is a `LinkName`; no item has it. Whoever decides the
+condition looks the other item up, and gives the record what it found (`keygraph.model.permissions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from keygraph.dynamo.conditions import Condition, holds
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import KEY_BYTES
+from keygraph.dynamo.table import Key
+from keygraph.errors import KeygraphError
+from keygraph.keys.template import Slot
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import End, RecordType
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """How records lead to items of a list: that of the record, or of the node at one of its ends."""
+
+    owner: RecordType
+    end: End | None
+    """The end at which the node is whose list it is; None where it is the record itself."""
+    name: str
+    """What a rule calls the list."""
+    record: RecordType
+    """The type of the list's items."""
+    told: Mapping[str, tuple[int, Slot, Slot]]
+    """For each slot of their identity that the node tells: which text of its identity, its slot there and here."""
+    names: frozenset[str]
+    """What is read of them besides their keys."""
+
+    @property
+    def needs_item(self) -> bool:
+        """Whether only the record's item tells the node."""
+        return self.end is not None and self.end.name not in self.owner.key_fields
+
+    def node(self, identity: Texts, item: Item | None) -> Texts | None:
+        """The identity of the node whose list it is, as far as the record tells one; None where it has none.
+
+        LookupError where only the item tells it, which is not given.
+        """
+        if self.end is None:
+            return identity
+        if not self.needs_item:
+            return self.owner.end_readers[self.end.name](identity)
+        if item is None:
+            raise LookupError(f"{self.owner.name}.{self.end.name} is asked for before the item was read")
+        try:
+            return self.owner.end_identity(item, self.end)
+        except KeygraphError:
+            return None
+
+
+class LinkName(str):
+    """The name of the attribute that says whether such an item is there: of a link, for one viewer."""
+
+    link: Link
+    texts: Mapping[str, str]
+    """The texts of the slots that the rule tells."""
+    condition: Condition | None
+    """What has to hold of the item besides."""
+
+    __slots__ = ("condition", "link", "texts")
+
+    def __new__(cls, link: Link, texts: Mapping[str, str], condition: Condition | None) -> Self:
+        said = [f"{link.record.slots[name].path[-1]}: {text}" for name, text in texts.items()]
+        made = super().__new__(
+            cls, f"{link.name}[{', '.join([*said, *([str(condition)] if condition else [])])}]"
+        )
+        made.link, made.texts, made.condition = link, texts, condition
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.link, self.texts, self.condition
+
+    def identity(self, node: Texts) -> Texts:
+        """The identity of the item, of a node's list."""
+        found = []
+        for slot in self.link.record.identity:
+            place = self.link.told.get(slot.name)
+            if place is None:
+                found.append(self.texts[slot.name])
+            else:
+                number, source, wanted = place
+                found.append(source.rewritten(node[number], wanted))
+        return tuple(found)
+
+    def key(self, node: Texts | None) -> Key | None:
+        """The table key of the item; None where there is no node, or no item can have that key."""
+        if node is None:
+            return None
+        record, identity = self.link.record, self.identity(node)
+        write = record.write_key
+        key = write(identity) if write else record.table_keys.rendered(record.texts(identity))
+        sizes = (len(part.encode() if isinstance(part, str) else b"") for part in key)
+        return key if all(size <= most for size, most in zip(sizes, KEY_BYTES, strict=False)) else None
+
+    def is_met(self, node: Texts | None, item: Item | None) -> bool:
+        """Whether the item, which was found under that key and is of the type, is what is asked for."""
+        record = self.link.record
+        if node is None or item is None or record.read_identity(item) != self.identity(node):
+            return False
+        return self.condition is None or holds(self.condition, record.completed(item))
+
+
+def links_in(paths: Sequence[tuple[str, ...]]) -> list[LinkName]:
+    """The links among the paths of a condition, each once."""
+    return [*dict.fromkeys(path[0] for path in paths if isinstance(path[0], LinkName))]

@@ -1,0 +1,107 @@
+"""What other items say of the items of lists: looked up together for all lists of which a page is under way.
+
+A page of a list whose items links decide (`keygraph.model.links`) comes with what they say, so that it is filled, counted
+and gone on from as if a filter had decided it. The other items of all such pages that are under way at one time are one
+BatchGetItem; no page waits for anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from keygraph.access.grants import Decision
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import BATCH_GET_KEYS
+from keygraph.dynamo.store import Page, Query, Store
+from keygraph.dynamo.table import Key
+from keygraph.graph import Graph
+from keygraph.model.links import LinkName
+from keygraph.model.paths import AccessPath
+from keygraph.model.permissions import Permissions
+from keygraph.model.records import RecordType
+from keygraph_resolvers.read.loaders import NodeLoader
+from keygraph_resolvers.read.meter import READ, Read
+
+
+class Links:
+    """The other items of one run. To be used inside its event loop."""
+
+    def __init__(self, graph: Graph, access: Permissions, nodes: NodeLoader) -> None:
+        self._graph = graph
+        self._access = access
+        self._nodes = nodes
+        self._under_way = 0
+        self._waiting: dict[Key, Read | None] = {}
+        """The keys that have not left, with one of the reads that ask for them."""
+        self._sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
+        """Done with the answers for the keys that wait, when these leave."""
+
+    def learn(self, name: LinkName, key: Key, item: Item | None) -> None:
+        """Takes note of what was found at the end of a link."""
+        is_there = item is not None and self._graph.is_of(item, (name.link.record,))
+        self._access.learn(key, item if is_there else None)
+
+    async def page(self, store: Store, query: Query, path: AccessPath, decision: Decision) -> Page:
+        """A page of a list, its items with what links say that a decision on them asks for."""
+        self._under_way += 1
+        try:
+            page = await store.send(query)
+            wanted = self.unknown(path, page.items, decision)
+            for key in wanted:
+                self._waiting.setdefault(key, READ.get())
+            sent = self._sent
+            if wanted and sent is None:
+                sent = self._sent = asyncio.get_running_loop().create_future()
+        finally:
+            self._under_way -= 1
+            if not self._under_way and self._sent is not None:
+                self._leave(self._sent)
+        if wanted and sent is not None:
+            await self._came(await sent, wanted)
+        return replace(page, items=[self.given(path.record, item, decision) for item in page.items])
+
+    def given(self, record: RecordType, item: Item, decision: Decision) -> Item:
+        """An item with what links say of it."""
+        identity = record.read_identity(item)
+        return item if identity is None else self._access.given(record, decision, identity, item)
+
+    def unknown(self, path: AccessPath, items: Sequence[Item], decision: Decision) -> dict[Key, LinkName]:
+        """What has to be looked up of items that were read in a list."""
+        record, identify = path.record, self._graph.identifier(path.record, path.keys)
+        found: dict[Key, LinkName] = {}
+        for item in items:
+            identity = identify(item)
+            if identity is not None:
+                left = self._access.left(record, decision, identity, item)
+                found |= self._access.unknown(record, left, identity, item)
+        return found
+
+    def _leave(self, sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]]) -> None:
+        waiting, self._waiting, self._sent = self._waiting, {}, None
+        keys, futures = [*waiting], list[asyncio.Future[Item | None]]()
+        places = tuple(dict.fromkeys(place for read in waiting.values() if read for place in read.places))
+        for start in range(0, len(keys), BATCH_GET_KEYS):
+            batch = keys[start : start + BATCH_GET_KEYS]
+            trip = max((read.round_trip for key in batch if (read := waiting[key])), default=1)
+            token = READ.set(Read(places, trip))
+            try:
+                futures += self._nodes.load_batch(batch)
+            finally:
+                READ.reset(token)
+        if not sent.done():
+            sent.set_result(futures)
+
+    async def _came(
+        self, futures: Sequence[asyncio.Future[Item | None]], wanted: Mapping[Key, LinkName]
+    ) -> None:
+        """Waits for the other items, and takes note of them. Raises what reading one gave."""
+        read = READ.get()
+        if read is not None:
+            if read.begins is not None:
+                read.begins(read, read.round_trip)
+            read.round_trip += 1
+        await asyncio.wait(futures)
+        for key, name in wanted.items():
+            self.learn(name, key, await self._nodes.load(key))

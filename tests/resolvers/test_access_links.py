@@ -1,0 +1,372 @@
+"""Rules that another item decides: whoever is a member of a group sees it, and what is in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    create,
+    delete,
+    edge,
+    many,
+    node,
+    one,
+    read,
+    record,
+    stored,
+    update,
+    viewer,
+)
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, BatchWrite, Request, Store, Transaction
+from keygraph.model.declaration import One
+from tests.conftest import MakeStore
+from tests.resolvers.test_access import Shop
+from tests.resolvers.worlds import world
+
+gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
+ME = viewer("sub")
+MEMBER = {"memberships": {"user": ME}}
+ADMIN = {"memberships": {"user": ME, "role": "admin"}}
+
+
+@node("USER#{user_id}", access=[read()])
+class User:
+    user_id: ID
+
+    memberships: Many[Membership] = many()
+
+
+@node(
+    "GROUP#{group_id}",
+    gsi1("GROUPS", "{group_id}", lists="groups"),
+    access=[
+        read(where={"open": True}),
+        read(where=MEMBER),
+        read(role="staff"),
+        update(where=ADMIN),
+        delete(where=ADMIN),
+    ],
+)
+class Group:
+    group_id: ID
+    name: str
+    open: bool = False
+
+    memberships: Many[Membership] = many()
+    posts: Many[Post] = many()
+    welcome: One[Post] = one()
+
+
+@edge(
+    "{group}",
+    "MEMBER#{user.user_id}",
+    gsi1("{user}", "MEMBER#{group.group_id}"),
+    access=[
+        read(where={"user": ME}),
+        read(where={"group": MEMBER}),
+        create(where={"group": ADMIN}),
+        delete(where={"user": ME}),
+    ],
+)
+class Membership:
+    group: Group
+    user: User
+    role: str = "member"
+
+
+@record(
+    "{group}",
+    "POST#{number:03d}",
+    access=[
+        read(where={"group": MEMBER}),
+        create(where={"group": MEMBER}),
+        update(where={"group": MEMBER, "author": ME}),
+    ],
+)
+class Post:
+    group: Group
+    number: int
+    author: User
+    text: str
+
+
+@node(
+    "NOTE#{note_id}",
+    gsi1("NOTES", "{note_id}", lists="notes"),
+    access=[read(where={"group": MEMBER}), create()],
+)
+class Note:
+    """A node that only its item says the group of."""
+
+    note_id: ID
+    group: Group = stored("ofGroup")
+
+
+TABLE = Table("Groups", partition_key="PK", sort_key="SK", indexes=[gsi1])
+graph = Graph(TABLE, User, Group, Membership, Post, Note).check()
+
+
+def user(name: str) -> Item:
+    return {"PK": f"USER#{name}", "SK": f"USER#{name}", "user_id": name}
+
+
+def group(name: str, **values: Any) -> Item:
+    key = f"GROUP#{name}"
+    return {
+        "PK": key,
+        "SK": key,
+        "GSI1PK": "GROUPS",
+        "GSI1SK": name,
+        "group_id": name,
+        "name": name,
+        "open": False,
+        **values,
+    }
+
+
+def member(group_id: str, name: str, role: str = "member") -> Item:
+    keys = {
+        "PK": f"GROUP#{group_id}",
+        "SK": f"MEMBER#{name}",
+        "GSI1PK": f"USER#{name}",
+        "GSI1SK": f"MEMBER#{group_id}",
+    }
+    return {**keys, "group_id": group_id, "user_id": name, "role": role}
+
+
+def post(group_id: str, number: int, author: str = "a") -> Item:
+    keys = {"PK": f"GROUP#{group_id}", "SK": f"POST#{number:03d}"}
+    return {
+        **keys,
+        "group_id": group_id,
+        "number": Decimal(number),
+        "author_id": author,
+        "text": f"{group_id}{number}",
+    }
+
+
+def note(name: str, group_id: str) -> Item:
+    key = f"NOTE#{name}"
+    return {"PK": key, "SK": key, "GSI1PK": "NOTES", "GSI1SK": name, "note_id": name, "ofGroup": group_id}
+
+
+GROUPS = [f"g{number}" for number in range(9)]
+ITEMS = [
+    *map(user, "abc"),
+    *(group(name, open=name == "g8") for name in GROUPS),
+    *(member(name, "a", "admin" if name == "g0" else "member") for name in ("g0", "g3", "g6")),
+    *(member(name, "b") for name in GROUPS[:8]),
+    *(post(name, number) for name in GROUPS for number in range(3)),
+    *(note(f"n{number}", name) for number, name in enumerate(GROUPS)),
+]
+A, B, C = ({"sub": name} for name in "abc")
+STAFF = {"roles": ["staff"]}
+
+
+@pytest.fixture
+async def club(make_store: MakeStore) -> Shop:
+    made = world(graph, await make_store(TABLE))
+    await made.put(*ITEMS)
+    return Shop(made)
+
+
+async def test_members_see_their_group(club: Shop) -> None:
+    """Whoever knows a group's id would see it."""
+    document = '{ group(groupId: "g0") { name } }'
+    assert await club.ask(document, A) == {"group": {"name": "g0"}}
+    assert club.world.operations == {"BatchGetItem": 1}
+    for claims in (
+        C,
+        None,
+        {"sub": None},
+        {"sub": ["x", "y"]},
+        {"sub": 5},
+        {"sub": "a#b"},
+        {"sub": "x" * 5000},
+    ):
+        assert await club.ask(document, claims) == {"group": None}
+    assert await club.ask(document, {"sub": ["x", "a"]}) == {"group": {"name": "g0"}}
+    assert await club.ask(document, STAFF) == {"group": {"name": "g0"}}
+    assert club.world.operations == {"GetItem": 1}
+    assert await club.ask('{ group(groupId: "g8") { name } }', C) == {"group": {"name": "g8"}}
+
+
+async def test_a_level_takes_one_batch(club: Shop) -> None:
+    """Each group of a page would be a request of its own."""
+    document = (
+        '{ user(userId: "b") { memberships { nodes { name } edges { node { groupId } } totalCount } } }'
+    )
+    found = await club.ask(document, A)
+    assert [each["name"] for each in found["user"]["memberships"]["nodes"]] == ["g0", "g3", "g6"]
+    # The memberships, which the groups decide, with one batch for all of them; the groups themselves are the second.
+    assert club.world.operations["BatchGetItem"] == 2
+    assert found["user"]["memberships"]["totalCount"] == 3
+
+
+async def test_lists_of_groups_are_filled_and_counted(club: Shop) -> None:
+    """Pages would have gaps, a count would tell how many groups there are."""
+    document = """query ($after: String) { groups(first: 2, after: $after) { totalCount nodes { groupId }
+      pageInfo { hasNextPage hasPreviousPage endCursor } } }"""
+    found: list[str] = []
+    after, pages = None, 0
+    while pages < 5:
+        answer = (await club.ask(document, A, after=after))["groups"]
+        assert answer["totalCount"] == 4
+        assert answer["pageInfo"]["hasPreviousPage"] is (pages > 0)
+        found += [each["groupId"] for each in answer["nodes"]]
+        after, pages = answer["pageInfo"]["endCursor"], pages + 1
+        if not answer["pageInfo"]["hasNextPage"]:
+            break
+    assert (found, pages) == (["g0", "g3", "g6", "g8"], 2)
+    assert (await club.ask(document, C))["groups"]["nodes"] == [{"groupId": "g8"}]
+    assert (await club.ask(document, STAFF))["groups"]["totalCount"] == 9
+    last = await club.ask("{ groups(last: 2) { nodes { groupId } pageInfo { hasPreviousPage } } }", A)
+    assert last["groups"] == {
+        "nodes": [{"groupId": "g6"}, {"groupId": "g8"}],
+        "pageInfo": {"hasPreviousPage": True},
+    }
+
+
+async def test_what_is_in_a_group_is_decided_once(club: Shop) -> None:
+    """Posts of a group would be shown to everybody, or each would take a request; a list of a stranger's would be read."""
+    document = (
+        '{ group(groupId: "%s") { posts { totalCount nodes { text author { userId } } } welcome { text } } }'
+    )
+    found = (await club.ask(document % "g3", A))["group"]
+    assert [each["text"] for each in found["posts"]["nodes"]] == ["g30", "g31", "g32"]
+    assert found["posts"]["totalCount"] == 3
+    assert found["welcome"] == {"text": "g30"}
+    assert Counter(club.world.operations)["BatchGetItem"] == 1
+    found = (await club.ask(document % "g8", A))["group"]
+    assert found == {"posts": {"totalCount": 0, "nodes": []}, "welcome": None}
+    assert club.world.operations == {"BatchGetItem": 1}
+    found = (await club.ask(document % "g3", STAFF))["group"]
+    assert found == {"posts": {"totalCount": 0, "nodes": []}, "welcome": None}
+
+
+async def test_what_only_the_item_tells_takes_a_second_look(club: Shop) -> None:
+    """A note would be shown to who is in another group."""
+    document = "{ notes { totalCount nodes { noteId group { name } } } }"
+    found = (await club.ask(document, A))["notes"]
+    assert [each["noteId"] for each in found["nodes"]] == ["n0", "n3", "n6"]
+    assert found["totalCount"] == 3
+    assert await club.ask('{ a: note(noteId: "n3") { noteId } b: note(noteId: "n4") { noteId } }', A) == {
+        "a": {"noteId": "n3"},
+        "b": None,
+    }
+    assert club.world.operations == {"BatchGetItem": 2}
+
+
+async def test_edges_to_named_nodes(club: Shop) -> None:
+    """`to` would tell whether somebody is in a group."""
+    ids = {name: (await club.ask(f'{{ user(userId: "{name}") {{ id }} }}'))["user"]["id"] for name in "ab"}
+    document = """query ($to: [ID!]!) { group(groupId: "%s") { memberships(to: $to) { totalCount nodes { userId } } } }"""
+    found = await club.ask(document % "g3", A, to=[*ids.values()])
+    assert found["group"]["memberships"] == {"totalCount": 2, "nodes": [{"userId": "a"}, {"userId": "b"}]}
+    found = await club.ask(document % "g8", C, to=[*ids.values()])
+    assert found["group"]["memberships"] == {"totalCount": 0, "nodes": []}
+
+
+async def test_the_bound_holds_and_explain_shows_the_lookup(club: Shop) -> None:
+    """A query would cost more than the bound by which it was let in, or nobody could tell why."""
+    documents = [
+        '{ group(groupId: "g3") { name posts(first: 2) { totalCount nodes { text } } welcome { text } } }',
+        "{ groups(first: 2) { totalCount nodes { name posts { nodes { text } } } pageInfo { hasNextPage } } }",
+        '{ user(userId: "b") { memberships { nodes { name memberships { nodes { userId } } } } } }',
+        "{ notes(first: 3) { totalCount nodes { noteId group { name posts { nodes { number } } } } } }",
+    ]
+    for document in documents:
+        for claims in (A, B, C, None, STAFF):
+            explained = club.world.service.explain(document, viewer=claims)
+            club.world.forget()
+            answer = await club.world.service.execute(document, viewer=claims, with_cost=True)
+            bound, cost = explained.bound.total, answer["extensions"]["cost"]
+            assert club.requests <= bound.requests, document
+            assert "errors" not in answer
+            assert cost["bound"]["requests"] == bound.requests
+    text = str(club.world.service.explain('{ group(groupId: "g3") { name } }', viewer=A))
+    assert "memberships[user_id: a]" in text
+    assert text.count("GetItem") == 2
+
+
+# --- Writes -----------------------------------------------------------------------------------------------
+
+UPDATE = 'mutation { updateGroup(input: {groupId: "%s", name: "new"}) { group { name } } }'
+
+
+async def test_writes_are_held_by_what_other_items_say(club: Shop) -> None:
+    """Whoever is no admin would rename a group."""
+    assert await club.ask(UPDATE % "g0", A) == {"updateGroup": {"group": {"name": "new"}}}
+    assert [code for _, code in await club.errors(UPDATE % "g3", A)] == ["FORBIDDEN"]
+    # One that is hidden is as one that is not there.
+    assert [(await club.answer(UPDATE % name, A))["errors"][0]["message"] for name in ("g1", "x")] == [
+        "You may not update this Group."
+    ] * 2
+    create_post = (
+        'mutation { putPost(input: {groupId: "%s", number: 9, authorId: "a", text: "t"}) { post { text } } }'
+    )
+    assert await club.ask(create_post % "g3", A) == {"putPost": {"post": {"text": "t"}}}
+    for claims in (C, None):
+        assert len(await club.errors(create_post % "g3", claims)) == 1
+    invite = 'mutation { putMembership(input: {groupId: "%s", userId: "c"}) { membership { role } } }'
+    assert (await club.errors(invite % "g3", A))[0][1] == "FORBIDDEN"
+    assert (await club.ask(invite % "g0", A))["putMembership"] == {"membership": {"role": "member"}}
+    document = 'mutation { updatePost(input: {groupId: "g3", number: %d, text: "t"}) { post { text } } }'
+    assert "errors" not in await club.answer(document % 1, A)
+    assert [(await club.answer(document % n, C))["errors"][0]["extensions"]["code"] for n in (1, 99)] == [
+        "NOT_FOUND"
+    ] * 2
+    named = 'mutation { createNote(input: {noteId: "%s", groupId: "%s"}) { note { noteId } } }'
+    answers = [await club.answer(named % (f"new{n}", name), A) for n, name in enumerate(("g3", "g1", "x"))]
+    assert "errors" not in answers[0]
+    assert [each["errors"][0]["extensions"]["code"] for each in answers[1:]] == ["NOT_FOUND"] * 2
+    assert answers[1]["errors"] == answers[2]["errors"]
+
+
+@dataclass
+class Interrupted:
+    """A store in which something happens before the first transaction."""
+
+    store: Store
+    happens: Sequence[Item]
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, Transaction) and self.happens:
+            items, self.happens = tuple(self.happens), ()
+            await self.store.send(BatchWrite(puts=items))
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+async def test_nobody_gets_in_between(club: Shop) -> None:
+    """Somebody who was an admin when the rule was read would rename the group when they are none any more."""
+    store = Interrupted(club.world.tracer, [member("g0", "a")])
+    late = Shop(world(graph, store))
+    assert [code for _, code in await late.errors(UPDATE % "g0", A)] == ["FORBIDDEN"]
+    assert await club.ask('{ group(groupId: "g0") { name } }', A) == {"group": {"name": "g0"}}
+
+
+async def test_somebody_leaves(club: Shop) -> None:
+    """Whoever deletes what lets them see it would not be let."""
+    leave = 'mutation { deleteMembership(input: {groupId: "g3", userId: "%s"}) { user { userId } } }'
+    assert [code for _, code in await club.errors(leave % "b", A)] == ["FORBIDDEN"]
+    assert "errors" not in await club.answer(leave % "a", A)
+    assert await club.ask('{ group(groupId: "g3") { name } }', A) == {"group": None}
