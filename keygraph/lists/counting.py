@@ -19,6 +19,7 @@ from dataclasses import replace
 from keygraph.dynamo.store import Count, Query, Store
 from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList
+from keygraph.lists.reading import send_page
 from keygraph.model.paths import AccessPath
 
 
@@ -72,7 +73,7 @@ async def _counted(
             counted = await store.send(request)
             total, last = total + counted.count, counted.last
         else:
-            page = await neighbours.send(store, request)
+            page = await send_page(store, neighbours, request)
             total, last = total + len(neighbours.included(page.items)), page.last
         if last is None:
             return total

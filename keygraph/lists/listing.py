@@ -140,10 +140,6 @@ class NeighbourList:
             return reading.pieces
         return reading.apart
 
-    async def send(self, store: Store, query: Query) -> Page:
-        """A page of the range."""
-        return await (store.send(query) if self.form.send is None else self.form.send(store, query))
-
     # --- What is in the list --------------------------------------------------------------------------
 
     def identified(self, item: Item) -> tuple[str, ...] | None:

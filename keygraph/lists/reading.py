@@ -118,7 +118,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
     if len(streams) == 1 and extent.until is None:
         # What most lists are: one page, of which all that has come is taken.
         [stream] = streams
-        page = await neighbours.send(store, _asked(stream, max(least, extent.budget)))
+        page = await send_page(store, neighbours, _asked(stream, max(least, extent.budget)))
         found = _included(neighbours, stream, page)
         if len(found) >= wanted or (page.last is None and not stream.later):
             return _Part(found, looked_at=page.scanned)
@@ -149,6 +149,12 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
             return _Part(taken, is_whole=place == extent.until)
         taken.append(located)
     return _Part(taken, looked_at=looked_at)
+
+
+async def send_page(store: Store, neighbours: NeighbourList, query: Query) -> Page:
+    """A page of the list's range, with what was found out about its items besides."""
+    send = neighbours.form.send
+    return await (store.send(query) if send is None else send(store, query))
 
 
 def most_requests(
@@ -244,7 +250,7 @@ def _beyond(sort: KeyValue, *, forward: bool) -> Span:
 
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
     """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
-    page = await neighbours.send(store, _asked(stream, most))
+    page = await send_page(store, neighbours, _asked(stream, most))
     return _took(neighbours, stream, page, _included(neighbours, stream, page))
 
 
