@@ -161,7 +161,7 @@ class ListArguments:
             if not isinstance(seen, bool):
                 neighbours = self._narrowed(run, seen).of(identity, at)
         page, goes_on = PageOf(neighbours, extent), self.goes_on or not isinstance(seen, bool)
-        return Connection(run, self, neighbours, identity or (), page, seen, goes_on)
+        return Connection(run, self, neighbours, identity or (), page, seen, seen is False, goes_on)
 
     def shown(self, run: Run, identity: tuple[str, ...] | None = None) -> NeighbourList | None:
         """The list of an owner that may not be known, with placeholders; None where the viewer sees nothing of it.
@@ -250,15 +250,12 @@ class Connection:
     """The part of the list that is read for its page."""
     seen: Decision
     """What has to hold of an item so that the viewer sees it."""
+    is_closed: bool
+    """Whether the viewer sees nothing of it, so that nothing is read."""
     goes_on: bool
     """Whether its page may take several requests, one after the other."""
     _cursors: ListCursors | None = field(default=None, init=False)
     """Made when somebody asks for a cursor."""
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the viewer sees nothing of it, so that nothing is read."""
-        return self.seen is False
 
     @property
     def unknown(self) -> dict[Key, LinkName]:
