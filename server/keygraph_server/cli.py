@@ -29,6 +29,9 @@ class _Command(NamedTuple):
 
 
 _COMMANDS = {
+    "init": _Command(
+        "commands.init:init", "Write a model, data and queries into this folder, to begin with."
+    ),
     "serve": _Command("commands.serve:serve", "Serve a model as GraphQL, with a playground."),
     "schema": _Command("commands.schema:schema", "Print the GraphQL schema of a model."),
     "describe": _Command(

@@ -1,0 +1,45 @@
+"""`keygraph init`: a model, data and a query to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.command_line import run
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.mark.parametrize("name", ["league", "club"])
+def test_what_is_written_can_be_asked(name: str) -> None:
+    """A newcomer would have a model and no data, or a query that finds nothing."""
+    result = run("init", name)
+    assert result.stdout == (
+        f"Wrote {name}.py, {name}.jsonl and {name}.graphql. "
+        f"Serve the model and its data with `keygraph serve --model {name}`.\n"
+    )
+    assert run("load", f"{name}.jsonl", "--model", name).exit_code == 0
+    asked = run("explain", f"@{name}.graphql", "--operation", "Team", "--run", "--model", name)
+    assert asked.stderr == ""
+    assert "actual" in asked.stdout
+
+
+def test_an_example_can_be_chosen() -> None:
+    """Somebody could not begin with the example that is most like their table."""
+    assert run("init", "skills", "--from", "talent").exit_code == 0
+    assert "class Skill" in Path("skills.py").read_text()
+    assert not Path("skills.jsonl").exists()
+    result = run("init", "--from", "shop")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("keygraph: there is no example shop. Choose one of billing, cargo, ")
+
+
+def test_no_file_is_replaced() -> None:
+    """Somebody would lose a model that they have written."""
+    Path("league.py").write_text("mine")
+    result = run("init")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("keygraph: league.py already exists. ")
+    assert Path("league.py").read_text() == "mine"
+    assert not Path("league.jsonl").exists()
