@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from keygraph_resolvers.memory import Memory
 from keygraph_server.auth import configured_viewers
@@ -43,12 +44,29 @@ from keygraph_server.uvicorn_internals import STARTUP_FAILURE
 _log = logging.getLogger(__name__)
 
 
+class Application(Starlette):
+    """A server as an ASGI application, also for another application to mount."""
+
+    @asynccontextmanager
+    async def started(self, parent: object = None) -> AsyncIterator[None]:
+        """Run it while it is mounted, since nobody starts what is mounted: `FastAPI(lifespan=app.started)`."""
+        async with self.router.lifespan_context(self):
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not hasattr(self.state, "service"):
+            raise RuntimeError(
+                "Keygraph has not been started: give the application that mounts it lifespan=app.started"
+            )
+        await super().__call__(scope, receive, send)
+
+
 def create_app(
     settings: Settings,
     when_started: Callable[[], None] | None = None,
     *,
     viewer: ViewerOf | None = None,
-) -> Starlette:
+) -> Application:
     """The application that serves the model from the store, both named by the settings.
 
     While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
@@ -91,7 +109,7 @@ def create_app(
         )
         routes += playground_routes(page, middleware=compressed)
         routes += data_routes(model, shows_items=settings.playground_items)
-    return Starlette(
+    return Application(
         routes=routes,
         middleware=[
             Middleware(IdentifyRequests),
@@ -114,7 +132,7 @@ def known_documents(settings: Settings) -> KnownDocuments:
     return KnownDocuments(trusted, settings.documents, settings.persisted_bytes)
 
 
-def app_from_environment() -> Starlette:
+def app_from_environment() -> Application:
     """The application for the settings in the environment. Workers of uvicorn call this factory."""
     try:
         settings = read_settings()

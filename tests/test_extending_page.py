@@ -1,0 +1,91 @@
+"""docs/extending.md: its program runs, and does what the page says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from keygraph_server.app import create_app
+from keygraph_server.settings import read_settings
+from tests.server.command_line import run
+
+PAGE = (Path(__file__).parents[1] / "docs/extending.md").read_text("utf-8")
+
+
+@asynccontextmanager
+async def running(app: Starlette, host: str = "keygraph") -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an application that is started as an ASGI server does it."""
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{host}") as client,
+    ):
+        yield client
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def league(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the files of `keygraph init league`, and its table."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for name in ("league", "club"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    run("init", "league")
+    assert run("load", "league.jsonl", "--model", "league", "--store", "sqlite:league.sqlite").exit_code == 0
+    monkeypatch.setenv("KEYGRAPH_STORE", "sqlite:league.sqlite")
+
+
+@pytest.fixture
+def club(league: None) -> Iterator[ModuleType]:
+    """The program of the page."""
+    Path("club.py").write_text(blocks("python")[0], "utf-8")
+    import club  # type: ignore[import-not-found]  # the file that has just been written
+
+    yield club
+    del sys.modules["club"], sys.modules["league"]
+
+
+async def test_the_program_does_what_is_said(club: ModuleType) -> None:
+    """Somebody who copies it would have to find out by themselves how to extend and mount a server."""
+    cheer, home = blocks("graphql")
+    async with running(club.app, "rovers.example.com") as client:
+        assert (await client.get("/about")).json() == {"name": "The club"}
+        answer = (await client.post("/graph/graphql", json={"query": cheer})).json()
+        assert answer == {"data": {"cheer": "Hurrah! Hurrah! "}}
+        answer = (await client.post("/graph/graphql", json={"query": home})).json()
+        team = {"name": "Rovers", "members": {"nodes": [{"name": "Ada"}]}}
+        assert answer == {"data": {"home": team, "motto": "PLAY FAIR, ADA!"}}
+        assert (await client.get("/graph/readyz")).json() == {"ready": True}
+        assert (await client.get("/graph/schema.graphql")).status_code == 200
+        # The page and everything that it loads are under the prefix.
+        page = (await client.get("/graph/")).text
+        assert "http://rovers.example.com/graph/" in page or 'href="/' not in page
+        service = club.keygraph.state.service
+    assert service.store is not None
+
+
+async def test_starlette_mounts_it_too(league: None) -> None:
+    """Its store would not be opened, as nobody starts a mounted application; nobody would know why."""
+    keygraph = create_app(read_settings(model="league"))
+    query = {"query": '{ team(teamId: "T1") { name } }'}
+    forgotten = Starlette(routes=[Mount("/api", app=keygraph)])
+    async with running(forgotten) as client:
+        with pytest.raises(RuntimeError, match=r"lifespan=app\.started"):
+            await client.post("/api/graphql", json=query)
+    for _ in range(2):
+        mounting = Starlette(routes=[Mount("/api", app=keygraph)], lifespan=keygraph.started)
+        async with running(mounting) as client:
+            answer = (await client.post("/api/graphql", json=query)).json()
+            assert answer == {"data": {"team": {"name": "Rovers"}}}
