@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,6 +19,10 @@ from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.dynamo.table import Table
 from keygraph.engines.open import open_store
 from tests import dynamodb_local
+
+# A shell ignores Ctrl-C for what it starts with `&` or `nohup`, and so would all processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LOCAL = pytest.param("local", marks=pytest.mark.dynamodb_local)
 """The parameter of tests on DynamoDB Local, for those that name their engines themselves."""

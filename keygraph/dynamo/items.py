@@ -10,10 +10,10 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, NUMBER_BYTES, NUMBER_DIGITS
+from keygraph.kept import kept
 
 Scalar: TypeAlias = str | Decimal | bytes
 Value: TypeAlias = "Scalar | bool | list[Value] | dict[str, Value] | frozenset[Scalar] | None"
@@ -51,7 +51,7 @@ def number(value: str | int | Decimal) -> Decimal:
     return exact.normalize(_EXACT)
 
 
-@lru_cache(maxsize=4096)
+@kept("numbers", 4096, 700)
 def number_text(value: Decimal) -> str:
     """The number as DynamoDB writes it: plain digits where they are short, else with an exponent."""
     text = str(value)
@@ -115,7 +115,7 @@ def _binary(content: bytes | str) -> bytes:
     return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
 
 
-@lru_cache(maxsize=4096)
+@kept("numbers", 4096, 700)
 def known_number(text: str) -> Decimal:
     """`number` of a text that DynamoDB wrote: most are plain and need no check, and quantities, prices and versions repeat."""
     if not _PLAIN.fullmatch(text):
@@ -209,7 +209,7 @@ def number_size(value: Decimal) -> int:
     return _number_text_size(str(value))
 
 
-@lru_cache(maxsize=4096)
+@kept("numbers", 4096, 700)
 def _number_text_size(text: str) -> int:
     value = Decimal(text)
     if value.is_zero():

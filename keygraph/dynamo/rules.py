@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
-from functools import lru_cache
 from typing import cast
 
 from keygraph.dynamo.actions import key_of
@@ -30,6 +29,7 @@ from keygraph.dynamo.order import key_bytes
 from keygraph.dynamo.store import AtLeast, AtMost, Count, Equals, Prefix, Query, Scan, Transaction, Within
 from keygraph.dynamo.table import Index, KeyAttribute, KeyValue, Position, Table
 from keygraph.errors import BadUserInput, ItemTooLarge, TransactionTooLarge
+from keygraph.kept import kept
 
 # --- Reads --------------------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ def refuse_transaction_size(size: int) -> None:
         )
 
 
-@lru_cache(maxsize=1024)
+@kept("names of attributes", 256, 16_000)
 def _names_size(names: tuple[str, ...]) -> int:
     """The size of an item's names, which many items have in common. Raises BadUserInput for a name that is refused."""
     for name in names:

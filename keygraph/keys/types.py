@@ -17,11 +17,12 @@ from dataclasses import MISSING, dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import cache, lru_cache, partial, reduce
+from functools import cache, partial, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.dynamo.items import Value, number, number_text
+from keygraph.kept import kept
 from keygraph.keys.formats import Format
 from keygraph.keys.timed_ids import TimedId, id_format
 from keygraph.names import cased
@@ -75,7 +76,7 @@ class Moment(datetime):
     """The text with an offset that a client wrote, where `text` is the same in UTC."""
 
     @staticmethod
-    @lru_cache(maxsize=4096)
+    @kept("times", 4096, 700)
     def of_text(text: str) -> Moment:
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
         # The same moments are asked for again and again: whether a key is one, and then what it says.
@@ -329,7 +330,7 @@ def _decode_integer(type_: FieldType, value: Value) -> int:
     return _integer(_expect(value, Decimal), is_short=type_.kind == "int")
 
 
-@lru_cache(maxsize=4096)
+@kept("numbers", 4096, 700)
 def _integer(exact: Decimal, *, is_short: bool) -> int:
     # Quantities, versions and counts are mostly the same few.
     if exact != exact.to_integral_value():

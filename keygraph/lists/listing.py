@@ -7,7 +7,7 @@ and what is decided by a filter in the store or by a condition here.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.conditions import And, BeginsWith, Condition, Contains, Eq, Path, holds, paths_of
@@ -15,6 +15,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
+from keygraph.kept import kept
 from keygraph.keys.template import Template
 from keygraph.lists.checks import checked_names, checks_of
 from keygraph.lists.placeholders import shown_texts
@@ -411,7 +412,7 @@ class ListForm:
         return keys.attributes[0].value(self.graph.render(self.path.record, keys, 0, texts))
 
 
-@lru_cache(maxsize=1024)
+@kept("lists", 1024, 4_000)
 def _any_shown(graph: Graph, path: AccessPath) -> NeighbourList:
     """A path's list without arguments, which most are, kept with what it reads."""
     return ListForm(graph, path)._shown(None)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import takewhile
 from typing import TypeAlias
 
 from keygraph.dynamo.order import EXTENSIBLE_BYTES
 from keygraph.dynamo.table import KeyValue
+from keygraph.kept import kept
 from keygraph.keys.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
@@ -89,9 +89,9 @@ def _is_short(span: Span, texts: _Texts) -> bool:
     return length + sum(len(text) for _, text in texts if text is not None) <= _LONGEST_KEPT
 
 
-_RANGES_KEPT = 512
+_RANGES_KEPT, _RANGE_BYTES = 512, 8_000
 _LONGEST_KEPT = 128
-"""Of the texts of a range. What is kept of one takes some kilobytes."""
+"""Of the texts of a range."""
 _Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
 
 
@@ -149,7 +149,7 @@ def _reading(
     return Reading(pieces, singles, tuple(others), tuple(part for part, _ in gaps) if is_apart else None)
 
 
-_kept_reading = lru_cache(maxsize=_RANGES_KEPT)(_reading)
+_kept_reading = kept("ranges", _RANGES_KEPT, _RANGE_BYTES)(_reading)
 
 
 def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
@@ -177,7 +177,7 @@ def _meets(gap: Span, keys: Keys, texts: _Texts) -> bool:
     return any(not gap.within(_span_of(each)).is_empty for each in own)
 
 
-_kept_meets = lru_cache(maxsize=_RANGES_KEPT)(_meets)
+_kept_meets = kept("ranges", _RANGES_KEPT, _RANGE_BYTES)(_meets)
 
 
 def _begin_alike(keys: Keys, shown: KeyValue) -> bool:

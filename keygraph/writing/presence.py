@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, cast
 
 from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.graph import Graph
+from keygraph.kept import kept
 from keygraph.keys.types import encode
 from keygraph.model.expiry import has_expired, is_live, now
 from keygraph.model.record_keys import Texts
@@ -30,12 +30,12 @@ class Presence:
         self.there: Condition = Exists((graph.table.partition.name,))
         self._absent: Condition = Not(self.there)
         # What is told by the types alone, and by the second where they expire, is decided once.
-        self._there_at = lru_cache(_KEPT)(self._there_since)
-        self._open_at = lru_cache(_KEPT)(self._open_since)
+        self._there_at = kept("conditions", _KEPT, 2_000)(self._there_since)
+        self._open_at = kept("conditions", _KEPT, 2_000)(self._open_since)
 
     def is_there(self, record: RecordType) -> Condition:
         """The condition that an item of the type is there, under a key that may be another type's."""
-        return self._there_at(record, record.expiry and now())
+        return self._there_at(record, None if record.expiry is None else now())
 
     def _there_since(self, record: RecordType, at: Decimal | None) -> Condition:
         said = self._graph.type_values.condition(record)

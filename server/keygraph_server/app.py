@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from keygraph.kept import kept_bytes
 from keygraph_resolvers.memory import Memory
 from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
@@ -165,7 +166,8 @@ def lifespan_of(
             app.state.service = service = configured_service(settings, model.schema, store)
 
             def caches() -> Mapping[str, float]:
-                return {"documents": service.kept_bytes, "persisted": documents.automatic_bytes}
+                sized = {"documents": service.kept_bytes, "persisted": documents.automatic_bytes}
+                return sized | kept_bytes()
 
             async with telemetry.running(service, store, memory, caches):
                 if when_started is not None:

@@ -54,6 +54,8 @@ def test_one_port_has_the_counts_of_all_workers(start: Start) -> None:
     assert total(samples, "keygraph_event_loop_lag_seconds_count") > 0
     assert "keygraph_connections" in {sample.name for sample in samples}
     assert total(samples, "keygraph_resident_memory_bytes") > 50_000_000
+    caches = {each.labels["cache"] for each in samples if each.name == "keygraph_cache_bytes"}
+    assert caches >= {"documents", "persisted", "headers", "lists", "projections", "statements"}
     workers = {
         sample.labels["worker"] for sample in samples if sample.name == "keygraph_operations_in_flight"
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from importlib.util import find_spec
@@ -81,6 +83,13 @@ def test_the_second_start_keeps_the_data(start: Start, tmp_path: Path) -> None:
     assert content == {"data": {"users": {"nodes": [{"userId": "67890"}]}}}
     assert second.stop() == 0
     assert second.text("stdout").startswith("Keygraph serves EcommerceData ")
+
+
+def test_tests_that_run_in_the_background_can_interrupt_what_they_start() -> None:
+    """The tests of Ctrl-C would fail under `nohup` and `&`."""
+    code = "import signal, tests.conftest; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", code]
+    assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -82,6 +82,11 @@ HOSTILE = {
     "deep selections": ("{ a " * 20_000, "DEPTH_LIMIT"),
     "deep lists": (f"{{ a(b: {'[' * 900}", "DEPTH_LIMIT"),
     "deep fragments": (user("...F0") + chain(95), "DOCUMENT_LIMIT"),
+    "a number with many digits": (
+        f"{{ users(first: {'9' * 90_000}) {{ nodes {{ name }} }} }}",
+        "DOCUMENT_LIMIT",
+    ),
+    "a number with many digits after its point": (user(f"a(b: 0.{'9' * 90_000}) {{ c }}"), "DOCUMENT_LIMIT"),
     "much white space": (" " * 900_000 + "{ a }", "DOCUMENT_LIMIT"),
     "many comments": ("#\n" * 40_000 + "{ a }", "DOCUMENT_LIMIT"),
     "a long text": (f'{{ a(b: "{"x" * 90_000}") }}', "GRAPHQL_VALIDATION_FAILED"),
@@ -135,6 +140,27 @@ async def seconds(asked: Service, document: str, variables: dict[str, Any] | Non
 async def codes(asked: Service, document: str, **variables: Any) -> list[str]:
     answer = await asked.execute(document, variables)
     return [error["extensions"]["code"] for error in answer.get("errors", ())]
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 400, f"-{'9' * 399}", f"1e{'9' * 398}", f"1.{'9' * 394}e308", "1e9999999999999999999"]
+)
+@pytest.mark.parametrize("kind", ["Int", "Decimal"])
+async def test_long_numbers_are_refused_in_words_of_this_server(number: str, kind: str) -> None:
+    """A client would be told of settings of Python, or that the server has failed."""
+    one = f"users(first: {number}) {{ nodes {{ name }} }}"
+    if kind == "Decimal":
+        one = (
+            f'user(userId: "1") {{ orders(where: {{ total: {{ gt: {number} }} }}) {{ nodes {{ total }} }} }}'
+        )
+    for document, code in (
+        (f"{{ {one} }}", "GRAPHQL_VALIDATION_FAILED"),
+        (f"{{ {one} }}".replace(number, number + "9" * 400), "DOCUMENT_LIMIT"),
+    ):
+        [error] = (await service().execute(document))["errors"]
+        assert error["extensions"]["code"] == code
+        assert "sys." not in error["message"]
+        assert len(error["message"]) < 700
 
 
 @pytest.mark.parametrize(

@@ -282,18 +282,21 @@ class TestTimes:
 
     async def test_an_answer_must_be_taken(self, protocol: Protocol) -> None:
         """Answers that nobody reads would stay in the memory; or a slow reader would lose half of one."""
-        async with running(protocol, write_timeout=0.4) as server:
-            slow, never = await server.connect(receives=200_000), await server.connect(receives=4096)
+        async with running(protocol, write_timeout=30) as server:
+            slow, never = await server.connect(receives=50_000), await server.connect(receives=4096)
             for client in (slow, never):
-                await client.send(request("/big/6000000", Connection="close"))
-            begun, received = time.monotonic(), 0
-            while time.monotonic() - begun < 1.5:
-                received += len(await slow.reader.read(65536))
-                await asyncio.sleep(0.04)
-            assert received < 5_000_000
-            assert received + len(await slow.rest() or b"") > 6_000_000
+                await client.send(request("/big/9000000", Connection="close"))
+            await until(lambda: server.gate.held > 1_000_000)
+            now, received = asyncio.get_running_loop().time(), 0
+            for step in range(8):  # 70 seconds of the gate's clock
+                goal = 1_000_000 * (step + 1)
+                while received < goal:
+                    received += len(await slow.reader.read(65536))
+                for connection in [*server.gate._open]:
+                    connection.check(now + 10 * step)
+            assert received + len(await slow.rest() or b"") > 9_000_000
             assert server.gate.closed == {"answer not taken": 1}
-            assert len(await never.rest() or b"") < 6_000_000
+            assert len(await never.rest() or b"") < 9_000_000
 
 
 @BOTH

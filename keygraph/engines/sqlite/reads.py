@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from keygraph.dynamo.conditions import Condition, holds, paths_of
@@ -52,6 +51,7 @@ from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
 from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import BadUserInput
+from keygraph.kept import kept
 
 segment_hash = zlib.crc32
 """The hash of a stored partition key, registered with SQLite by this name. It must not change, so that a scan can be resumed."""
@@ -83,7 +83,7 @@ class _RowRange:
         self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
 
 
-@lru_cache(maxsize=1024)
+@kept("statements", 1024, 2_000)
 def _select(
     name: str, columns: tuple[str, ...], conditions: tuple[str, ...], forward: bool, with_items: bool
 ) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import orjson
@@ -17,6 +16,7 @@ import orjson
 from keygraph.dynamo.conditions import Path, outermost
 from keygraph.dynamo.items import Item, TypedValue, Value, base64_text, from_typed, number, to_typed
 from keygraph.dynamo.rules import refuse_deep_path
+from keygraph.kept import kept
 
 _WHOLE_DIGITS = 18
 """Numbers of so many digits fit an integer of 64 bits in every JSON reader."""
@@ -43,7 +43,7 @@ def _stored(value: Value) -> object:
     return value if value is None or value is True or value is False else to_typed(value)
 
 
-@lru_cache(maxsize=4096)
+@kept("numbers", 4096, 700)
 def _stored_number(text: str) -> object:
     """The JSON of a number. It is cached and must not be changed: quantities, prices and versions repeat."""
     if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
@@ -82,7 +82,7 @@ def _ordered(content: bytes) -> bytes:
     return orjson.dumps(orjson.loads(content_of(whole(stored_item(content)))), option=orjson.OPT_SORT_KEYS)
 
 
-@lru_cache(maxsize=1024)
+@kept("projections", 256, 16_000)
 def decoder(paths: tuple[Path, ...] | None) -> Decoder:
     """A function that decodes these paths of a stored item and nothing else; the whole item for None.
 

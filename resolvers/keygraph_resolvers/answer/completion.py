@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, Final, TypeAlias, cast
@@ -33,8 +33,8 @@ from graphql import (
     is_non_null_type,
 )
 
-from keygraph.keys.types import Kind, decoder
-from keygraph.model.fields import Field
+from keygraph.kept import kept
+from keygraph.keys.types import FieldType, Kind, decoder
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
 from keygraph_resolvers.plan.plan import Plan
@@ -456,7 +456,7 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
         written = record.first_attribute(stored)
         if written is None or stored.type.kind not in _SHORT:
             return _items, of_items
-        write = _writer(stored, None if serialize is None else type_.serialize)
+        write = _writer(stored.type, None if serialize is None else type_.serialize)
         return _items, _written_column(written, write, measure, of_items)
     name, expected = attribute
     only = {expected}
@@ -475,13 +475,13 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
     return _items, complete
 
 
-@lru_cache(maxsize=1024)
-def _writer(stored: Field, serialize: ReadValue | None) -> ReadValue:
-    """What gives what is written for a value of a field. All plans share it, since it remembers values."""
-    decoded = decoder(stored.type)
+@kept("written values", 64, 1_000)
+def _writer(type_: FieldType, serialize: ReadValue | None) -> ReadValue:
+    """What gives what is written for a value of a type. All plans and fields share it, since it remembers values."""
+    decoded = decoder(type_)
 
     # By type too: 1 and True are equal.
-    @lru_cache(maxsize=4096, typed=True)
+    @kept("written values", 4096, 700, typed=True)
     def written(value: Any) -> Any:
         found = decoded(value)
         return found if serialize is None else serialize(found)

@@ -6,6 +6,7 @@ once, so the walk takes time in proportion to the document, whatever the documen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from graphql import (
     InlineFragmentNode,
     OperationDefinitionNode,
     SelectionSetNode,
+    TokenKind,
     get_introspection_query,
     get_named_type,
     is_composite_type,
@@ -48,6 +50,11 @@ _SAME_LEVEL = (Attribute, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, W
 """Fields that lead no further in the graph than what they stand in."""
 _INTROSPECTIONS = 1.5
 """How many times what GraphiQL asks of introspection an operation may ask of it."""
+
+_NUMBER_CHARACTERS = 400
+"""How long a number of a document may be. None that a table holds is longer, nor any `Float`."""
+_LONG_NUMBER = re.compile(r"[0-9]{100}")
+"""What is in each number that is too long: it has three parts with digits at most (`1.5e3`)."""
 
 
 class DocumentLimit(KeygraphError):
@@ -120,6 +127,8 @@ class LimitedDocuments:
             if "nested too deeply" in error.message:
                 raise _nested() from None
             raise
+        if _LONG_NUMBER.search(text):
+            _refuse_long_numbers(document)
         try:
             self._hold(document)
         except RecursionError:
@@ -147,6 +156,19 @@ class LimitedDocuments:
             if size.introspected > self._most_introspected:
                 told = f"asks more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
                 raise caused(DocumentLimit(f"This operation {told}: ask for it in several operations."))
+
+
+def _refuse_long_numbers(document: DocumentNode) -> None:
+    """Raises GraphQLError for a number that would take long to read."""
+    token = document.loc.start_token if document.loc is not None else None
+    while token is not None:
+        length = len(token.value or "")
+        if length > _NUMBER_CHARACTERS and token.kind in (TokenKind.INT, TokenKind.FLOAT):
+            told = (
+                f"This document has a number of {length:,} characters, and the limit is {_NUMBER_CHARACTERS}."
+            )
+            raise caused(DocumentLimit(told), limit=_NUMBER_CHARACTERS)
+        token = token.next
 
 
 def _introspected(schema: GraphQLSchema) -> dict[str, float]:

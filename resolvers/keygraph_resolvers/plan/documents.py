@@ -6,12 +6,11 @@ refuse it again takes no more than the limits allow.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -24,6 +23,7 @@ from graphql import (
 )
 
 from keygraph.graph import Graph
+from keygraph.kept import SizedCache
 from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
@@ -35,10 +35,6 @@ _TOKEN_BYTES = 600
 """What a token of a document takes once it is parsed."""
 _FIELD_BYTES = 2_500
 """What a field of a plan takes, with what runs of the plan leave on it."""
-
-
-KeyT = TypeVar("KeyT", bound=Hashable)
-ValueT = TypeVar("ValueT")
 
 
 @dataclass(eq=False)
@@ -80,39 +76,6 @@ class Document:
         if name is None:
             return self.operations[0] if len(self.operations) == 1 else None
         return next((each for each in self.operations if each.name and each.name.value == name), None)
-
-
-class SizedCache(Generic[KeyT, ValueT]):
-    """Keeps what was asked for last, within a number of bytes, which it counts. What is larger than a quarter of the cache
-    is not kept: it would drive all else out."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
-        self.bytes = 0
-        """How much it holds."""
-        self._kept: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
-        """What was asked for last stands last."""
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def get(self, key: KeyT) -> ValueT | None:
-        found = self._kept.get(key)
-        if found is None:
-            return None
-        self._kept.move_to_end(key)
-        return found[0]
-
-    def keep(self, key: KeyT, value: ValueT, size: int) -> None:
-        """Keeps a value of so many bytes, and forgets as much of the others as is needed."""
-        if size > self._most // 4:
-            return
-        _, before = self._kept.pop(key, (None, 0))
-        self._kept[key] = value, size
-        self.bytes += size - before
-        while self.bytes > self._most:
-            _, (_, forgotten) = self._kept.popitem(last=False)
-            self.bytes -= forgotten
 
 
 class Documents:

@@ -119,12 +119,12 @@ def _scalar(
 
     def parse(value: object) -> Any:
         try:
-            return read(value)
+            return read(_read_literal(value) if isinstance(value, ValueNode) else value)
         except (ValueError, TypeError, ArithmeticError):
             raise GraphQLError(f"{name}: expected {expected}") from None
 
     def parse_literal(node: ValueNode, variables: object = None) -> Any:
-        return parse(_read_literal(node))
+        return parse(node)
 
     return _definition(name, description, serialize, parse, parse_literal, url)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from keygraph_resolvers.plan.documents import SizedCache
+from keygraph.kept import SizedCache
 from keygraph_server.documents.manifest import document_id
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.settings.documents import Accepted

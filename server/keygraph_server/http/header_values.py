@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import TypeAlias, TypeVar
 
 from starlette.types import Scope
+
+from keygraph.kept import kept
 
 HeaderFields: TypeAlias = Mapping[bytes, bytes]
 _T = TypeVar("_T")
@@ -19,7 +21,7 @@ _LONGEST_KEPT = 256
 
 def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
     """Remembers what was read from the last short values of a header field."""
-    known = lru_cache(maxsize=_VALUES_KEPT)(read)
+    known = kept("headers", _VALUES_KEPT, 10 * _LONGEST_KEPT)(read)
 
     @wraps(read)
     def look_up(value: bytes) -> _T:

@@ -1,0 +1,72 @@
+"""What a process keeps of what comes again: bounded in bytes, and counted."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+_KEPT: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
+"""The caches of functions, with their names and the bytes of an entry."""
+
+
+def kept(name: str, most: int, entry_bytes: int, *, typed: bool = False) -> Callable[[FunctionT], FunctionT]:
+    """Makes a function remember what it gave for its last `most` arguments, as `lru_cache` does.
+
+    An entry, which is the arguments and what was given for them, takes `entry_bytes` at most: the function takes no long
+    ones, or raises for them. Its bytes are counted under the name, with those of all caches of that name.
+    """
+
+    def made(function: FunctionT) -> FunctionT:
+        remembering = lru_cache(most, typed)(function)
+        _KEPT[remembering] = name, entry_bytes
+        return cast(FunctionT, remembering)
+
+    return made
+
+
+def kept_bytes() -> dict[str, int]:
+    """How many bytes the functions of this process remember at most, by the names of their caches."""
+    found: dict[str, int] = {}
+    for remembering, (name, entry_bytes) in list(_KEPT.items()):
+        found[name] = found.get(name, 0) + remembering.cache_info().currsize * entry_bytes
+    return found
+
+
+class SizedCache(Generic[KeyT, ValueT]):
+    """Keeps what was asked for last, within a number of bytes, which it counts. What is larger than a quarter of the cache
+    is not kept: it would drive all else out."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self.bytes = 0
+        """How much it holds."""
+        self._kept: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
+        """What was asked for last stands last."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: KeyT) -> ValueT | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def keep(self, key: KeyT, value: ValueT, size: int) -> None:
+        """Keeps a value of so many bytes, and forgets as much of the others as is needed."""
+        if size > self._most // 4:
+            return
+        _, before = self._kept.pop(key, (None, 0))
+        self._kept[key] = value, size
+        self.bytes += size - before
+        while self.bytes > self._most:
+            _, (_, forgotten) = self._kept.popitem(last=False)
+            self.bytes -= forgotten

@@ -1,0 +1,94 @@
+"""What a process keeps of what comes again: bounded in bytes, and counted."""
+
+from __future__ import annotations
+
+import gc
+import re
+import tracemalloc
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from keygraph.dynamo.items import known_number, number_text, value_size
+from keygraph.engines.sqlite.rows import decoder
+from keygraph.kept import SizedCache, kept, kept_bytes
+from keygraph.keys.types import Moment
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_is_counted() -> None:
+    """The metrics would tell less than there is, or of caches that are gone."""
+    before = kept_bytes().get("squares", 0)
+    square = kept("squares", 3, 100)(lambda number: number * number)
+    for number in range(5):
+        assert square(number) == number * number
+    assert kept_bytes()["squares"] == before + 300
+    del square
+    gc.collect()
+    assert kept_bytes().get("squares", 0) == before
+
+
+def test_there_are_no_others() -> None:
+    """A cache would grow with what clients send, and nobody would see it."""
+    found = {
+        str(path.relative_to(ROOT))
+        for package in ("keygraph", "resolvers", "server")
+        for path in (ROOT / package).rglob("*.py")
+        if re.search(r"\blru_cache\b|\bOrderedDict\[", path.read_text())
+    }
+    # Connections are counted by themselves.
+    assert found == {"keygraph/kept.py", "server/keygraph_server/connections/gate.py"}
+
+
+def longest_numbers() -> Iterator[str]:
+    """The longest that DynamoDB writes: 38 digits far behind the point."""
+    for number in range(100_000):
+        yield f"-0.{'0' * 85}{10**36 + number}7"
+
+
+def times() -> Iterator[str]:
+    """The longest that are taken."""
+    for number in range(100_000):
+        yield f"2024-01-01T00:00:00.{number:038d}+00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "remember", "values"),
+    [
+        ("numbers", 4096, known_number, longest_numbers),
+        ("numbers", 4096, lambda text: number_text(Decimal(text)), longest_numbers),
+        ("numbers", 4096, lambda text: value_size(Decimal(text)), longest_numbers),
+        ("times", 4096, Moment.of_text, times),
+        ("projections", 256, lambda text: decoder(tuple((f"{text[-9:]}{n}",) for n in range(60))), longest_numbers),
+    ],
+)  # fmt: skip
+def test_no_more_bytes_than_are_counted(
+    name: str, most: int, remember: Callable[[str], object], values: Callable[[], Iterator[str]]
+) -> None:
+    """The bound in bytes would be one in words."""
+    source = values()
+    gc.collect()
+    counted = kept_bytes().get(name, 0)
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for _ in range(most * 2):
+        remember(next(source))
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes()[name] >= counted
+    assert after - before <= kept_bytes()[name]
+
+
+def test_a_sized_cache_forgets_what_was_asked_for_first() -> None:
+    """It would hold more bytes than it may, or forget what is asked for most."""
+    cache: SizedCache[str, int] = SizedCache(100)
+    for number in range(10):
+        cache.keep(f"k{number}", number, 25)
+        assert cache.get("k0") == 0
+    assert (len(cache), cache.bytes) == (4, 100)
+    cache.keep("large", 1, 26)
+    assert cache.get("large") is None
