@@ -89,9 +89,9 @@ def words_of(schema: GraphSchema, items: Sequence[Item]) -> Words:
                     words.ids.append(global_id(node, own))
             except (KeygraphError, ValueError):
                 continue
+        identity = record.read_identity(item) or ()
+        words.ids.append(global_id(record, identity))
         if record.is_node:
-            identity = record.read_identity(item) or ()
-            words.ids.append(global_id(record, identity))
             names = [camel(record.leaf_name(slot.path)) for slot in record.identity]
             words.identities.setdefault(record.name, []).append(dict(zip(names, identity, strict=True)))
     return words

@@ -12,6 +12,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, one, read, record, stored, viewer
 from keygraph.dynamo.items import Item
 from keygraph.model.declaration import One
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
 
@@ -191,6 +192,17 @@ async def test_a_hidden_node_is_as_if_it_did_not_exist(shop: Shop) -> None:
         await shop.world.service.execute(asked.format(f'"{name}"'), viewer=A, with_cost=True) for name in "hx"
     ]
     assert found[0] == found[1]
+
+
+async def test_a_hidden_record_is_not_found_by_its_id(shop: Shop) -> None:
+    """Whoever guesses the id of a record would see what its rule hides."""
+    ids = [global_id(graph.types["Line"], ("a0", str(number))) for number in range(3)]
+    document = "query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Line { number order { total } } } }"
+    line = {"number": 1, "order": {"total": "5"}}
+    assert await shop.ask(document, A, ids=ids) == {"nodes": [None, line, None]}
+    assert await shop.ask(document, B, ids=ids) == {"nodes": [None, {"number": 1, "order": None}, None]}
+    found = await shop.ask(document, HELP, ids=ids)
+    assert [each["number"] for each in found["nodes"]] == [0, 1, 2]
 
 
 async def test_the_far_node_of_an_edge_is_read_to_know_whether_it_is_seen(shop: Shop) -> None:

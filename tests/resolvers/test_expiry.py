@@ -148,6 +148,14 @@ async def test_a_list_is_read_page_by_page(asked: World) -> None:
     assert numbers(before["nodes"]) == [3, 6]
 
 
+async def test_records_and_edges_that_have_expired_are_not_found_by_their_ids(asked: World) -> None:
+    """A client that keeps an id would get what is over."""
+    names = [("Note", "000"), ("Note", "001"), ("Sight", "s0"), ("Sight", "s1")]
+    ids = [global_id(graph.types[name], ("u", key)) for name, key in names]
+    found = await asked.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids)
+    assert found["nodes"] == [{"id": ids[0]}, None, None, {"id": ids[3]}]
+
+
 async def test_the_store_leaves_out_what_has_expired(asked: World) -> None:
     """A page would cost the transfer of all that is over, and a count the reading of keys."""
     await asked.ask('{ user(userId: "u") { sessions { totalCount nodes { number } } } }')

@@ -83,8 +83,9 @@ UNUSABLE = [
     made({"User": "1"}),
     made([]),
     made(None),
-    made(["Price", "ABC123", "2024-01-20T10:00:00Z"]),
-    made(["OrderItem", "ORD001", "ABC123"]),
+    made(["Price", "ABC123"]),
+    made(["Price", "ABC123", "yesterday"]),
+    made(["OrderItem", "ORD001"]),
     made(["User", "12345#SHARD3"]),
     base64.urlsafe_b64encode(b"[" * 100_000).decode(),
     base64.urlsafe_b64encode(b'["User", "12345"]').decode().rstrip("="),
@@ -102,9 +103,84 @@ async def test_what_is_no_id(shop: World, text: str) -> None:
     assert await shop.codes("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[text]) == [
         "BAD_USER_INPUT"
     ]
-    to = 'query ($ids: [ID!]!) { product(productId: "ABC123") { orders(to: $ids) { totalCount } } }'
-    assert await shop.codes(to, ids=[text]) == ["BAD_USER_INPUT"]
-    assert shop.operations in ({}, {"GetItem": 1})  # the product's own
+    assert shop.operations == {}
+
+
+async def test_records_and_edges_have_ids(shop: World) -> None:
+    """A client's cache would keep each price as often as it is asked for, and could not ask for one again."""
+    found = await shop.ask(
+        """{ product(productId: "ABC123") { prices(first: 1) { nodes { id price } } }
+             user(userId: "12345") { activities(first: 1) { nodes { id action } } } }"""
+    )
+    [price], [activity] = found["product"]["prices"]["nodes"], found["user"]["activities"]["nodes"]
+    item = global_id(commerce.types["OrderItem"], ("ORD001", "ABC123"))
+    document = """query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id ... on Price { price }
+      ... on UserActivity { action } ... on OrderItem { quantity product { name } } } }"""
+    assert (await shop.ask(document, ids=[price["id"], item, activity["id"]]))["nodes"] == [
+        {"__typename": "Price", **price},
+        {"__typename": "OrderItem", "id": item, "quantity": 1, "product": {"name": "Wireless Headphones"}},
+        {"__typename": "UserActivity", **activity},
+    ]
+    gone = global_id(commerce.types["OrderItem"], ("ORD001", "none"))
+    assert (await shop.ask(document, ids=[gone, gone]))["nodes"] == [None, None]
+    shop.forget()
+    assert await shop.ask(
+        "query ($id: ID!) { node(id: $id) { ... on OrderItem { order { orderId } } } }", id=item
+    )
+    assert shop.operations == {"GetItem": 1}
+
+
+USER = global_id(commerce.types["User"], ("12345",))
+A_KEY = "expected a key, and this is the `id` of the User with the key '12345'"
+
+
+async def test_a_key_where_an_id_is_due(shop: World) -> None:
+    """Whoever mixes the two up would find nothing, and not know why."""
+    told = (
+        "id: '12345' is not an `id`, which the field `id` gives. A key is for fields such as `user(userId:)`."
+    )
+    assert await shop.errors(NODE, id="12345") == [("BAD_USER_INPUT", told)]
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        ("query ($id: ID!) { user(userId: $id) { name } }", "userId"),
+        ("query ($id: ID!) { products(first: 1, where: {sellerId: {eq: $id}}) { totalCount } }", "where.sellerId.eq"),
+        ("query ($id: ID!) { products(first: 1, where: {sellerId: {in: [$id]}}) { totalCount } }", "where.sellerId.in"),
+        ('query ($id: ID!) { product(productId: "ABC123") { orders(orderId: {eq: $id}) { totalCount } } }', "orderId"),
+        ('mutation ($id: ID!) { updateUser(input: {userId: $id, name: "x"}) { user { name } } }', "userId"),
+        ("mutation ($id: ID!) { deleteUser(input: {userId: $id}) { deletedId } }", "userId"),
+        (
+            """mutation ($id: ID!) { createUser(input: {userId: $id, name: "x", email: "x", userType: CUSTOMER,
+               createdAt: "2024-01-01T00:00:00Z"}) { user { name } } }""",
+            "userId",
+        ),
+        (
+            """mutation ($id: ID!) { createOrder(input: {orderId: "o", customerId: $id, total: "1", status: PENDING,
+               orderDate: "2024-01-01T00:00:00Z"}) { order { total } } }""",
+            "userId",
+        ),
+    ],
+)  # fmt: skip
+async def test_an_id_where_a_key_is_due(shop: World, document: str, where: str) -> None:
+    """Whoever mixes the two up would find nothing, or write what nobody finds."""
+    shop.forget()
+    assert await shop.errors(document, id=USER) == [("BAD_USER_INPUT", f"{where}: {A_KEY}")]
+    assert shop.operations in ({}, {"GetItem": 1})  # the product whose list it is
+
+
+async def test_to_takes_either(shop: World) -> None:
+    """A client that has keys alone could not ask whether two nodes are joined."""
+    document = 'query ($to: [ID!]) { order(orderId: "ORD001") { items(to: $to) { nodes { productId } } } }'
+    product = global_id(commerce.types["Product"], ("ABC123",))
+    for to in ([product], ["ABC123"], ["ABC123", product], ["ABC123", "none"]):
+        found = await shop.ask(document, to=to)
+        assert found["order"]["items"]["nodes"] == [{"productId": "ABC123"}]
+    assert await shop.errors(document, to=[USER]) == [
+        ("BAD_USER_INPUT", "to: expected ids of Product, and this is one of User")
+    ]
+    assert await shop.codes(document, to=["x" * 3000]) == ["BAD_USER_INPUT"]
 
 
 async def test_as_many_ids_as_are_allowed(shop: World) -> None:

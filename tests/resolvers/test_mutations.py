@@ -134,7 +134,12 @@ def test_inputs_are_derived_from_fields() -> None:
         "idempotencyKey: String",
     ]
     assert part("input", "AuthorRemoveInput") == ["prizes: [String!]"]
-    assert part("type", "DeleteLoanPayload") == ["book: Book", "shelf: Shelf", "clientMutationId: String"]
+    assert part("type", "DeleteLoanPayload") == [
+        "deletedId: ID!",
+        "book: Book",
+        "shelf: Shelf",
+        "clientMutationId: String",
+    ]
 
 
 class Library:

@@ -293,7 +293,7 @@ def test_a_field_called_id() -> None:
         id: ID
 
     assert mistakes(Post) == [
-        'Post.id: `id` is the global id of a node. Rename the field: post_id: ID = stored("id").'
+        'Post.id: `id` is the global id of every record. Rename the field: post_id: ID = stored("id").'
     ]
 
 
@@ -313,8 +313,10 @@ def test_an_end_a_list_or_a_method_called_id() -> None:
         def id(self) -> str:
             return self.tag_id
 
-    assert any(told.startswith("Post.id: `id` is the global id of a node.") for told in mistakes(Post, User))
-    assert any(told.startswith("Tag.id: `id` is the global id of a node.") for told in mistakes(Tag))
+    assert any(
+        told.startswith("Post.id: `id` is the global id of every record.") for told in mistakes(Post, User)
+    )
+    assert any(told.startswith("Tag.id: `id` is the global id of every record.") for told in mistakes(Tag))
 
 
 def test_names_that_collide() -> None:

@@ -138,7 +138,7 @@ async def test_the_far_end_of_an_edge(owned: World) -> None:
     found = await owned.ask(document, to=ids)
     assert found["team"]["members"] == {"totalCount": 2, "edges": [edges[0], edges[2]]}
     assert await owned.errors(document, to=[node_id("Badge", "USER#ann")]) == [
-        ("BAD_USER_INPUT", "to: expected ids of User or Organization or Team")
+        ("BAD_USER_INPUT", "to: expected ids of User or Organization or Team, and this is one of Badge")
     ]
     back = await owned.ask("""query ($to: [ID!]) {
       user(userId: "ann") { memberships(to: $to) { nodes { teamId } } }
@@ -165,7 +165,10 @@ async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
     assert again == {"node": {"colour": "green"}}
     assert (await owned.ask(document, owner=node_id("Organization", "ann")))["badge"] is None
     assert await owned.errors(document, owner="ann") == [
-        ("BAD_USER_INPUT", "'ann' is not an id of this schema")
+        (
+            "BAD_USER_INPUT",
+            "ownerId: 'ann' is not an `id`, which the field `id` gives. A key is for fields such as `user(userId:)`.",
+        )
     ]
     assert await owned.errors(document, owner=node_id("Team", "red")) == [
         ("BAD_USER_INPUT", "ownerId: expected an id of Organization or User")

@@ -27,7 +27,7 @@ from keygraph_resolvers.read.cursors import ListCursors
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
-from keygraph_resolvers.schema.global_ids import read_global_ids
+from keygraph_resolvers.schema.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
     SortDirection,
@@ -398,9 +398,8 @@ def _named(
     if ids is None:
         return None
     found: dict[tuple[str, ...], None] = {}
-    for record, identity in read_global_ids(graph, "to", ids, most):
-        if record not in path.nodes:
-            raise BadUserInput(f"to: expected ids of {' or '.join(node.name for node in path.nodes)}")
+    for text in at_most("to", ids, most):
+        record, identity = read_id_or_key(graph, "to", path.nodes, text)
         end = path.record.ends[path.far_end] if path.far_end else None
         found[identity if end is None else end.identity_of(record, identity)] = None
     return tuple(found)

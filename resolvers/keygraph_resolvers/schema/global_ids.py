@@ -1,43 +1,107 @@
-"""Global ids: opaque texts that name a node of any type."""
+"""Global ids: opaque texts that name a node, a record or an edge of any type. They are no keys, and keys are none."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Sequence
 
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
+from keygraph_resolvers.schema.names import field_name, key_arguments
+
+_BEGINNING = "Wy"
+"""What every global id begins with, as few keys do: the first bracket of its content."""
 
 
-def global_id(record: RecordType, identity: tuple[str, ...]) -> str:
-    """The id of the node of that type with those key texts."""
-    content = json.dumps([record.name, *identity], ensure_ascii=False, separators=(",", ":"))
-    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+def global_id(record: RecordType, identity: Sequence[str]) -> str:
+    """The id of the record of that type with those key texts."""
+    return _written([record.name, *identity])
 
 
-def read_global_id(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]]:
-    """The node's type and key texts. Raises BadUserInput for what is no id of a node of this graph."""
+def _written(content: Sequence[str]) -> str:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _content(text: str) -> list[str] | None:
+    """The name of a type, and key texts; None for what is written as no id is."""
+    if not text.startswith(_BEGINNING):
+        return None
     try:
         content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        name, *parts = content
-        record, identity = graph.types[name], tuple(parts)
-        are_texts = all(isinstance(part, str) for part in parts)
-        is_one = record.is_node and are_texts and len(identity) == len(record.identity)
-        if not is_one or global_id(record, identity) != text:
-            raise ValueError("another type's, or written otherwise")
-    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
-        raise BadUserInput(f"{text[:60]!r} is not an id of this schema") from None
-    graph.check_identity(record, identity)
-    return record, identity
+        is_one = isinstance(content, list) and all(isinstance(part, str) for part in content)
+        return content if is_one and _written(content) == text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _named(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]] | None:
+    """The type and the key texts that an id names, of which it may have no such record; None for what is no id."""
+    name, *identity = _content(text) or [""]
+    record = graph.types.get(name)
+    return (record, tuple(identity)) if record and len(identity) == len(record.identity) else None
+
+
+def read_global_id(graph: Graph, text: str, name: str = "id") -> tuple[RecordType, tuple[str, ...]]:
+    """The type and key texts that an argument of that name says. Raises BadUserInput for what is no id of this graph."""
+    found = _named(graph, text)
+    if found is None:
+        asked = [f"{field_name(each)}({':, '.join(key_arguments(each))}:)" for each in graph.nodes[:1]]
+        told = f" A key is for fields such as `{asked[0]}`." if asked else ""
+        raise BadUserInput(f"{name}: {text[:60]!r} is not an `id`, which the field `id` gives.{told}")
+    graph.check_identity(*found)
+    return found
 
 
 def read_global_ids(
     graph: Graph, name: str, texts: Sequence[str], most: int
 ) -> list[tuple[RecordType, tuple[str, ...]]]:
-    """The nodes that an argument of that name lists. Raises BadUserInput, also for more ids than `most`."""
+    """What an argument of that name lists. Raises BadUserInput, also for more ids than `most`."""
+    return [read_global_id(graph, text, name) for text in at_most(name, texts, most)]
+
+
+def at_most(name: str, texts: Sequence[str], most: int) -> Sequence[str]:
+    """The ids that an argument of that name lists. Raises BadUserInput for more than `most`."""
     if len(texts) > most:
         raise BadUserInput(f"{name}: at most {most:,} ids")
-    return [read_global_id(graph, text) for text in texts]
+    return texts
+
+
+def are_told_by_text(members: Sequence[RecordType]) -> bool:
+    """Whether one text can be the key of a node that is of one of these types."""
+    return len(members) == len(members[0].identity) == 1
+
+
+def read_id_or_key(
+    graph: Graph, name: str, members: Sequence[RecordType], text: str
+) -> tuple[RecordType, tuple[str, ...]]:
+    """The node of one of these types that an argument of that name says, by its id, or by its key where that is one text.
+
+    Raises BadUserInput.
+    """
+    if are_told_by_text(members) and _content(text) is None:
+        [record] = members
+        [slot] = record.identity
+        try:
+            value = slot.text.value(text)
+        except ValueError:
+            raise BadUserInput(f"{name}: {text[:60]!r} is no {record.name}'s `id` or key") from None
+        return record, graph.identity(record, {record.leaf_name(slot.path): value})
+    record, identity = read_global_id(graph, text, name)
+    if record not in members:
+        wanted = " or ".join(member.name for member in members)
+        raise BadUserInput(f"{name}: expected ids of {wanted}, and this is one of {record.name}")
+    return record, identity
+
+
+def refuse_global_id(graph: Graph, name: str, value: object) -> None:
+    """Raises BadUserInput for a global id in the place of a key. `name` is that of the argument."""
+    found = _named(graph, value) if isinstance(value, str) else None
+    if found is not None:
+        record, identity = found
+        key = ", ".join(map(repr, identity))
+        raise BadUserInput(
+            f"{name}: expected a key, and this is the `id` of the {record.name} with the key {key}"
+        )

@@ -27,7 +27,7 @@ from keygraph_resolvers.schema.definitions import (
     list_of,
     nullable,
 )
-from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.global_ids import read_global_id, refuse_global_id
 from keygraph_resolvers.schema.names import (
     Filterable,
     between_name,
@@ -243,15 +243,20 @@ def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: 
 
 
 def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
-    """What a client's value for a slot means: of a node of one of several types it is the global id."""
-    if value is None or not isinstance(slot.text, NodeText):
-        return value
-    return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
+    """What a client's value for a slot means: of a node of one of several types it is the global id.
+
+    Raises BadUserInput for a key in the place of an id, and for an id in the place of a key.
+    """
+    if isinstance(slot.text, NodeText) and value is not None:
+        return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
+    if isinstance(value, str):
+        refuse_global_id(graph, camel(record.leaf_name(slot.path)), value)
+    return value
 
 
 def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     """The key of the node with that global id, which says its type too."""
-    record, identity = read_global_id(graph, value)
+    record, identity = read_global_id(graph, value, name)
     wanted = [member for variant in text.variants for member in variant.members]
     if record.name not in wanted:
         raise BadUserInput(f"{name}: expected an id of {' or '.join(sorted(wanted))}")
@@ -310,6 +315,8 @@ def _condition(graph: Graph, path: AccessPath, where: Mapping[str, Any]) -> Cond
 
 def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:
     if compared.node is None or value is None or isinstance(value, bool):
+        for each in value if isinstance(value, list) else [value]:
+            refuse_global_id(graph, where, each)
         return value
     if isinstance(value, list):
         return [_node_text(graph, compared.node, where, each) for each in value]

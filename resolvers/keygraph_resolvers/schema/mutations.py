@@ -50,7 +50,7 @@ from keygraph_resolvers.schema.descriptions import (
     sentences,
 )
 from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesTogether
-from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.global_ids import read_global_id, refuse_global_id
 from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.schema.mutation_names import (
     EXPECTED_VERSION,
@@ -422,7 +422,7 @@ def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
             leaves = ((slot, member.leaf_name(slot.path)) for slot in member.identity)
             parts = [(slot, leaf, camel(leaf), _of_new_id(member, slot.path)) for slot, leaf in leaves]
         is_scalar = isinstance(of, Field) and of.type.of is None and of.type.kind != "object"
-        is_meant = is_scalar and _of_new_id(record, (of.name,)) is None
+        is_meant = is_scalar and _of_new_id(record, (of.name,)) is None and of.name not in key_names(record)
         found.append(_KnownField(name, FieldName(name), of, is_meant, parts))
     return found
 
@@ -548,6 +548,11 @@ class _Meaning:
         """What the value of a field means; None where it cannot be used, which is told."""
         if isinstance(each.of, Field):
             own = _of_new_id(record, (each.of.name,))
+            try:
+                if each.of.name in self._known.key(record):
+                    refuse_global_id(self._graph, each.name, value)
+            except BadUserInput as error:
+                self.refusals.take(at, error)
             return self._value(each.of.type, self._id(own, value, at))
         try:
             return self._end(each.of, each.parts, value, at)
@@ -579,8 +584,8 @@ class _Meaning:
         member = end.members[0]
         if end.text is not None:
             slot = end.identity[0]
-            text = cast(NodeText, slot.text)
-            record, identity = read_global_id(self._graph, value)
+            text, name = cast(NodeText, slot.text), camel(end.leaf_name(()))
+            record, identity = read_global_id(self._graph, value, name)
             if record.name not in {name for variant in text.variants for name in variant.members}:
                 raise BadUserInput(f"expected an id of {end.type_name}")
             return (record.partition_text(identity),)

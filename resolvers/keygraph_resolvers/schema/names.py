@@ -13,6 +13,7 @@ from enum import Enum
 from keygraph.dynamo.conditions import Path
 from keygraph.errors import Mistake, ModelError
 from keygraph.graph import Graph
+from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.comparisons import OPERATORS
@@ -60,6 +61,11 @@ def type_name(type_: FieldType) -> str:
 def field_name(record: RecordType) -> str:
     """The field at the root that gives one node by its key: `bigThing` for BigThing."""
     return camel(snake(record.name))
+
+
+def key_arguments(record: RecordType) -> dict[str, Slot]:
+    """The parts of a record's key by the names of their arguments."""
+    return {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
 
 
 def connection_prefix(path: AccessPath) -> str:
@@ -295,13 +301,13 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
 
 
 def _fields_called_id(record: RecordType) -> Iterator[Mistake]:
-    """A node's own id is called so already."""
+    """The global id is called so already."""
     for name in (*record.fields, *record.ends, *record.lists, *record.methods):
-        if record.is_node and camel(name) == "id":
+        if camel(name) == "id":
             yield Mistake(
                 "field-called-id",
                 f"{record.name}.{name}",
-                "`id` is the global id of a node.",
+                "`id` is the global id of every record.",
                 f'Rename the field: {record.name.lower()}_id: ID = stored("{name}").',
             )
 

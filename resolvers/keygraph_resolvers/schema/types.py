@@ -77,6 +77,7 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesTogether,
     WrittenRecord,
 )
+from keygraph_resolvers.schema.global_ids import are_told_by_text
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.mutation_names import (
     IDEMPOTENCY_KEY,
@@ -90,7 +91,7 @@ from keygraph_resolvers.schema.mutation_names import (
     results_name,
 )
 from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
-from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
+from keygraph_resolvers.schema.names import check, connection_prefix, field_name, key_arguments, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
@@ -164,7 +165,7 @@ class _Types:
         self._inputs = InputTypes(self.scalar)
         self._node = object_type(
             "Node",
-            "Something with an id of its own, whatever its type.",
+            "Something with an `id`, whatever its type.",
             is_interface=True,
             resolve_type=_type_of_source,
         )
@@ -218,17 +219,18 @@ class _Types:
 
     def _id_field(self) -> StrawberryField:
         return ServedField(
-            "id", cast(type, strawberry.ID), GlobalId(), description="An opaque id, unique among all nodes."
+            "id",
+            cast(type, strawberry.ID),
+            GlobalId(),
+            description="An opaque id, unique among everything that has one. It is no key.",
         )
 
     def object(self, record: RecordType) -> type:
         """The object type of a node, a record, or an edge that is served as a record."""
         if record.name not in self._objects:
-            interfaces = [self._node] if record.is_node else []
-            made = object_type(record.name, of_record(record), interfaces=interfaces)
+            made = object_type(record.name, of_record(record), interfaces=[self._node])
             self._objects[record.name] = made
-            fields = [self._id_field()] if record.is_node else []
-            fields += self._member_fields(record, record.order)
+            fields = [self._id_field(), *self._member_fields(record, record.order)]
             fields += [self.list_field(self._graph.path(record, name)) for name in record.lists]
             add_fields(made, fields)
         return self._objects[record.name]
@@ -358,7 +360,8 @@ class _Types:
         arguments.append(argument("where", where, "Only those for which all of this holds."))
         if path.finds_by_node or path.keys_of_both_ends:
             ids = nullable(list_of(cast(type, strawberry.ID)))
-            arguments.append(argument("to", ids, f"Only edges to the nodes with these ids: {_AT_MOST}."))
+            by = "`id` or key" if are_told_by_text(path.nodes) else "`id`"
+            arguments.append(argument("to", ids, f"Only edges to these nodes, by {by}: {_AT_MOST}."))
         return arguments
 
     def _connection(self, path: AccessPath) -> type:
@@ -435,7 +438,7 @@ class _Types:
         return nullable(type_) if is_optional else type_
 
     def _by_key_field(self, record: RecordType) -> StrawberryField:
-        names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
+        names = key_arguments(record)
         optional = record.table_keys.optional
         arguments = [
             argument(
@@ -453,7 +456,7 @@ class _Types:
         )
 
     def _node_field(self) -> StrawberryField:
-        id_argument = argument("id", cast(type, strawberry.ID), "The `id` of a node.")
+        id_argument = argument("id", cast(type, strawberry.ID), "What the field `id` gives.")
         return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
 
     def _nodes_field(self) -> StrawberryField:
@@ -461,7 +464,7 @@ class _Types:
             "nodes",
             list_of(nullable(self._node)),
             NodesByIds(),
-            [argument("ids", list_of(cast(type, strawberry.ID)), f"The `id`s of nodes: {_AT_MOST}.")],
+            [argument("ids", list_of(cast(type, strawberry.ID)), f"What the field `id` gives: {_AT_MOST}.")],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
 
@@ -535,12 +538,12 @@ class _Types:
             fields.append(
                 ServedField(field_name(record), shown, WrittenRecord(record), description=described)
             )
-        elif action == "delete" and record.is_node:
-            described = "The id that the node had."
+        if action == "delete":
+            described = "The `id` that it had."
             fields.append(
                 ServedField("deletedId", cast(type, strawberry.ID), GlobalId(), description=described)
             )
-        else:
+        if not record.is_node and (action == "delete" or not record.order):
             fields += [
                 self._end_field(record, record.ends[name])
                 for name in record.key_ends

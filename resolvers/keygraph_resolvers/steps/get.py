@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import CorruptItem
+from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.model.links import LinkName
 from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
-from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import links_of, seen_by_key, without_refused
 from keygraph_resolvers.read.connection import Edge
@@ -24,6 +23,7 @@ from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import in_utc, key_value
+from keygraph_resolvers.schema.names import key_arguments
 from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
@@ -398,16 +398,19 @@ class Named(Step):
 
     def _nodes(self, run: Run) -> Sequence[NodeName]:
         """The nodes. Raises BadUserInput or GraphQLError where the field names none."""
-        return self._selected.told(run, partial(_named_nodes, run, self._selected.kind))
+        return self._selected.told(run, partial(_named_nodes, run, self._selected.kind, self._gets))
 
     @property
     def _key(self) -> str:
         if isinstance(self._selected.kind, NodeByKey):
-            return f"the argument {' and '.join(_argument_names(self._selected.kind.record))}"
+            return f"the argument {' and '.join(key_arguments(self._selected.kind.record))}"
         return "its global id"
 
 
-def _named_nodes(run: Run, kind: FieldKind | None, given: Mapping[str, Any]) -> Sequence[NodeName]:
+def _named_nodes(
+    run: Run, kind: FieldKind | None, gets: Mapping[str, Get], given: Mapping[str, Any]
+) -> Sequence[NodeName]:
+    """The nodes that a field names, of the types that it can be of."""
     graph = run.graph
     match kind:
         case NodeByKey(record):
@@ -415,16 +418,17 @@ def _named_nodes(run: Run, kind: FieldKind | None, given: Mapping[str, Any]) -> 
                 record.leaf_name(slot.path): key_value(
                     graph, record, slot, in_utc(name, slot, given.get(name))
                 )
-                for name, slot in zip(_argument_names(record), record.identity, strict=True)
+                for name, slot in key_arguments(record).items()
             }
             return [(record, graph.identity(record, values))]
         case NodeById():
-            return [read_global_id(graph, given["id"])]
-    return read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
-
-
-def _argument_names(record: RecordType) -> list[str]:
-    return [camel(record.leaf_name(slot.path)) for slot in record.identity]
+            found = [read_global_id(graph, given["id"])]
+        case _:
+            found = read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
+    for record, _ in found:
+        if record.name not in gets:
+            raise BadUserInput(f"no {record.name} can be asked for by its `id`")
+    return found
 
 
 # --- What steps share -----------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from graphql import (
+    ArgumentNode,
     DocumentNode,
     ExecutableDefinitionNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
     OperationDefinitionNode,
+    VariableNode,
     Visitor,
     parse,
     print_ast,
@@ -136,7 +138,8 @@ def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
 def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[str, Any]]:
     """The values of variables that ask for most: the largest pages, and as many ids as a list may have.
 
-    Ids are those of each type in turn, because it depends on the type what is read.
+    Ids are those of each type in turn, because it depends on the type what is read; a variable that is not the argument
+    `id` may be a key instead.
     """
     types = {
         variable.variable.name.value: print_ast(variable.type).replace("!", "")
@@ -145,14 +148,29 @@ def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[
     pages = {name: service.limits.max_page_size for name, type_ in types.items() if type_ == "Int"}
     if not {"ID", "[ID]"} & set(types.values()):
         return [pages]
-    nodes = [record for record in service.schema.graph.types.values() if record.is_node]
+    asked = _variables_of(operation, "id")
     found = []
-    for record in nodes:
+    for record in service.schema.graph.types.values():
         ids = [
             global_id(record, (str(n),) * len(record.identity)) for n in range(1, service.limits.max_ids + 1)
         ]
-        one = {name: ids[0] for name, type_ in types.items() if type_ == "ID"}
-        found.append({**pages, **one, **{name: ids for name, type_ in types.items() if type_ == "[ID]"}})
+        of_lists = {name: ids for name, type_ in types.items() if type_ == "[ID]"}
+        single = [name for name, type_ in types.items() if type_ == "ID"]
+        for keys in ({}, {name: "1" for name in single if name not in asked}):
+            found.append({**pages, **of_lists, **dict.fromkeys(single, ids[0]), **keys})
+    return found
+
+
+def _variables_of(operation: OperationDefinitionNode, name: str) -> set[str]:
+    """The variables that are given as an argument of that name."""
+    found: set[str] = set()
+
+    class Arguments(Visitor):
+        def enter_argument(self, node: ArgumentNode, *_: object) -> None:
+            if node.name.value == name and isinstance(node.value, VariableNode):
+                found.add(node.value.name.value)
+
+    visit(operation, Arguments())
     return found
 
 
