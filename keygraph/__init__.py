@@ -3,6 +3,7 @@
 This package knows nothing of GraphQL and HTTP. A model is declared with the names below and nothing else.
 """
 
+from keygraph.access.claims import Viewer
 from keygraph.access.language import create, delete, read, update, viewer, write
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
@@ -49,6 +50,7 @@ __all__ = [
     "One",
     "StoreError",
     "Table",
+    "Viewer",
     "create",
     "created",
     "delete",

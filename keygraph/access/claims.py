@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -14,6 +14,35 @@ Claims: TypeAlias = Mapping[str, Any]
 """What is known of whoever asks; nothing of the anonymous viewer."""
 ROLES = "roles"
 """The claim that has the viewer's roles: a list, or one."""
+
+
+class Viewer(Mapping[str, Any]):
+    """Whoever asks: their claims, read only; none of the anonymous viewer.
+
+    A method of a model that has an argument of this type is given it (`def mine(self, viewer: Viewer)`).
+    """
+
+    __slots__ = ("_claims",)
+
+    def __init__(self, claims: Claims | None = None) -> None:
+        self._claims = dict(claims or {})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._claims[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._claims)
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def __repr__(self) -> str:
+        return f"Viewer({self._claims!r})"
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Their roles, as rules see them."""
+        return roles_of(self._claims)
 
 
 def roles_of(claims: Claims) -> frozenset[str]:

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, cast
 
+from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
@@ -635,7 +636,12 @@ class Method:
     """Whether it returns a list of nodes."""
     description: str | None
 
+    @cached_property
+    def of_viewer(self) -> tuple[str, ...]:
+        """The parameters that are given whoever asks, which is no argument of the field."""
+        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] is Viewer)
+
     @property
     def parameters(self) -> Sequence[str]:
-        """Its parameters but `self`."""
-        return list(self.signature.parameters)[1:]
+        """Its parameters but `self` and those."""
+        return [name for name in [*self.signature.parameters][1:] if name not in self.of_viewer]

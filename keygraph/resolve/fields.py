@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from keygraph.access.claims import Viewer
 from keygraph.dynamo.conditions import Path
 from keygraph.keys.formats import Format
 from keygraph.keys.template import SHARD
@@ -349,7 +350,8 @@ class _FieldsOf:
         returned: tuple[RecordType, ...] = ()
         element, has_elements = is_list(hints["return"])
         try:
-            for part in ["return", *(each.name for each in parameters if each.name in hints)]:
+            given = [each.name for each in parameters if hints.get(each.name, Viewer) is not Viewer]
+            for part in ["return", *given]:
                 annotation, _ = is_optional(hints[part])
                 possible = element if part == "return" else annotation
                 targets = [self._listed(each) for each in union_parts(possible)]

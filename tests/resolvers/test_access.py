@@ -8,13 +8,32 @@ from enum import Enum
 from typing import Any
 
 import pytest
+import strawberry
 
-from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, one, read, record, stored, viewer
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    Viewer,
+    edge,
+    field,
+    many,
+    node,
+    one,
+    read,
+    record,
+    stored,
+    viewer,
+)
 from keygraph.dynamo.items import Item
 from keygraph.model.declaration import One
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import SECRET, World, world
 
 by_customer = Index("by-customer", "customerKey", "orderKey")
 by_state = Index("by-state", "stateKey", "placed")
@@ -43,6 +62,11 @@ class User:
     @field(needs=("email",))
     def greeting(self) -> str:
         return f"Dear {self.email}"
+
+    @field(needs=("user_id",))
+    async def relation(self, viewer: Viewer, polite: bool = False) -> str:
+        found = "you" if viewer.get("sub") == self.user_id else "somebody"
+        return f"{found}{', please' if polite else ''} {sorted(viewer.roles)}"
 
 
 @edge("{user}", "FRIEND#{other.user_id}", access=[read()])
@@ -352,3 +376,29 @@ async def test_the_bound_holds(shop: Shop) -> None:
         shop.world.forget()
         await shop.world.service.execute(document, viewer=claims)
         assert shop.requests <= bound.requests
+
+
+async def test_a_method_is_given_whoever_asks(shop: Shop) -> None:
+    """A method could answer everybody alike alone, or a client could say who they are."""
+    document = '{ user(userId: "a") { relation mine: relation(polite: true) } }'
+    assert await shop.ask(document, A) == {"user": {"relation": "you []", "mine": "you, please []"}}
+    assert await shop.ask(document, HELP) == {
+        "user": {"relation": "somebody ['support']", "mine": "somebody, please ['support']"}
+    }
+    assert (await shop.ask(document))["user"]["relation"] == "somebody []"
+    found = await shop.ask('{ __type(name: "User") { fields { name args { name } } } }')
+    assert {"name": "relation", "args": [{"name": "polite"}]} in found["__type"]["fields"]
+
+
+async def test_fields_of_the_root_are_given_whoever_asks(shop: Shop) -> None:
+    """A field that somebody added could not tell who asks."""
+
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        def me(self, info: strawberry.Info[Run, None]) -> str:
+            return f"{info.context.viewer.get('sub')} {sorted(info.context.viewer.roles)}"
+
+    service = Service(build_schema(graph, query=Query), shop.world.tracer, secret=SECRET)
+    answers = [await service.execute("{ me }", viewer=claims) for claims in (A, AUDIT, None)]
+    assert [each["data"]["me"] for each in answers] == ["a []", "None ['audit']", "None []"]

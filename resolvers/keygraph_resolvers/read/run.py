@@ -11,7 +11,7 @@ from typing import Any, cast
 from graphql.execution.values import VariableValues
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
-from keygraph.access.claims import Claims
+from keygraph.access.claims import Viewer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Store
 from keygraph.graph import Graph
@@ -63,8 +63,8 @@ class Run:
     """The types of the items that it may read by key."""
     budget: float | None = None
     """The read units that it may cost."""
-    viewer: Claims = field(default_factory=dict)
-    """What is known of whoever asks."""
+    viewer: Viewer = field(default_factory=Viewer)
+    """Whoever asks."""
     access: Permissions | None = field(init=False)
     """What they may do; None where the graph has no rules."""
     told: dict[object, Any] = field(default_factory=dict)

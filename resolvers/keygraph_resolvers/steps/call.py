@@ -129,6 +129,7 @@ class CallMethod(_Call):
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         method, names = self._called.method, self._called.parameters
         values = {names[name]: value for name, value in self._selected.arguments(run).items()}
+        values |= dict.fromkeys(method.of_viewer, run.viewer)
         return lambda each: method.function(each.instance(method), **values)
 
 
