@@ -75,6 +75,11 @@ def create_app(
     Raises CommandError or ModelError if the settings cannot be served.
     """
     model = load_model(settings.model)
+    if not model.graph.has_access_rules:
+        _log.log(
+            logging.WARNING if settings.is_production else logging.INFO,
+            "The model has no access rules: everybody who reaches the server may read and write everything",
+        )
     settings = with_secret(settings)
     telemetry = Telemetry(settings, model.graph.table)
     table = model.graph.table.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -180,3 +181,17 @@ class TestExplain:
         refused = run("explain", QUERY, "--as", "ann", *options)
         assert refused.exit_code == 1
         assert refused.stderr.startswith("keygraph: --as is not JSON")
+
+
+@pytest.mark.parametrize(("env", "level"), [("production", "WARNING"), ("development", "INFO")])
+def test_the_log_says_that_a_model_is_open(
+    folder: Path, caplog: pytest.LogCaptureFixture, env: str, level: str
+) -> None:
+    """Whoever starts a server in a container sees no greeting, and would not know that anybody may write everything."""
+    with caplog.at_level(logging.INFO, "keygraph_server.app"):
+        create_app(settings_of(folder))
+        assert [each for each in caplog.records if each.name == "keygraph_server.app"] == []
+        create_app(read_settings(env=env, model="keygraph_examples.commerce:graph", secret="x" * 32))
+    [told] = [each for each in caplog.records if each.name == "keygraph_server.app"]
+    assert told.levelname == level
+    assert "everybody who reaches the server may read and write everything" in told.getMessage()
