@@ -82,6 +82,14 @@ class TestExamples:
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
         assert page.evaluate("document.querySelectorAll('.graphiql-tab').length") == 2
 
+    def test_the_explorer_opens_at_what_the_editor_shows(self, page: Page) -> None:
+        """One would look for the fields of a query among those of all others."""
+        page.evaluate(WRITE % QUERY)
+        page.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
+        user = "document.querySelector('.explorer-panel .graphiql-explorer-user')"
+        page.wait_for(f"{user} && {user}.getBoundingClientRect().top < 120")
+        assert page.evaluate("document.querySelector('.explorer-panel').scrollTop") > 100
+
 
 class TestCost:
     def test_requests_stand_by_round_trip_with_actual_and_bound(self, page: Page) -> None:

@@ -1,7 +1,12 @@
 // A picture of nodes and edges, drawn by Cytoscape.
-import { color, h, isStill, library } from './page.js';
+import { color, h, isStill, library, state } from './page.js';
 
 const TYPES = 8;
+
+/** What tells the color of a type: the same for all its nodes. */
+export const hueOf = (types, name) => Math.max(0, types.indexOf(name)) % TYPES;
+
+const hueColor = (hue) => color(`type-${hue}`);
 
 const style = () => [
   {
@@ -19,7 +24,7 @@ const style = () => [
       'text-background-opacity': 0.8,
       width: 26,
       height: 26,
-      'background-color': 'data(color)',
+      'background-color': (element) => hueColor(element.data('hue')),
       'border-width': 0,
     },
   },
@@ -36,7 +41,7 @@ const style = () => [
       'text-max-width': 260,
       'background-color': color('raised'),
       'border-width': 2,
-      'border-color': 'data(color)',
+      'border-color': (element) => hueColor(element.data('hue')),
     },
   },
   {
@@ -64,8 +69,6 @@ const style = () => [
   { selector: ':selected', style: { 'border-width': 4, 'border-color': color('accent'), 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
 ];
 
-/** The color of a type, the same in all pictures. */
-export const typeColor = (types, name) => color(`type-${Math.max(0, types.indexOf(name)) % TYPES}`);
 
 // From a circle, not from random places: the same elements make the same picture each time.
 const SPACE = {
@@ -110,9 +113,6 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
         const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 3, wheelSensitivity: 0.3 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
         drawn.current = graph;
-        const redraw = new MutationObserver(() => graph.style(style()));
-        redraw.observe(document.body, { attributes: true, attributeFilter: ['class'] });
-        graph.on('destroy', () => redraw.disconnect());
         setIsReady(true);
       },
       (error) => setProblem(error.message),
@@ -149,6 +149,10 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
       arrange(graph, kind, isFirst);
     }
   }, [elements, isReady]);
+
+  React.useEffect(() => {
+    drawn.current?.style(style());
+  }, [state.theme, isReady]);
 
   React.useEffect(() => {
     const graph = drawn.current;

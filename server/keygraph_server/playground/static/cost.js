@@ -4,6 +4,7 @@ import { change, h, kept, state, useChanges } from './page.js';
 
 const HEADER = 'x-keygraph-cost';
 const MOST_HEIGHT = 0.7;
+const MOST_PATH = 26;
 const isOn = kept('cost', 'on');
 const isOpen = kept('cost-open', 'yes');
 const height = kept('cost-height', '260');
@@ -88,6 +89,16 @@ const placesTable = (cost) =>
 const requestName = (request) =>
   [request.operation, request.index, request.counts ? 'COUNT' : null].filter(Boolean).join(' ');
 
+/** A path on one line: its end tells more than its beginning. */
+const shortened = (path) => {
+  const names = path.split('.');
+  while (names.length > 1 && names.join('.').length > MOST_PATH) {
+    names.shift();
+  }
+  const text = names.join('.');
+  return text === path ? path : `…${text}`;
+};
+
 const pick = (place, request) => {
   const isPicked = state.highlight === place;
   markPlace(isPicked ? null : request.paths[0]);
@@ -140,7 +151,7 @@ const bar = (request, place, whole) => {
     h(
       'button',
       { type: 'button', className: 'cost-line', 'aria-expanded': isPicked, onClick: () => pick(place, request) },
-      h('span', { className: 'cost-path', title: request.paths.join(', ') }, request.paths.join(', ')),
+      h('span', { className: 'cost-path', title: request.paths.join(', ') }, request.paths.map(shortened).join(', ')),
       h('span', { className: 'cost-name' }, requestName(request)),
       h(
         'span',
@@ -260,10 +271,14 @@ export const CostPanel = () => {
       'header',
       null,
       h(
-        'button',
-        { type: 'button', className: 'cost-fold', 'aria-expanded': isUnfolded, onClick: fold },
-        h('span', { 'aria-hidden': true }, isUnfolded ? '▾' : '▸'),
-        ' Cost',
+        'h2',
+        null,
+        h(
+          'button',
+          { type: 'button', className: 'cost-fold', 'aria-expanded': isUnfolded, onClick: fold },
+          h('span', { 'aria-hidden': true }, isUnfolded ? '▾' : '▸'),
+          ' Cost',
+        ),
       ),
       h('span', { className: 'cost-summary', role: 'status' }, summaryOf(cost)),
       h('label', null, h('input', { type: 'checkbox', checked: isOn.get() === 'on', onChange: toggle }), ' Measure'),

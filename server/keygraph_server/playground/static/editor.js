@@ -11,6 +11,7 @@ export const useEditor = () => {
   inside.editor = useEditorContext({ nonNull: true });
   inside.execution = useExecutionContext({ nonNull: true });
   inside.theme = useTheme();
+  useLabels();
   const { schema } = useSchemaContext({ nonNull: true });
   React.useEffect(() => {
     if (schema && schema !== state.schema) {
@@ -18,6 +19,18 @@ export const useEditor = () => {
     }
   }, [schema]);
 };
+
+const LABELS = { queryEditor: 'Operation', variableEditor: 'Variables', headerEditor: 'Headers', responseEditor: 'Answer' };
+
+/** Names GraphiQL's fields for screen readers, and lets keys scroll them. */
+const useLabels = () =>
+  React.useEffect(() => {
+    for (const [name, label] of Object.entries(LABELS)) {
+      const editor = inside.editor[name];
+      editor?.getInputField().setAttribute('aria-label', label);
+      editor?.getScrollerElement().setAttribute('tabindex', '0');
+    }
+  });
 
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -51,11 +64,7 @@ export const run = async () => {
 /** What stands in the editor. */
 export const written = () => inside.editor?.queryEditor?.getValue() || '';
 
-export const toggleTheme = () => {
-  const isDark = document.body.classList.contains('graphiql-dark') ||
-    (!document.body.classList.contains('graphiql-light') && matchMedia('(prefers-color-scheme: dark)').matches);
-  inside.theme.setTheme(isDark ? 'light' : 'dark');
-};
+export const toggleTheme = () => inside.theme.setTheme(state.theme === 'dark' ? 'light' : 'dark');
 
 /** Marks the field of a place in the editor. */
 export const markPlace = (place) => {

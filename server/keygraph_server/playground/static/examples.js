@@ -50,6 +50,13 @@ export const examplesPlugin = (examples) => {
   return { title: 'Examples', icon: Icon, content: Content };
 };
 
+/** Names the explorer's fields for screen readers. */
+const nameFields = (root) => {
+  for (const field of root.querySelectorAll('input:not([aria-label]), select:not([aria-label])')) {
+    field.setAttribute('aria-label', field.closest('[data-arg-name]')?.dataset.argName || 'Operation');
+  }
+};
+
 /** GraphiQL's explorer, which opens where the first chosen field is. */
 export const explorerPlugin = () => {
   const plugin = GraphiQLPluginExplorer.explorerPlugin();
@@ -58,11 +65,17 @@ export const explorerPlugin = () => {
     const root = React.useRef(null);
     React.useEffect(() => {
       const seek = setTimeout(() => {
-        const fields = [...(root.current?.querySelectorAll('.graphiql-explorer-node') || [])];
-        const chosen = fields.find((field) => field.querySelector('.graphiql-explorer-node'));
-        chosen?.scrollIntoView({ block: 'nearest' });
+        // An open field stands with its own fields in an element of its name.
+        const open = root.current?.querySelector('.graphiql-explorer-root [class^="graphiql-explorer-"]:not(.graphiql-explorer-node) > .graphiql-explorer-node');
+        open?.scrollIntoView({ block: 'start', inline: 'nearest' });
       }, 300);
-      return () => clearTimeout(seek);
+      const named = new MutationObserver(() => nameFields(root.current));
+      named.observe(root.current, { childList: true, subtree: true });
+      nameFields(root.current);
+      return () => {
+        clearTimeout(seek);
+        named.disconnect();
+      };
     }, []);
     return h('div', { ref: root, className: 'explorer-panel' }, h(Explorer));
   };

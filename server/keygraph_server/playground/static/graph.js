@@ -1,5 +1,5 @@
 // The answer as a picture: pick a node, see what is known of it, follow its lists.
-import { Canvas, typeColor } from './canvas.js';
+import { Canvas, hueOf } from './canvas.js';
 import { open, written } from './editor.js';
 import { followQuery, waysFrom } from './follow.js';
 import { addAnswer, emptyPicture } from './picture.js';
@@ -21,7 +21,7 @@ const takeAnswer = () => {
   shown.types = [...new Set([...shown.types, ...[...shown.picture.nodes.values()].map(({ type }) => type)])];
   shown.elements = [
     ...[...shown.picture.nodes.values()].map((node) => ({
-      data: { id: node.key, label: node.label, color: typeColor(shown.types, node.type), isRecord: !node.id },
+      data: { id: node.key, label: node.label, hue: hueOf(shown.types, node.type), isRecord: !node.id },
     })),
     ...[...shown.picture.edges.values()].map((edge) => ({
       data: { id: edge.key, source: edge.from, target: edge.to, label: edge.name },
@@ -83,7 +83,7 @@ const nodePanel = (fetcher, node) => {
     h(
       'p',
       { className: 'picked-type' },
-      h('span', { className: 'dot', style: { background: typeColor(shown.types, node.type) } }),
+      h('span', { className: 'dot', style: { background: `var(--type-${hueOf(shown.types, node.type)})` } }),
       node.type,
     ),
     valueList(node.values),
@@ -118,7 +118,7 @@ const allNodes = () =>
           h(
             'button',
             { type: 'button', 'aria-pressed': state.selected === node.key, onClick: () => change({ selected: node.key }) },
-            h('span', { className: 'dot', style: { background: typeColor(shown.types, node.type) } }),
+            h('span', { className: 'dot', style: { background: `var(--type-${hueOf(shown.types, node.type)})` } }),
             node.label,
             ' ',
             h('small', null, node.type),

@@ -1,5 +1,5 @@
 // The model as a diagram: its types with their keys, and the access path of each list.
-import { Canvas, typeColor } from './canvas.js';
+import { Canvas, hueOf } from './canvas.js';
 import { change, h, state, useChanges, useDescription } from './page.js';
 import { TypeDescription, pathTable } from './table.js';
 
@@ -17,7 +17,7 @@ const box = (id, lines, names) => ({
   data: {
     id,
     label: lines.join('\n'),
-    color: typeColor(names, id),
+    hue: hueOf(names, id),
     isBox: true,
     width: Math.max(...lines.map((line) => line.length)) * 6.8 + 16,
     height: lines.length * 13 + 14,

@@ -30,6 +30,24 @@ export const useChanges = () => {
   }, []);
 };
 
+const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
+
+/** The theme that GraphiQL has chosen, else the system's; styles and pictures go by it. */
+const takeTheme = () => {
+  const chosen = ['dark', 'light'].find((theme) => document.body.classList.contains(`graphiql-${theme}`));
+  const theme = chosen || (prefersDark.matches ? 'dark' : 'light');
+  if (document.body.dataset.theme !== theme) {
+    document.body.dataset.theme = theme;
+    change({ theme });
+  }
+};
+
+export const followTheme = () => {
+  takeTheme();
+  new MutationObserver(takeTheme).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+  prefersDark.addEventListener('change', takeTheme);
+};
+
 /** Something that is kept in the browser, where it lets us; without storage it holds as long as the page is open. */
 export const kept = (name, usual) => {
   const key = `keygraph:${name}`;

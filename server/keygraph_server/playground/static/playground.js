@@ -4,7 +4,7 @@ import { toggleTheme } from './editor.js';
 import { examplesPlugin, explorerPlugin, loadExamples } from './examples.js';
 import { GraphView } from './graph.js';
 import { decorated, withIds } from './ids.js';
-import { change, h, settings, state, useChanges } from './page.js';
+import { change, followTheme, h, settings, state, useChanges } from './page.js';
 import { SchemaView } from './model.js';
 import { TableView } from './table.js';
 import { TokenField, withToken } from './token.js';
@@ -15,6 +15,8 @@ const VIEWS = [
   ['schema', 'Schema'],
   ['table', 'Table'],
 ];
+// GraphiQL's name for the width of the list on the left, as a share of the rest.
+const PLUGIN_SHARE = 'graphiql:docExplorerFlex';
 const NARROW = '(max-width: 760px)';
 
 // A namespace of its own, because every server on this host and port shares one localStorage, and the tabs of
@@ -22,7 +24,11 @@ const NARROW = '(max-width: 760px)';
 const openStorage = () => {
   try {
     window.localStorage.getItem('');
-    return GraphiQL.createLocalStorage({ namespace: `keygraph:${settings.table}` });
+    const storage = GraphiQL.createLocalStorage({ namespace: `keygraph:${settings.table}` });
+    if (!storage.getItem(PLUGIN_SHARE)) {
+      storage.setItem(PLUGIN_SHARE, '0.22');
+    }
+    return storage;
   } catch {
     return null;
   }
@@ -126,6 +132,7 @@ const start = async () => {
       'the server then serves GraphiQL itself.';
     return;
   }
+  followTheme();
   const url = new URL('graphql', document.baseURI).href;
   const plain = GraphiQL.createFetcher({ url, enableIncrementalDelivery: false });
   const fetcher = withIds(withCost(settings.asksForToken ? withToken(plain) : plain));

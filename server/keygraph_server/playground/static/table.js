@@ -4,7 +4,7 @@ import { ask, change, h, settings, state, useChanges, useDescription } from './p
 const table = (caption, heads, rows) =>
   h(
     'div',
-    { className: 'scrolls', tabIndex: 0, role: 'region', 'aria-label': caption },
+    { className: 'scrolls', tabIndex: 0, role: 'group', 'aria-label': caption },
     h(
       'table',
       { className: 'plain-table' },

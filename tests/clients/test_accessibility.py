@@ -1,0 +1,59 @@
+"""The playground, checked by axe-core: no view has a violation, in light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
+from tests.server.serving import served_example
+
+pytestmark = [needs_assets, needs_chromium]
+
+VIOLATIONS = """axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations.map(
+  (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`))"""
+RUN = "document.querySelector('.graphiql-execute-button')"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the commerce example."""
+    with served_example("commerce", tmp_path_factory.mktemp("shop")) as address:
+        yield address
+
+
+def click(page: Page, selector: str) -> None:
+    """Click what a selector finds, when it is there, and wait until what it does is drawn."""
+    page.wait_for(f"document.querySelector({selector!r})")
+    page.evaluate(f"document.querySelector({selector!r}).click()")
+    time.sleep(0.5)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 390)])
+def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: int) -> None:
+    """Who uses a screen reader, sees little contrast, or has no mouse could not use it."""
+    with open_page(shop) as page:
+        page.resize(width, 900)
+        page.prefer(scheme)
+        page.wait_for(EDITOR)
+        page.wait_for("window.keygraph?.state.schema")
+        page.evaluate((packages / "axe-core/axe.min.js").read_text("utf-8") + "; 1")
+        time.sleep(0.5)
+        page.evaluate(f"{RUN}.click()")
+        click(page, ".cost-line")
+        for plugin in ("GraphiQL Explorer", "Documentation Explorer", "Examples"):
+            page.evaluate(f"document.querySelector('[aria-label=\"Show {plugin}\"]')?.click()")
+            time.sleep(0.5)
+            assert page.evaluate(VIOLATIONS) == [], plugin
+        for view in ("graph", "schema"):
+            click(page, f"#tab-{view}")
+            click(page, f"#view-{view} .all-nodes button")
+            assert page.evaluate(VIOLATIONS) == [], view
+        click(page, "#tab-graph")
+        click(page, ".picked > button.plain")
+        page.wait_for("document.querySelector('.attributes')")
+        assert page.evaluate(VIOLATIONS) == [], "table"
+        assert page.complaints == []
