@@ -14,6 +14,7 @@ PUBLIC = {
         # What a model is declared with.
         *("Graph", "Table", "Index", "node", "edge", "record", "fields"),
         *("Many", "One", "many", "one", "stored", "field", "ref", "ID", "JSON", "Long"),
+        *("Reach", "Ranked", "reach", "ranked"),
         *("Format", "Epoch", "ULID", "KSUID"),
         *("created", "updated", "version", "new_id", "ttl", "rule"),
         *("read", "create", "update", "delete", "write", "viewer"),

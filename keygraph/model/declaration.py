@@ -1,4 +1,4 @@
-"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `ttl`, `many`, `one`, `field`, `ref`.
+"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `many`, `one`, `reach`, `field`, `ref`.
 
 They write down what was said and decide nothing: a decorated class is a keyword-only dataclass that carries its
 `Declaration`, and a graph makes record types of the declarations that it lists.
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, replace
+from datetime import timedelta
 from functools import partial
 from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin, overload
@@ -48,6 +49,14 @@ class One(Generic[T]):
     """The annotation of a path on which there is at most one neighbour."""
 
 
+class Reach(Generic[T]):
+    """The annotation of everything that lists lead to, level by level: `descendants: Reach[Category] = reach("children", depth=10)`."""
+
+
+class Ranked(Generic[T]):
+    """The annotation of the nodes to which most ways lead: `you_may_know: Ranked[User] = ranked("friends", "friends")`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredAs:
     """Where a field stands in the item: a path of names, or for an end one name for each key field."""
@@ -80,6 +89,25 @@ class ListOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class WalkOptions:
+    """What a walk follows, and how far."""
+
+    lists: tuple[str, ...]
+    budget: int | None
+    """How many items it may look at; None: as many as the server allows."""
+    access: Sequence[AccessRule]
+    """Who may read it."""
+    depth: int | None = None
+    """How many edges away a node may be; None for a ranking, which follows each list once."""
+    weight: str | None = None
+    """The field of the last list's items by which a way counts."""
+    decay: tuple[str, timedelta] | None = None
+    """The field of the last list's items that says when a way began, and in what time it counts half as much."""
+    include_first: bool = False
+    """Whether the nodes of the first list are ranked too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """What must hold of a record after every write, and what a client is told where it would not."""
 
@@ -105,7 +133,7 @@ class Declaration:
     rules: Sequence[Rule] = ()
     access: Sequence[AccessRule] = ()
     docstring: str | None = None
-    own: Mapping[str, StoredAs | ListOptions] = dataclasses.field(default_factory=dict)
+    own: Mapping[str, StoredAs | ListOptions | WalkOptions] = dataclasses.field(default_factory=dict)
     """What stands on the right of the class's own fields."""
     namespace: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The names that the class could see where it was declared, when that is not a module."""
@@ -245,9 +273,44 @@ def _chosen(at: str | None, index: Index | None, access: Sequence[AccessRule]) -
     return _Specifier(ListOptions(at, None if is_any else index, is_any, access), None)
 
 
+def reach(
+    *lists: str,
+    depth: int,
+    budget: int | None = None,
+    access: Sequence[AccessRule] = (),
+    init: Literal[False] = False,
+) -> Any:
+    """All nodes to which these lists lead, the nearest first, each once. From each node those lists are followed that its
+    type has.
+
+    `depth` says how many edges away a node may be, and `budget` how many items one page may look at, if that is less than the
+    server allows. `access` says who may read it, by conditions on this node.
+    """
+    return _Specifier(WalkOptions(lists, budget, access, depth), None)
+
+
+def ranked(
+    *lists: str,
+    weight: str | None = None,
+    decay: tuple[str, timedelta] | None = None,
+    include_first: bool = False,
+    budget: int | None = None,
+    access: Sequence[AccessRule] = (),
+    init: Literal[False] = False,
+) -> Any:
+    """The nodes at the end of these lists, followed one after the other, those first to which most ways lead.
+
+    `weight` is a field of the last list's items: a way counts as much as it says, else 1. `decay=("since", timedelta(days=30))` says
+    by which of their times, and in which time, a way counts half as much. The node itself is left out, and so are those of
+    the first list, unless `include_first` says otherwise. `budget` is how many items it may look at.
+    """
+    options = WalkOptions(lists, budget, access, None, weight, decay, include_first)
+    return _Specifier(options, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Specifier:
-    meaning: StoredAs | ListOptions
+    meaning: StoredAs | ListOptions | WalkOptions
     default: Any
 
 
@@ -301,7 +364,8 @@ _OWN_NAME: Any = object()
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
+    kw_only_default=True,
+    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
 )
 def node(
     *keys: str | IndexKey,
@@ -347,7 +411,8 @@ def node(
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
+    kw_only_default=True,
+    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
 )
 def edge(
     *keys: str | IndexKey,
@@ -386,7 +451,8 @@ def edge(
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
+    kw_only_default=True,
+    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
 )
 def record(
     *keys: str | IndexKey,
@@ -428,7 +494,8 @@ def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
+    kw_only_default=True,
+    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
 )
 def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
     """A base class whose fields are those of every type that inherits it, and so is its `access`, but where the type has its
@@ -454,7 +521,7 @@ def _decorator(told: Declaration) -> Callable[[_Class], _Class]:
 
 
 def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
-    own: dict[str, StoredAs | ListOptions] = {}
+    own: dict[str, StoredAs | ListOptions | WalkOptions] = {}
     for name, annotation in inspect.get_annotations(cls).items():
         given = cls.__dict__.get(name, MISSING)
         if given is MISSING and _is_list(annotation, frame):
@@ -463,7 +530,7 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
             continue
         own[name] = given.meaning
         is_made = isinstance(given.meaning, StoredAs) and given.meaning.kept not in (None, "id")
-        if is_made or isinstance(given.meaning, ListOptions):
+        if is_made or isinstance(given.meaning, ListOptions | WalkOptions):
             setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
         elif given.default is MISSING:
             delattr(cls, name)

@@ -23,7 +23,7 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, decode, decoder, encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import ListOptions, StoredAs, WriteName
+from keygraph.model.declaration import ListOptions, StoredAs, WalkOptions, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import (
     IdentityReader,
@@ -73,9 +73,10 @@ class RecordType:
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
+    walks: dict[str, DeclaredWalk] = dataclass_field(default_factory=dict)
     methods: dict[str, Method] = dataclass_field(default_factory=dict)
     order: list[str] = dataclass_field(default_factory=list)
-    """The names of fields, ends, lists and methods as they were declared."""
+    """The names of fields, ends, lists, walks and methods as they were declared."""
     keys: dict[str | None, Keys] = dataclass_field(default_factory=dict)
     """Its keys in the table (None) and in each index that it is in."""
     _readers: dict[Field, ValueReader] = dataclass_field(default_factory=dict, init=False, repr=False)
@@ -616,6 +617,16 @@ class DeclaredList:
     of: RecordType
     is_one: bool
     options: ListOptions
+    description: str | None
+
+
+@dataclass(frozen=True)
+class DeclaredWalk:
+    """A field annotated `Reach[X]` or `Ranked[X]`."""
+
+    name: str
+    of: tuple[RecordType, ...]
+    options: WalkOptions
     description: str | None
 
 

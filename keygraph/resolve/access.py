@@ -147,7 +147,7 @@ class _TypeReader:
         fields = None if rule.fields is None else _names(rule.fields, "fields")
         if fields is not None and (name is not None or is_wall):
             raise ValueError("fields= is for the rules of a type")
-        known = {*record.fields, *record.ends, *record.lists, *record.methods}
+        known = {*record.fields, *record.ends, *record.lists, *record.walks, *record.methods}
         unknown = sorted((fields or frozenset()) - known)
         if unknown:
             raise ValueError(f"{record.name} has no field {' or '.join(unknown)}")

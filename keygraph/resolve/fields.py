@@ -35,14 +35,17 @@ from keygraph.model.declaration import (
     ListOptions,
     Many,
     One,
+    Ranked,
+    Reach,
     StoredAs,
+    WalkOptions,
     declaration_of,
     needs_of,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import DeclaredList, End, Method, RecordType
+from keygraph.model.records import DeclaredList, DeclaredWalk, End, Method, RecordType
 from keygraph.names import cased
 
 _KEPT_KINDS: Mapping[Kept, tuple[Kind, ...]] = {
@@ -81,7 +84,7 @@ class _Declared:
 
     name: str
     annotation: Any
-    own: StoredAs | ListOptions | None
+    own: StoredAs | ListOptions | WalkOptions | None
     """What stands on its right."""
     description: str | None
 
@@ -98,7 +101,7 @@ class _FieldsOf:
 
     def read(self) -> None:
         """Gives the type what it declares, and tells what is wrong with that."""
-        own: dict[str, StoredAs | ListOptions] = {}
+        own: dict[str, StoredAs | ListOptions | WalkOptions] = {}
         descriptions: dict[str, str] = {}
         annotations: dict[str, tuple[Any, Any, Mapping[str, Any]]] = {}
         for cls in reversed(self.record.cls.__mro__):
@@ -164,8 +167,13 @@ class _FieldsOf:
         if typing.get_origin(annotation) in (Many, One):
             self._read_list(declared, annotation)
             return
-        if isinstance(own, ListOptions):
+        if typing.get_origin(annotation) in (Reach, Ranked):
+            self._read_walk(declared, annotation)
+            return
+        if isinstance(own, ListOptions | WalkOptions):
             problem = "many() and one() are for fields annotated Many[…] and One[…]."
+            if isinstance(own, WalkOptions):
+                problem = "reach() and ranked() are for fields annotated Reach[…] and Ranked[…]."
             self._tell("not-a-list", name, problem, "Annotate the field that way.")
             return
         parts = union_parts(annotation)
@@ -310,6 +318,23 @@ class _FieldsOf:
             options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
             is_one = typing.get_origin(annotation) is One
             self.record.lists[name] = DeclaredList(name, target, is_one, options, declared.description)
+
+    def _read_walk(self, declared: _Declared, annotation: Any) -> None:
+        """A walk over lists; what is wrong with those is told where it is resolved."""
+        name, own, [of] = declared.name, declared.own, typing.get_args(annotation)
+        targets = [self._listed(part) for part in union_parts(of)]
+        nodes = tuple(target for target in targets if target is not None and target.is_node)
+        is_reach = typing.get_origin(annotation) is Reach
+        word = "reach" if is_reach else "ranked"
+        if not self.record.is_node:
+            self._tell("walk", name, "only a node has walks.", "Move it to a node.")
+        elif len(nodes) < len(targets):
+            self._tell("walk", name, f"{_shown(of)} is not a node that the graph lists.", "Name nodes.")
+        elif not isinstance(own, WalkOptions) or (own.depth is not None) != is_reach:
+            mend = f'Write {name}: … = {word}("a_list"{", depth=3" if is_reach else ""}).'
+            self._tell("walk", name, f"it does not say {word}(…).", mend)
+        else:
+            self.record.walks[name] = DeclaredWalk(name, nodes, own, declared.description)
 
     # --- Methods --------------------------------------------------------------------------------------
 

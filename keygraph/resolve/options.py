@@ -14,7 +14,13 @@ from keygraph.keys.formats import Format
 from keygraph.keys.pattern import read_pattern
 from keygraph.keys.shards import are_shards, shards_of
 from keygraph.keys.types import PLAIN
-from keygraph.model.declaration import WRITES_OF_NODES, WRITES_OF_OTHERS, Declaration, ListOptions
+from keygraph.model.declaration import (
+    WRITES_OF_NODES,
+    WRITES_OF_OTHERS,
+    Declaration,
+    ListOptions,
+    WalkOptions,
+)
 from keygraph.names import CASES
 
 _MOST_SHARDS = 1000
@@ -158,6 +164,8 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
         where = f"{name}.{field}"
         if isinstance(meaning, ListOptions):
             yield from _wrong(where, "index", meaning.index)
+            continue
+        if isinstance(meaning, WalkOptions):
             continue
         for part in (*meaning.path, *meaning.attributes.values()):
             if not _is_name(part):

@@ -13,6 +13,7 @@ from keygraph.access.language import AccessRule
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Table
+from keygraph.errors import Mistake
 from keygraph.keys.formats import Format
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Slot, Template
@@ -27,6 +28,7 @@ from keygraph.names import CASES, plural, snake
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
 from keygraph.resolve.type_values import TypeValues
+from keygraph.resolve.walks import NodeWalk, resolve_walks
 
 _NEAREST = 3
 """How many templates a message shows that an item's key comes near to."""
@@ -116,6 +118,19 @@ class RecordTypes:
         return self.node_lists[owner.name, name]
 
     @cached_property
+    def _resolved_walks(self) -> tuple[dict[tuple[str, str], NodeWalk], list[Mistake]]:
+        return resolve_walks(self.types, self.node_lists)
+
+    @property
+    def walks(self) -> Mapping[tuple[str, str], NodeWalk]:
+        """The walks that nodes declare, by owner and name."""
+        return self._resolved_walks[0]
+
+    @property
+    def walk_mistakes(self) -> list[Mistake]:
+        return self._resolved_walks[1]
+
+    @cached_property
     def root_lists(self) -> tuple[AccessPath, ...]:
         """The lists at the root."""
         return tuple(
@@ -180,6 +195,9 @@ class RecordTypes:
             for members in named:
                 if len(members) > 1:
                     found.setdefault(frozenset(members), members)
+        for walk in self.walks.values():
+            if len(walk.nodes) > 1:
+                found.setdefault(frozenset(walk.nodes), walk.nodes)
         return found
 
     # --- Telling items apart --------------------------------------------------------------------------

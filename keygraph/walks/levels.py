@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import ceil, log2
 from typing import Any
 
 from keygraph.model.paths import AccessPath
@@ -66,3 +67,15 @@ def read_level(
         if take():
             return
         unread = [each for each in unread if not each.is_ended]
+
+
+def most_rounds(levels: int, budget: int) -> int:
+    """How many rounds the levels of a walk take at most.
+
+    Each level has a first round. In a round that asks for all lists of a level, either half of them end, or a quarter of the
+    budget, or a largest part of it, is used up. The others ask for twice as many lists as the one before, or use the
+    budget up.
+    """
+    halves = ceil(log2(budget)) + 1
+    quarters = ceil(log2(budget) / log2(4 / 3))
+    return min(budget, levels * (1 + halves) + quarters + budget // LARGEST_PART + halves + 1)

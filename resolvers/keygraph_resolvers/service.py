@@ -319,7 +319,7 @@ class Service:
             return {"data": None, "errors": [internal_error(error)]}
         errors = found.errors
         if completion.reports:
-            own_errors, warnings = errors_and_warnings(completion.reports, run.limits.count_pages)
+            own_errors, warnings = errors_and_warnings(completion.reports, run.limits)
             errors = [*errors, *map(public_error, own_errors)]
             if warnings:
                 response["extensions"] = {"warnings": warnings}

@@ -356,7 +356,7 @@ def _rows_by_type(
     """What was selected of objects of several types, in their order."""
     by_type: dict[str, list[int]] = {}
     for number, each in enumerate(objects):
-        by_type.setdefault(each.record.name, []).append(number)
+        by_type.setdefault(each.type_name, []).append(number)
     written: list[Any] = [None] * len(objects)
     for name, numbers in by_type.items():
         own = rows(below[name], run, [objects[number] for number in numbers], among(path_of, numbers))

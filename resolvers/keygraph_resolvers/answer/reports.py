@@ -9,6 +9,8 @@ from graphql import GraphQLError
 
 from keygraph.errors import WriteRefused
 from keygraph_resolvers.errors import RefusedPart, message_of
+from keygraph_resolvers.read.run import Limits
+from keygraph_resolvers.schema.field_kinds import WalkedCount
 from keygraph_resolvers.steps.selection import SelectedField
 
 
@@ -47,9 +49,9 @@ class FieldReport(NamedTuple):
 
 
 def errors_and_warnings(
-    reports: Iterable[FieldReport], count_pages: int
+    reports: Iterable[FieldReport], limits: Limits
 ) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
-    """The errors and warnings of an answer. `count_pages` is how many pages a count may read.
+    """The errors and warnings of an answer. The limits say how much a count may read.
 
     An error ends the writing of what becomes null for it: what was reported behind it in there is not told.
     """
@@ -60,19 +62,24 @@ def errors_and_warnings(
         if ended is not None and order[: len(ended)] == ended:
             continue
         if each.error is None:
-            warnings.append(_count_warning(each, count_pages))
+            warnings.append(_count_warning(each, limits))
         else:
             errors += _graphql_errors(each, each.error)
             ended = order[: each.null_depth]
     return errors, warnings
 
 
-def _count_warning(report: FieldReport, most: int) -> dict[str, Any]:
-    message = (
-        f"totalCount is null: counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
-        "Count a narrower range, or page through the list."
-    )
-    return {"code": "COUNT_LIMIT", "message": message, "path": report.keys}
+def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
+    kind, most = report.field.kind, limits.count_pages
+    if isinstance(kind, WalkedCount):
+        budget = min(kind.budget or limits.read_budget, limits.read_budget)
+        why = f"the walk looks at no more than {budget:,} items. Ask for a smaller distance, or page through it."
+    else:
+        why = (
+            f"counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
+            "Count a narrower range, or page through the list."
+        )
+    return {"code": "COUNT_LIMIT", "message": f"totalCount is null: {why}", "path": report.keys}
 
 
 def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:

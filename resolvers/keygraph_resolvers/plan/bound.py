@@ -159,6 +159,7 @@ def _key(plan: Plan, run: Run) -> Hashable:
     return (
         writes,
         tuple(step.bound_key(run) for step in plan.lists if step.selected.variables),
+        tuple(step.bound_key(run) for step in plan.walks if step.selected.variables),
         tuple(step.bound_key(run) for step in plan.named),
         tuple(gather.bound_key(run) for gather in plan.gathers),
     )

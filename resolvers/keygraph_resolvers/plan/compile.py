@@ -43,15 +43,20 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeAt,
     OwnNode,
     ResultList,
+    Via,
+    WalkedNode,
+    WalkOf,
     Writes,
     WritesEach,
     WritesTogether,
     WrittenRecord,
 )
+from keygraph_resolvers.schema.names import connection_prefix
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.get import EndStep, Get, Items, Named, NodesStep
 from keygraph_resolvers.steps.lists import ListStep, PageStep
+from keygraph_resolvers.steps.node_walks import NodeWalkStep, ViaStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
@@ -85,7 +90,9 @@ def compile_plan(
     by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
     start = Items(root, lists, [*named, *own], ())
-    return Plan(operation, graph, root, selections.made, start, roots, steps.lists, steps.gathers)
+    return Plan(
+        operation, graph, root, selections.made, start, roots, steps.lists, steps.walks, steps.gathers
+    )
 
 
 class _Selections:
@@ -213,6 +220,7 @@ class _Steps:
 
     def __init__(self, graph: Graph, selections: Sequence[Selection], *, is_consistent: bool) -> None:
         self.lists: list[ListStep] = []
+        self.walks: list[NodeWalkStep] = []
         self._is_consistent = is_consistent
         self._graph = graph
         self._items: dict[Selection, Items] = {}
@@ -229,14 +237,18 @@ class _Steps:
             return Items(selection, (), (), ())
         calls = [self._call(record, each) for each in selection.having(Called)]
         lists = {each: self.list(each) for each in selection.lists}
+        walks = {each: self.walk(each) for each in selection.having(WalkOf)}
         return Items(
             selection,
             [step for each, step in lists.items() if not selection.waits(each)],
-            [self._end(record, each) for each in selection.key_ends],
+            [
+                *(self._end(record, each) for each in selection.key_ends),
+                *(step for each, step in walks.items() if not selection.waits(each)),
+            ],
             [
                 *(self._end(record, each) for each in selection.item_ends),
                 *calls,
-                *(step for each, step in lists.items() if selection.waits(each)),
+                *(step for each, step in {**lists, **walks}.items() if selection.waits(each)),
             ],
         )
 
@@ -338,6 +350,52 @@ class _Steps:
             step = self._connection(selected, path, selected.only)
         self.lists.append(step)
         return step
+
+    # --- Walks --------------------------------------------------------------------------------------------
+
+    def walk(self, selected: SelectedField) -> NodeWalkStep:
+        """The step of a walk."""
+        walk, below = cast(WalkOf, selected.kind).walk, selected.only
+        edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)
+        infos = below.having(field_kinds.PageInfo)
+        page = None
+        if edges or nodes or infos:
+            page = WalkPage(
+                [
+                    (
+                        each,
+                        [(node, self._walked(node)) for node in each.only.having(WalkedNode)],
+                        [self._via(via) for via in each.only.having(Via)],
+                    )
+                    for each in edges
+                ],
+                [(each, self._walked(each)) for each in nodes],
+            )
+        step = NodeWalkStep(
+            selected,
+            walk,
+            page,
+            has_total=bool(below.having(field_kinds.TotalCount)),
+            looks_ahead=any(look.name == "hasNextPage" for info in infos for look in info.only.fields),
+            is_consistent=self._is_consistent,
+        )
+        self.walks.append(step)
+        return step
+
+    def _walked(self, selected: SelectedField) -> Step:
+        """The step of the nodes of a walk, of which the keys tell the types."""
+        gets = {name: self.get(below) for name, below in selected.below.items()}
+        return next(iter(gets.values())) if len(gets) == 1 else NodesStep(gets, is_type_unknown=False)
+
+    def _via(self, selected: SelectedField) -> ViaStep:
+        """The steps of the edges by which nodes were found."""
+        paths = cast(Via, selected.kind).paths
+        below = {path: selected.below[f"{connection_prefix(path)}Edge"] for path in paths}
+        return ViaStep(
+            selected,
+            {path: self._items[each] for path, each in below.items()},
+            frozenset(path for path, each in below.items() if _lacks(path, [each.named])),
+        )
 
     def _connection(self, selected: SelectedField, path: AccessPath, below: Selection) -> ListStep:
         edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)

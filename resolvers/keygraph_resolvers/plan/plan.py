@@ -26,12 +26,14 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeByKey,
     NodesByIds,
     OwnNode,
+    WalkedNode,
     WrittenRecord,
 )
 from keygraph_resolvers.steps.call import CallOwn
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.get import Items, Named
 from keygraph_resolvers.steps.lists import ListStep
+from keygraph_resolvers.steps.node_walks import NodeWalkStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.write import WriteStep
@@ -56,6 +58,7 @@ class Plan:
     roots: Sequence[Step]
     """The steps of the root in the order of the document."""
     lists: Sequence[ListStep]
+    walks: Sequence[NodeWalkStep]
     gathers: Sequence[Gather]
     bounds: dict[Any, Any] = field(default_factory=dict)
     """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""
@@ -107,10 +110,13 @@ class Plan:
         for step in self.lists:
             # Of an item that only leads to a node, what it is, its keys and that end.
             found[step.path.record] = (found.get(step.path.record) or frozenset()) | step.needed
+        for walk in self.walks:
+            for record, more in walk.needed:
+                found[record] = (found.get(record) or frozenset()) | more
         for selection in self.selections:
-            record = selection.record
-            if record is None:
+            if selection.record is None:
                 continue
+            record = selection.record
             names: frozenset[str] | None = selection.named
             for method in (record.methods[name] for name in selection.named & record.methods.keys()):
                 names = None if names is None or method.needs is None else names | set(method.needs)
@@ -145,9 +151,10 @@ class Plan:
             each
             for selection in self.selections
             for each in selection.having(
-                NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds, OwnNode, WrittenRecord
+                NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds, OwnNode, WalkedNode, WrittenRecord
             )
             if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
-        return frozenset(nodes.union(step.path.record for step in self.lists if step.may_look_up))
+        of_walks = (record for walk in self.walks for record in walk.looked_for)
+        return frozenset(nodes.union((step.path.record for step in self.lists if step.may_look_up), of_walks))

@@ -100,7 +100,7 @@ class ListArguments:
         self.path = path
         self.looks = looks
         self.where = condition(graph, path, given.get("where"), limits.where_terms)
-        self.size, self.from_end = (1, False) if path.is_one else _size(limits, given)
+        self.size, self.from_end = (1, False) if path.is_one else page_size(limits, given)
         descending = given.get("direction") is SortDirection.DESC
         self.after: str | None = given.get("after")
         self.before: str | None = given.get("before")
@@ -378,7 +378,7 @@ def _restricted_fields(path: AccessPath, where: Condition | None) -> tuple[str, 
     return tuple(sorted(filter(record.access.is_restricted, used)))
 
 
-def _size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
+def page_size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
     """How many edges are asked for, and whether from the end."""
     first, last = given.get("first"), given.get("last")
     if first is not None and last is not None:

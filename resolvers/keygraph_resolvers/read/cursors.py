@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import zlib
 from typing import Any, cast
 
 from cryptography.exceptions import InvalidTag
@@ -22,50 +23,84 @@ from keygraph.lists.listing import NeighbourList, Place
 
 _BLOCK_BYTES = 16
 """Contents are filled up to a multiple of this: the length of a cursor does not tell the length of a key."""
+_LONG = 4096
+"""From how many bytes on contents are compressed: those of a list never are."""
 
 
 class Cursors:
-    """Makes and reads the cursors of all lists under one secret."""
+    """Makes and reads all cursors under one secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._cipher = AESSIV(hmac.digest(secret, b"keygraph cursors", "sha512"))
 
+    def seal(self, about: Any) -> Seal:
+        """What seals the cursors of one list, or of something else that is described so."""
+        return Seal(self._cipher, about)
+
     def of(self, neighbours: NeighbourList) -> ListCursors:
         """The cursors of one list."""
-        return ListCursors(self._cipher, neighbours)
+        path = neighbours.path
+        owner = path.owner.name if path.owner else None
+        about = [owner, path.name, path.record.name, path.keys.index_name, neighbours.values]
+        return ListCursors(self.seal(about), neighbours)
+
+
+class Seal:
+    """Encrypts what cursors of one list hold. What is long is compressed."""
+
+    __slots__ = ("_about", "_cipher")
+
+    def __init__(self, cipher: AESSIV, about: Any) -> None:
+        self._cipher = cipher
+        self._about = [_dump(about)]
+
+    def sealed(self, content: Any) -> str:
+        plain = _dump(content)
+        if len(plain) > _LONG:
+            plain = zlib.compress(plain)
+        plain += b" " * (-len(plain) % _BLOCK_BYTES)
+        return _text(self._cipher.encrypt(plain, self._about))
+
+    def opened(self, name: str, text: str) -> Any:
+        """What the cursor holds. Raises BadUserInput, naming the argument, where it is none of this list."""
+        try:
+            sealed = base64.urlsafe_b64decode((text + "=" * (-len(text) % 4)).encode("ascii"))
+            if _text(sealed) != text:
+                raise ValueError("written otherwise")
+            plain = self._cipher.decrypt(sealed, self._about)
+            return json.loads(plain if plain.startswith(b"[") else zlib.decompressobj().decompress(plain))
+        except (InvalidTag, ValueError):
+            raise refused(name) from None
+
+
+def refused(name: str) -> BadUserInput:
+    return BadUserInput(f"{name}: it is not a cursor of this list")
 
 
 class ListCursors:
     """Makes and reads the cursors of one list."""
 
-    __slots__ = ("_about", "_cipher", "_neighbours")
+    __slots__ = ("_neighbours", "_seal")
 
-    def __init__(self, cipher: AESSIV, neighbours: NeighbourList) -> None:
-        path = neighbours.path
-        owner = path.owner.name if path.owner else None
-        self._cipher = cipher
+    def __init__(self, seal: Seal, neighbours: NeighbourList) -> None:
+        self._seal = seal
         self._neighbours = neighbours
-        self._about = [_dump([owner, path.name, path.record.name, path.keys.index_name, neighbours.values])]
 
     def cursor(self, place: Place) -> str:
         """The cursor of a place in the list."""
         shard, sort, others = self._neighbours.mark(place)
-        plain_sort = None if sort is None else _plain(sort)
-        content = _dump([shard, plain_sort, *map(_plain, others)])
-        content += b" " * (-len(content) % _BLOCK_BYTES)
-        return _text(self._cipher.encrypt(content, self._about))
+        return self._seal.sealed(
+            [shard, None if sort is None else plain_value(sort), *map(plain_value, others)]
+        )
 
     def place(self, name: str, text: str) -> Place:
         """The place that the cursor tells. Raises BadUserInput, naming the argument, where it is none of this list."""
+        shard, sort, *others = self._seal.opened(name, text)
         try:
-            sealed = base64.urlsafe_b64decode((text + "=" * (-len(text) % 4)).encode("ascii"))
-            if _text(sealed) != text:
-                raise ValueError("written otherwise")
-            shard, sort, *others = json.loads(self._cipher.decrypt(sealed, self._about))
-            own = None if sort is None else _key_value(sort)
-            return self._neighbours.place(shard, own, tuple(_key_value(value) for value in others))
-        except (InvalidTag, ValueError):
-            raise BadUserInput(f"{name}: it is not a cursor of this list") from None
+            own = None if sort is None else key_value(sort)
+            return self._neighbours.place(shard, own, tuple(key_value(value) for value in others))
+        except ValueError:
+            raise refused(name) from None
 
 
 def _text(sealed: bytes) -> str:
@@ -77,10 +112,10 @@ def _dump(content: Any) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _plain(value: KeyValue) -> str | TypedValue:
+def plain_value(value: KeyValue) -> str | TypedValue:
     """A key's value in JSON: text as it is, a number and bytes in DynamoDB's typed form."""
     return value if isinstance(value, str) else to_typed(value)
 
 
-def _key_value(value: str | TypedValue) -> KeyValue:
+def key_value(value: str | TypedValue) -> KeyValue:
     return value if isinstance(value, str) else cast(KeyValue, from_typed(value))

@@ -40,6 +40,11 @@ class Object:
         """For the fields that lead on: an object, a connection, a list of objects, a value, None; or an exception."""
 
     @property
+    def type_name(self) -> str:
+        """Its type in the schema, where it can be one of several."""
+        return self.record.name
+
+    @property
     def id(self) -> str:
         """The global id of a node."""
         return global_id(self.record, self.identity)

@@ -13,6 +13,7 @@ from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, Method, RecordType
+from keygraph.resolve.walks import NodeWalk
 
 
 class FieldKind:
@@ -55,6 +56,25 @@ class ListOf(FieldKind):
     path: AccessPath
 
 
+@dataclass(frozen=True, slots=True)
+class WalkOf(FieldKind):
+    """A connection with what a walk finds."""
+
+    walk: NodeWalk
+
+
+class WalkedNode(FieldKind):
+    """The node of an edge of what a walk finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Via(FieldKind):
+    """The edge of a list by which a walk found a node."""
+
+    paths: tuple[AccessPath, ...]
+    """The lists, of which each has a type of edges of its own."""
+
+
 class Edges(FieldKind):
     """The edges of a connection's page."""
 
@@ -69,6 +89,14 @@ class PageInfo(FieldKind):
 
 class TotalCount(FieldKind):
     """How many edges a connection has."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedCount(TotalCount):
+    """How many nodes a walk finds."""
+
+    budget: int | None
+    """How many items it may look at, if it is less than the server allows."""
 
 
 class Cursor(FieldKind):

@@ -20,6 +20,7 @@ from keygraph.model.comparisons import OPERATORS
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
+from keygraph.resolve.walks import NodeWalk
 from keygraph_resolvers.schema.mutation_names import (
     IDEMPOTENCY_KEY,
     MUTATION_ID,
@@ -42,7 +43,16 @@ _SCALARS = {
     "json": "JSON",
 }
 RESERVED_TYPES = frozenset(
-    ["Query", "Mutation", "Subscription", "Node", "PageInfo", "SortDirection", *_SCALARS.values()]
+    [
+        "Query",
+        "Mutation",
+        "Subscription",
+        "Node",
+        "PageInfo",
+        "RankedPageInfo",
+        "SortDirection",
+        *_SCALARS.values(),
+    ]
 )
 LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to")
 EDGE_FIELDS = ("cursor", "node")
@@ -83,6 +93,11 @@ def _list_name(path: AccessPath) -> str:
         if field.startswith(f"{name}_") and field[len(name) + 1 :] not in path.owner.lists:
             return pascal(path.name)
     return path.owner.name + pascal(path.name)
+
+
+def walk_prefix(walk: NodeWalk) -> str:
+    """What the connection's and the edge's types of a walk begin with."""
+    return walk.owner.name + pascal(walk.name)
 
 
 def union_name(members: Iterable[RecordType]) -> str:
@@ -245,6 +260,12 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
             yield where_name(path), f"the filter of {record.name if path.tells_all else what}"
         if not path.is_one or path.far_end:
             yield f"{prefix}Edge", what
+    for walk in graph.walks.values():
+        prefix, what = walk_prefix(walk), f"{walk.owner.name}.{walk.name}"
+        yield f"{prefix}Connection", what
+        yield f"{prefix}Edge", what
+        if walk.is_reach and len(walk.paths) > 1:
+            yield f"{prefix}Via", what
     yield from mutation_types(graph)
 
 
@@ -264,7 +285,7 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
     for record in graph.resolution.types.values():
         yield from _fields_called_id(record)
     for record in graph.types.values():
-        names = [*record.fields, *record.ends, *record.lists, *record.methods]
+        names = [*record.fields, *record.ends, *record.lists, *record.walks, *record.methods]
         yield from _if_equal(record.name, names)
         for name in names:
             yield from _if_no_name(camel(name), f"{record.name}.{name}", "it is not a valid GraphQL name.")
@@ -302,7 +323,7 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
 
 def _fields_called_id(record: RecordType) -> Iterator[Mistake]:
     """The global id is called so already."""
-    for name in (*record.fields, *record.ends, *record.lists, *record.methods):
+    for name in (*record.fields, *record.ends, *record.lists, *record.walks, *record.methods):
         if camel(name) == "id":
             yield Mistake(
                 "field-called-id",

@@ -93,6 +93,7 @@ from keygraph_resolvers.schema.mutation_names import (
 from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, key_arguments, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
+from keygraph_resolvers.schema.walk_types import WalkTypes
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for one that failed on its own."
@@ -172,6 +173,7 @@ class _Types:
         add_fields(self._node, [self._id_field()])
         self._page_info = object_type("PageInfo", "The position of a page in its list.")
         add_fields(self._page_info, _page_info_fields())
+        self._walks = WalkTypes(self._page_info, self.node, self._edge)
 
     # --- Values ---------------------------------------------------------------------------------------
 
@@ -232,6 +234,7 @@ class _Types:
             self._objects[record.name] = made
             fields = [self._id_field(), *self._member_fields(record, record.order)]
             fields += [self.list_field(self._graph.path(record, name)) for name in record.lists]
+            fields += [self._walks.field(self._graph.walks[record.name, name]) for name in record.walks]
             add_fields(made, fields)
         return self._objects[record.name]
 

@@ -35,7 +35,7 @@ _HELD = "\u00a0"
 """A space at which no line is broken."""
 
 StepKind: TypeAlias = Literal[
-    "get node", "read list", "count", "read first", "mark", "find what names", "write"
+    "get node", "read list", "walk", "count", "read first", "mark", "find what names", "write"
 ]
 _OF_WRITES = ("read first", "mark", "find what names", "write")
 

@@ -453,13 +453,13 @@ def see(
     *,
     reads: bool = False,
 ) -> None:
-    """Goes on with those of the objects that the viewer sees, once what decides it was read: their items, and other items
-    that rules ask for. `reads`: their items are wanted in any case."""
+    """Goes on with the objects once what decides whether the viewer sees them was read: their items, and other items that
+    rules ask for. Those that they do not see are missing then. `reads`: their items are wanted in any case."""
     access = run.access
     if access is None:
         then(objects, round_trip)
         return
-    seen: list[Object] = []
+    decided: list[Object] = []
     unread: list[Object] = []
     linked: list[tuple[tuple[Object, LinkName, Key], Key]] = []
     left: Counter[Object] = Counter()
@@ -472,20 +472,23 @@ def see(
         linked += [((each, name, key), key) for key, name in links.items()]
         left[each] = len(links)
         if decision is True:
-            seen.append(each)
+            decided.append(each)
         elif decision is False or (each.item is not None and not links):
             each.is_missing = True
+            decided.append(each)
         elif each.item is None and (reads or not access.is_linked(record, decision)):
             unread.append(each)
             left[each] += 1
 
     def go_on(some: Iterable[Object], arrived: int) -> None:
         left.subtract(some)
-        ready = [
-            each for each in dict.fromkeys(some) if not left[each] and not each.is_missing and not each.error
-        ]
-        if ready:
-            see(run, record, ready, place, arrived, after, then)
+        ready = [each for each in dict.fromkeys(some) if not left[each]]
+        told = [each for each in ready if each.is_missing or each.error]
+        if told:
+            then(told, arrived)
+        if len(told) < len(ready):
+            sound = [each for each in ready if not each.is_missing and not each.error]
+            see(run, record, sound, place, arrived, after, then)
 
     def came(answers: list[tuple[Object, Item | Exception | None]], arrived: int) -> None:
         keep_items(run, answers)
@@ -499,8 +502,8 @@ def see(
                 run.links.learn(name, key, answer)
         go_on([each for (each, _, _), _ in answers], arrived)
 
-    if seen:
-        then(seen, round_trip)
+    if decided:
+        then(decided, round_trip)
     if unread:
         look_up(run, record, unread, place, round_trip, after, came)
     if linked:
@@ -508,7 +511,9 @@ def see(
 
 
 def _go_on(run: Run, items: Items, place: str, objects: Sequence[Object], round_trip: int) -> None:
-    items.start(run, objects, round_trip, place)
+    seen = [each for each in objects if not each.is_missing and not each.error]
+    if seen:
+        items.start(run, seen, round_trip, place)
 
 
 def _by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:

@@ -121,15 +121,9 @@ class ListStep(Step):
 
     def _why_not_consistent(self) -> BadUserInput | None:
         """Why it cannot be read consistently: DynamoDB writes a global index after the table."""
-        path, index = self.path, self.path.keys.index
-        if index is None or index.local or (self.selected.says("to") and path.finds_by_node):
+        if self.selected.says("to") and self.path.finds_by_node:
             return None
-        owner = "" if path.owner is None else f" of {path.owner.name}"
-        return BadUserInput(
-            FieldName(path.name),
-            f"{owner} is read from the global index {index.name}, which cannot be read consistently. "
-            "Ask for it in another query, without @consistent.",
-        )
+        return why_not_consistent(self.path)
 
     @property
     def needed(self) -> frozenset[str]:
@@ -170,13 +164,13 @@ class ListStep(Step):
         if self._has_links and (unknown := connection.unknown):
             wanted = [((name, key), key) for key, name in unknown.items()]
             then = partial(self._links_came, run, bound)
-            _look_all_up(run, bound.place, round_trip, self._after_links, wanted, then)
+            look_all_up(run, bound.place, round_trip, self._after_links, wanted, then)
         elif connection.is_closed:
             self._all_came(run, bound, [], round_trip)
         elif connection.arguments.is_key_lookup:
             after = self._spread_after
             keys: list[tuple[Any, Key]] = [(bound, key) for key in connection.keys]
-            _look_all_up(run, bound.place, round_trip, after, keys, partial(self._all_came, run, bound))
+            look_all_up(run, bound.place, round_trip, after, keys, partial(self._all_came, run, bound))
         elif connection.arguments.to is not None:
             self._read_edges_to(run, bound, round_trip)
         else:
@@ -224,7 +218,7 @@ class ListStep(Step):
         if self._has_links and (unknown := bound.connection.unknown_of(items)):
             wanted = [((name, key), key) for key, name in unknown.items()]
             then = partial(self._links_of_items_came, run, bound, items)
-            _look_all_up(run, bound.place, round_trip, self._spread_after, wanted, then)
+            look_all_up(run, bound.place, round_trip, self._spread_after, wanted, then)
         else:
             self._show_all(run, bound, items, round_trip)
 
@@ -353,6 +347,19 @@ def _learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> boo
     return True
 
 
+def why_not_consistent(path: AccessPath) -> BadUserInput | None:
+    """Why a list cannot be read consistently: DynamoDB writes a global index after the table."""
+    index = path.keys.index
+    if index is None or index.local:
+        return None
+    owner = "" if path.owner is None else f" of {path.owner.name}"
+    return BadUserInput(
+        FieldName(path.name),
+        f"{owner} is read from the global index {index.name}, which cannot be read consistently. "
+        "Ask for it in another query, without @consistent.",
+    )
+
+
 def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:
     if bound.found is not None:
         bound.found.total = answer
@@ -423,7 +430,7 @@ class PageStep(Priced):
             key_of = run.graph.table.key_of
             wanted = [(edge, key_of(edge.listed)) for edge in edges]
             then = partial(self._whole_came, run, bound, edges)
-            _look_all_up(run, bound.place, round_trip, self.spread_after, wanted, then)
+            look_all_up(run, bound.place, round_trip, self.spread_after, wanted, then)
         else:
             self.spread(run, bound, edges, round_trip)
 
@@ -435,20 +442,7 @@ class PageStep(Priced):
         came: list[tuple[Any, Item | Exception | None]],
         round_trip: int,
     ) -> None:
-        """Goes on with the whole items behind an index's; those that the table no longer has are left out, or has as
-        items of another type, which the index does not say."""
-        of, is_of = (self._path.record,), run.graph.is_of
-        for edge, answer in came:
-            if isinstance(answer, Exception):
-                edge.item, edge.error = None, answer
-            else:
-                edge.item = answer if answer is not None and is_of(answer, of) else None
-        there = [edge for edge in edges if edge.item is not None or edge.error is not None]
-        if run.access is not None:
-            # The index may say what the item no longer is.
-            whole = {*seen_by_item(run.access, [edge for edge in there if edge.error is None])}
-            there = [edge for edge in there if edge.error is not None or edge in whole]
-        self.spread(run, bound, there, round_trip)
+        self.spread(run, bound, whole_edges(run, edges, came), round_trip)
 
     def spread(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
         """Starts what goes on from the edges of a page."""
@@ -506,11 +500,30 @@ class PageStep(Priced):
             yield from step.explained(view, replace(where, key=key))
 
 
+def whole_edges(
+    run: Run, edges: Sequence[Edge], came: list[tuple[Any, Item | Exception | None]]
+) -> list[Edge]:
+    """The edges with the whole items behind an index's; those that the table no longer has are left out, or has as
+    items of another type, which the index does not say."""
+    is_of = run.graph.is_of
+    for edge, answer in came:
+        if isinstance(answer, Exception):
+            edge.item, edge.error = None, answer
+        else:
+            edge.item = answer if answer is not None and is_of(answer, (edge.record,)) else None
+    there = [edge for edge in edges if edge.item is not None or edge.error is not None]
+    if run.access is not None:
+        # The index may say what the item no longer is.
+        whole = {*seen_by_item(run.access, [edge for edge in there if edge.error is None])}
+        there = [edge for edge in there if edge.error is not None or edge in whole]
+    return there
+
+
 Came: TypeAlias = Callable[[list[tuple[Any, Any]], int], None]
 """Takes answers with what they were wanted for, and the round trip that is next."""
 
 
-def _look_all_up(
+def look_all_up(
     run: Run,
     place: str,
     round_trip: int,

@@ -39,6 +39,7 @@ from keygraph_resolvers.schema.field_kinds import (
     Nodes,
     OwnNode,
     Stored,
+    WalkOf,
 )
 from keygraph_resolvers.schema.strawberry_internals import converted_arguments, strawberry_field
 
@@ -143,6 +144,8 @@ class SelectedField:
                 return method.name
             case ListOf(path) if path.owner is not None:
                 return path.name
+            case WalkOf(walk):
+                return walk.name
         return None
 
     def says(self, name: str) -> bool:

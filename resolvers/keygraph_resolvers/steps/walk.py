@@ -11,19 +11,21 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from keygraph.dynamo.items import Item
-from keygraph.lists.listing import Located
+from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.walks.walk import Hop, Part, Vertex, Walk, Wanted
-from keygraph_resolvers.read.access import is_readable
+from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.loaders import PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import Object, end_reader
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.get import keep_items, look_up
+from keygraph_resolvers.read.walked import ViaEdge
+from keygraph_resolvers.steps.get import keep_items, look_up, see
+from keygraph_resolvers.steps.lists import look_all_up
 
 ResultT = TypeVar("ResultT")
 Answers = list[Part | Exception]
@@ -36,7 +38,8 @@ class ReadEdge(NamedTuple):
     located: Located
 
     def object(self) -> Edge:
-        return Edge(self.connection, *self.located)
+        """The edge as an object of an answer."""
+        return ViaEdge(self.connection, *self.located)
 
 
 class WalkedLists:
@@ -58,7 +61,19 @@ class WalkedLists:
     def of(self, owner: Vertex) -> Sequence[AccessPath]:
         """The lists that are followed from a node."""
         allowed = self._allowed.get(owner, ())
-        return allowed or (() if owner in self._allowed else self._by_owner.get(owner.record, ()))
+        return allowed or (() if owner in self._allowed else self.of_type(owner.record))
+
+    def any_shown(self, path: AccessPath) -> NeighbourList:
+        """A list of whatever owner, with placeholders."""
+        return self._arguments[path].any_shown
+
+    def of_type(self, record: RecordType) -> Sequence[AccessPath]:
+        """The lists of nodes of a type."""
+        return self._by_owner.get(record, ())
+
+    def is_refused(self, owner: Vertex) -> bool:
+        """Whether the viewer sees a node, and may read none of its lists."""
+        return self._allowed.get(owner) == () and bool(self.of_type(owner.record))
 
     def connection(self, wanted: Wanted) -> Connection:
         """The list of an owner. Raises what using the arguments or the rules gives."""
@@ -68,6 +83,10 @@ class WalkedLists:
             owner = Object(wanted.owner.record, wanted.owner.identity)
             found = self._connections[key] = self._arguments[wanted.path].of(self.run, owner)
         return found
+
+    def forget(self, wanted: Wanted) -> None:
+        """More is known of what the viewer sees of a list."""
+        self._connections.pop((wanted.path, wanted.owner.identity), None)
 
     def extent(self, wanted: Wanted) -> Extent:
         """The part of the list that is read."""
@@ -93,43 +112,48 @@ class WalkedLists:
     # --- What the viewer may see --------------------------------------------------------------------------
 
     def undecided(self, nodes: Iterable[Vertex]) -> list[Object]:
-        """The nodes of which only their items tell whether the viewer sees them, and their lists."""
-        access, found = self.run.access, []
-        for node in dict.fromkeys(nodes) if access is not None else ():
-            if access is None or node in self._allowed:
+        """The nodes of which more than their keys tell whether the viewer sees them, and may read their lists."""
+        access, found = self.run.access, list[Object]()
+        if access is None:
+            return found
+        for node in dict.fromkeys(nodes):
+            if node in self._allowed:
                 continue
-            record, identity = node
-            decisions = [access.of_key(record, identity)]
-            paths = self._by_owner.get(record, ())
-            named = [(path, restricted_name(record, path.name)) for path in paths]
-            told = {
-                path: name is None or access.of_key(record, identity, "read", name) for path, name in named
-            }
-            if decisions[0] is False:
+            decision = access.of_key(*node)
+            told = {path: self._may_read(node, path) for path in self.of_type(node.record)}
+            if decision is False:
                 self._allowed[node] = None
-            elif all(isinstance(each, bool) for each in (*decisions, *told.values())):
-                if not all(told.values()):
-                    self._allowed[node] = tuple(path for path in paths if told[path])
-            else:
-                found.append(Object(record, identity))
+            elif decision is not True or None in told.values():
+                found.append(Object(*node))
+            elif not all(told.values()):
+                self._allowed[node] = tuple(path for path, is_allowed in told.items() if is_allowed)
         return found
 
-    def decide(self, nodes: Iterable[tuple[Object, Item | Exception | None]]) -> None:
-        """Decides of nodes that were read. Raises what reading one gave."""
-        access = self.run.access
-        came = [*nodes]
-        there = {*keep_items(self.run, came)}
-        for each, _ in came:
-            if each.error is not None:
-                raise each.error
-            node, paths = Vertex(each.record, each.identity), self._by_owner.get(each.record, ())
-            if access is None or each not in there or not access.of_item(*node, each.item or {}):
-                self._allowed[node] = None
-                continue
-            named = [(path, restricted_name(each.record, path.name)) for path in paths]
-            self._allowed[node] = tuple(
-                path for path, name in named if name is None or is_readable(access, each, name)
-            )
+    def _may_read(self, node: Vertex, path: AccessPath) -> bool | None:
+        """Whether the viewer may read a list of a node; None where its key does not tell."""
+        access, name = self.run.access, restricted_name(node.record, path.name)
+        if access is None or name is None:
+            return True
+        decision = access.of_key(*node, "read", name)
+        return decision if isinstance(decision, bool) else None
+
+    def needs_item(self, node: Object) -> bool:
+        """Whether only a node's item tells which of its lists the viewer may read."""
+        vertex = Vertex(node.record, node.identity)
+        return any(self._may_read(vertex, path) is None for path in self.of_type(node.record))
+
+    def decide(self, node: Object) -> None:
+        """Takes note of a node of which it is known whether the viewer sees it. Raises what reading it gave."""
+        if node.error is not None:
+            raise node.error
+        vertex, access = Vertex(node.record, node.identity), self.run.access
+        if node.is_missing or access is None:
+            self._allowed[vertex] = None
+            return
+        named = [(path, restricted_name(node.record, path.name)) for path in self.of_type(node.record)]
+        self._allowed[vertex] = tuple(
+            path for path, name in named if name is None or is_readable(access, node, name)
+        )
 
     def is_hidden(self, node: Vertex) -> bool:
         """Whether the viewer does not see a node."""
@@ -171,7 +195,14 @@ class Walking(Generic[ResultT]):
 
     def start(self, start: Vertex, round_trip: int) -> None:
         """Begins with a node of which rules may decide which lists of it are followed."""
-        self._when_decided([start], round_trip, self._go_on)
+
+        def begin(failed: Answers | None, arrived: int) -> None:
+            if not failed and self._lists.is_refused(start):
+                path, *_ = self._lists.of_type(start.record)
+                failed = [forbidden(start.record, path.name)]
+            self._go_on(failed, arrived)
+
+        self._when_decided([start], round_trip, begin)
 
     def _go_on(self, answers: Answers | None, round_trip: int) -> None:
         """Gives the walk what it wanted (None: it has not begun), until it is done, or waits for something."""
@@ -208,6 +239,11 @@ class Walking(Generic[ResultT]):
         except Exception as error:
             then(error, round_trip)
             return
+        if unknown := connection.unknown:
+            keys = [((name, key), key) for key, name in unknown.items()]
+            came = partial(self._links_came, wanted, then)
+            look_all_up(lists.run, self._place, round_trip, self._later, keys, came)
+            return
         if connection.is_closed:
             then(Part(()), round_trip)
             return
@@ -215,6 +251,22 @@ class Walking(Generic[ResultT]):
         read = Read((self._place,), round_trip, self._later, goes_on=True)
         request = PageOf(connection.neighbours, extent)
         lists.run.scheduler.load(request, read, partial(self._page_came, connection, extent, then))
+
+    def _links_came(
+        self,
+        wanted: Wanted,
+        then: Callable[[Part | Exception, int], None],
+        came: list[tuple[Any, Any]],
+        round_trip: int,
+    ) -> None:
+        """Reads a list when the other items have come that decide whether the viewer sees anything of it."""
+        for (name, key), answer in came:
+            if isinstance(answer, Exception):
+                then(answer, round_trip)
+                return
+            self._lists.run.links.learn(name, key, answer)
+        self._lists.forget(wanted)
+        self._load(wanted, then, round_trip)
 
     def _page_came(
         self,
@@ -252,23 +304,39 @@ class Walking(Generic[ResultT]):
         self, nodes: Sequence[Vertex], round_trip: int, then: Callable[[Answers | None, int], None]
     ) -> None:
         """Goes on when it is known what of these nodes the viewer sees."""
-        untold = self._lists.undecided(nodes)
+        lists, run, place, later = self._lists, self._lists.run, self._place, self._later
+        untold = lists.undecided(nodes)
         left, latest, failed = len(untold), round_trip, Answers()
 
-        def came(some: list[tuple[Any, Item | Exception | None]], arrived: int) -> None:
+        def decided(some: Sequence[Object], arrived: int) -> None:
             nonlocal left, latest
-            try:
-                self._lists.decide(some)
-            except Exception as error:
-                failed.append(error)
+            for each in some:
+                try:
+                    lists.decide(each)
+                except Exception as error:
+                    failed.append(error)
             left, latest = left - len(some), max(latest, arrived)
             if not left:
                 then(failed or None, latest)
 
+        def came(some: list[tuple[Object, Item | Exception | None]], arrived: int) -> None:
+            keep_items(run, some)
+            gone = [each for each, _ in some if each.is_missing or each.error]
+            there = [each for each, _ in some if not each.is_missing and not each.error]
+            if gone:
+                decided(gone, arrived)
+            if there:
+                see(run, there[0].record, there, place, arrived, later, decided)
+
         if not untold:
             then(None, round_trip)
         for record, group in _by_type(untold).items():
-            look_up(self._lists.run, record, group, self._place, round_trip, self._later, came)
+            wanted = [each for each in group if lists.needs_item(each)]
+            others = [each for each in group if each not in wanted]
+            if wanted:
+                look_up(run, record, wanted, place, round_trip, later, came)
+            if others:
+                see(run, record, others, place, round_trip, later, decided)
 
 
 class _Round:

@@ -1,0 +1,70 @@
+"""Ranking: the nodes at the end of some lists, followed one after the other, by how much the ways that lead there count.
+
+A way is a sequence of edges, one of each list. It does not lead through the node where it begins. A node's score is the sum of
+its ways' weights, which their last edges say. The ranking is exact if everything was read; else it says that it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from keygraph.model.paths import AccessPath
+from keygraph.walks.levels import OpenList, Width, read_level
+from keygraph.walks.walk import Budget, Hop, Vertex, Walk
+
+
+class RankedNode(NamedTuple):
+    """A node with what leads to it."""
+
+    node: Vertex
+    score: Any
+    ways: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a walk found, the highest scores first; equal ones by their keys."""
+
+    nodes: Sequence[RankedNode]
+    is_complete: bool
+    """Whether everything was read, so that all scores are right."""
+
+
+def rank(
+    start: Vertex,
+    levels: int,
+    lists_of: Callable[[Vertex, int], Sequence[AccessPath]],
+    budget: Budget,
+    weigh: Callable[[Hop], Any],
+    *,
+    include_first: bool = False,
+) -> Walk[Ranking]:
+    """Ranks the nodes behind so many levels of lists. `lists_of` gives those of a node that are followed at a level."""
+    ways: dict[Vertex, int] = {start: 1}
+    scores: dict[Vertex, Any] = {}
+    first: Mapping[Vertex, int] = {}
+    is_complete, width = True, Width(None)
+    for level in range(levels):
+        lists = [OpenList(path, owner) for owner in ways for path in lists_of(owner, level)]
+        yield from read_level(lists, budget, width)
+        is_complete = is_complete and all(each.is_ended for each in lists)
+        found: dict[Vertex, int] = {}
+        for each in lists:
+            before = ways[each.owner]
+            for hop in each.hops:
+                if hop.node != start:
+                    found[hop.node] = found.get(hop.node, 0) + before
+                    if level == levels - 1:
+                        scores[hop.node] = scores.get(hop.node, 0) + before * weigh(hop)
+        ways, first = found, first or found
+    left_out: Mapping[Vertex, int] = {} if include_first or levels == 1 else first
+    ranked = [RankedNode(node, scores[node], count) for node, count in ways.items() if node not in left_out]
+    ranked.sort(key=order)
+    return Ranking(ranked, is_complete)
+
+
+def order(ranked: RankedNode) -> tuple[Any, str, tuple[str, ...]]:
+    """By what ranked nodes are sorted."""
+    return -ranked.score, ranked.node.record.name, ranked.node.identity

@@ -1,0 +1,157 @@
+"""What walks find, as connections: their arguments, their edges, and the cursors by which they go on."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from keygraph.errors import BadUserInput
+from keygraph.lists.listing import Place
+from keygraph.resolve.walks import NodeWalk
+from keygraph.walks.reach import Standing
+from keygraph.walks.walk import Vertex
+from keygraph_resolvers.read.connection import Edge, page_size
+from keygraph_resolvers.read.cursors import Seal, key_value, plain_value
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.schema.names import connection_prefix
+
+_MOST_HELD = 4_000
+"""Of how many nodes a cursor holds that a walk has found them; behind more of them a walk begins again."""
+
+
+class Behind(NamedTuple):
+    """What a cursor of a reach says: how many nodes stand before, and where the walk stands, if it goes on from there."""
+
+    number: int
+    standing: Standing | None
+
+
+class WalkEdge(Object):
+    """A node that a walk has found, with what is told of how it was found."""
+
+    __slots__ = ("_cursor", "distance", "paths", "score")
+
+    def __init__(
+        self,
+        cursor: Callable[[], str],
+        distance: int | None = None,
+        score: float | None = None,
+        paths: int | None = None,
+    ) -> None:
+        super().__init__(None, ())  # type: ignore[arg-type]  # it is no item
+        self._cursor = cursor
+        self.distance = distance
+        self.score = score
+        self.paths = paths
+
+    @property
+    def cursor(self) -> str:
+        return self._cursor()
+
+
+class ViaEdge(Edge):
+    """An edge by which a walk has found a node."""
+
+    __slots__ = ()
+
+    @property
+    def type_name(self) -> str:
+        return f"{connection_prefix(self.connection.neighbours.path)}Edge"
+
+
+class WalkEnds(NamedTuple):
+    """Where a page of what a walk finds stands. Its cursors are made when somebody asks for them."""
+
+    has_next_page: bool
+    has_previous_page: bool
+    start: Callable[[], str] | None
+    end: Callable[[], str] | None
+    is_complete: bool
+
+    @property
+    def start_cursor(self) -> str | None:
+        return None if self.start is None else self.start()
+
+    @property
+    def end_cursor(self) -> str | None:
+        return None if self.end is None else self.end()
+
+
+class WalkArguments:
+    """What a client says of a walk: the same for all owners, and no part of a run."""
+
+    def __init__(self, run: Run, walk: NodeWalk, given: Mapping[str, Any]) -> None:
+        """`given` are the arguments by their GraphQL names. Raises BadUserInput."""
+        self.size, _ = page_size(run.limits, given)
+        self.after: str | None = given.get("after")
+        most = walk.options.depth
+        distance = given.get("maxDistance")
+        if distance is not None and most is not None and not 1 <= distance <= most:
+            raise BadUserInput(f"maxDistance: from 1 to {most}")
+        self.depth: int = distance or most or len(walk.levels)
+        limit = run.limits.read_budget
+        self.budget = min(walk.options.budget or limit, limit)
+
+
+class WalkCursors:
+    """Makes and reads the cursors of one walk of one node."""
+
+    def __init__(self, run: Run, walk: NodeWalk, owner: tuple[str, ...]) -> None:
+        names = [[each.name for each in level] for level in walk.levels]
+        self._seal: Seal = run.cursors.seal(["walk", walk.owner.name, walk.name, names, owner])
+        self._types = run.graph.types
+
+    def of(self, behind: Behind) -> str:
+        """The cursor behind so many nodes."""
+        standing = behind.standing
+        if standing is None or _held(standing) > _MOST_HELD:
+            return self._seal.sealed([behind.number])
+        place = standing.after
+        after = None if place is None else [place.shard, *map(plain_value, place.position)]
+        seen = b64encode(b"".join(sorted(standing.seen))).decode()
+        owners, found = map(_plain_vertices, (standing.owners, standing.found))
+        return self._seal.sealed(
+            [behind.number, standing.distance, owners, found, seen, standing.path, after]
+        )
+
+    def behind(self, text: str) -> Behind:
+        """What a cursor says. Raises BadUserInput where it is none of this walk."""
+        number, *rest = self._seal.opened("after", text)
+        if not rest:
+            return Behind(number, None)
+        distance, owners, found, seen, path, after = rest
+        marks = b64decode(seen)
+        place = None if after is None else Place(after[0], tuple(map(key_value, after[1:])))
+        return Behind(
+            number,
+            Standing(
+                distance,
+                self._vertices(owners),
+                self._vertices(found),
+                frozenset(marks[start : start + 8] for start in range(0, len(marks), 8)),
+                path,
+                place,
+            ),
+        )
+
+    def of_node(self, node: Vertex, number: int) -> str:
+        """The cursor of a ranked node, of which there are so many before it."""
+        return self._seal.sealed([number, node.record.name, *node.identity])
+
+    def node(self, text: str) -> tuple[int, Vertex]:
+        """What a cursor of a ranked node says. Raises BadUserInput where it is none of this walk."""
+        number, name, *identity = self._seal.opened("after", text)
+        return number, Vertex(self._types[name], tuple(identity))
+
+    def _vertices(self, plain: Sequence[Sequence[str]]) -> list[Vertex]:
+        return [Vertex(self._types[each[0]], tuple(each[1:])) for each in plain]
+
+
+def _held(standing: Standing) -> int:
+    return len(standing.seen) + len(standing.owners)
+
+
+def _plain_vertices(nodes: Sequence[Vertex]) -> list[list[str]]:
+    return [[each.record.name, *each.identity] for each in nodes]

@@ -1,0 +1,142 @@
+"""The types of what walks find: connections by distance or by score, and their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from strawberry.types.arguments import StrawberryArgument
+from strawberry.types.field import StrawberryField
+
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph.names import camel
+from keygraph.resolve.walks import NodeWalk
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    ServedField,
+    UnionType,
+    add_fields,
+    argument,
+    definition_of,
+    list_of,
+    nullable,
+    object_type,
+)
+from keygraph_resolvers.schema.descriptions import in_words, of_several
+from keygraph_resolvers.schema.field_kinds import (
+    Attribute,
+    Cursor,
+    Edges,
+    Nodes,
+    PageInfo,
+    Via,
+    WalkedCount,
+    WalkedNode,
+    WalkOf,
+)
+from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
+from keygraph_resolvers.schema.names import walk_prefix
+
+_COUNTED = "The number of nodes; null with a warning if the walk did not come to its end."
+_DISTANCE = "How many edges away the node is."
+_VIA = "The edge by which the node was found first."
+_SCORE = "How much the ways count that lead to the node; null if not everything was read."
+_PATHS = "How many ways lead to the node; null if not everything was read."
+_COMPLETE = "Whether everything was read. If not, the order may be wrong, and scores are null."
+
+
+class WalkTypes:
+    """Makes the fields of walks, and their types."""
+
+    def __init__(
+        self,
+        page_info: type,
+        node: Callable[[Sequence[RecordType]], OutputType],
+        edge: Callable[[AccessPath], type],
+    ) -> None:
+        """`node` and `edge` give the types of nodes, and of the edges of lists."""
+        self._page_info = page_info
+        self._node = node
+        self._edge = edge
+
+    def field(self, walk: NodeWalk) -> StrawberryField:
+        """The field of a walk: a connection."""
+        connection = nullable(self._connection(walk))
+        arguments = _arguments(walk)
+        return ServedField(camel(walk.name), connection, WalkOf(walk), arguments, _described(walk))
+
+    def _connection(self, walk: NodeWalk) -> type:
+        prefix, node = walk_prefix(walk), self._node(walk.nodes)
+        what = f"the {in_words(walk.name)} of {in_words(walk.owner.name)}"
+        made = object_type(f"{prefix}Connection", f"A page of {what}.")
+        edge = object_type(f"{prefix}Edge", f"One of {what}, with how it was found.")
+        own = self._reached(walk) if walk.is_reach else _ranked()
+        cursor = "Where the edge stands, for `after`."
+        fields: list[StrawberryField] = [
+            ServedField("cursor", str, Cursor(), description=cursor),
+            ServedField("node", nullable(node), WalkedNode(), description="The node that was found."),
+        ]
+        add_fields(edge, [*fields, *own])
+        info = self._page_info if walk.is_reach else self._ranked_page_info
+        nodes = "The nodes of the edges, without those that do not exist."
+        add_fields(
+            made,
+            [
+                ServedField("edges", list_of(nullable(edge)), Edges(), description="The edges of the page."),
+                ServedField("nodes", list_of(node), Nodes(), description=nodes),
+                ServedField("pageInfo", info, PageInfo(), description="The position of the page."),
+                ServedField(
+                    "totalCount", nullable(int), WalkedCount(walk.options.budget), description=_COUNTED
+                ),
+            ],
+        )
+        return made
+
+    def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
+        return [
+            ServedField("distance", int, Attribute("distance"), description=_DISTANCE),
+            ServedField("via", nullable(self._via(walk)), Via(walk.paths), description=_VIA),
+        ]
+
+    def _via(self, walk: NodeWalk) -> OutputType:
+        """The type of the edges by which a walk finds nodes."""
+        edges = [self._edge(path) for path in walk.paths]
+        if len(edges) == 1:
+            return edges[0]
+        name, described = f"{walk_prefix(walk)}Via", of_several(definition_of(each).name for each in edges)
+        return UnionType(name, edges, lambda source, info, abstract: source.type_name, described)
+
+    @cached_property
+    def _ranked_page_info(self) -> type:
+        made = object_type("RankedPageInfo", "The position of a page in a ranking.")
+        complete = ServedField("isComplete", bool, Attribute("is_complete"), description=_COMPLETE)
+        add_fields(made, [*definition_of(self._page_info).fields, complete])
+        return made
+
+
+def _arguments(walk: NodeWalk) -> list[StrawberryArgument]:
+    first = f"The number of edges from the start: {DEFAULT_PAGE_SIZE} by default."
+    arguments = [
+        argument("first", nullable(int), first),
+        argument("after", nullable(str), "Only edges after this cursor."),
+    ]
+    most = walk.options.depth
+    if most is not None:
+        farthest = f"Only nodes that are at most so many edges away: {most} by default, which is the most."
+        arguments.append(argument("maxDistance", nullable(int), farthest))
+    return arguments
+
+
+def _described(walk: NodeWalk) -> str:
+    if walk.description is not None:
+        return walk.description
+    order = "the nearest first" if walk.is_reach else "those first to which most ways lead"
+    return f"The {in_words(walk.name)} of the {in_words(walk.owner.name)}, {order}."
+
+
+def _ranked() -> list[StrawberryField]:
+    return [
+        ServedField("score", nullable(float), Attribute("score"), description=_SCORE),
+        ServedField("paths", nullable(int), Attribute("paths"), description=_PATHS),
+    ]

@@ -1,0 +1,520 @@
+"""The walks that nodes declare: what they reach, and what they rank. They walk by keys; nodes are read where they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+from typing import Any
+
+from keygraph.dynamo.limits import PAGE_BYTES
+from keygraph.dynamo.store import read_units
+from keygraph.errors import BadUserInput
+from keygraph.lists.describe import described_requests
+from keygraph.lists.reading import most_requests, page_requests
+from keygraph.model.paths import AccessPath
+from keygraph.model.permissions import restricted_name
+from keygraph.model.records import RecordType
+from keygraph.resolve.walks import NodeWalk
+from keygraph.walks.levels import LARGEST_PART, most_rounds
+from keygraph.walks.ranking import Ranking, rank
+from keygraph.walks.reach import Reach, Standing, from_node, reach
+from keygraph.walks.walk import Budget, Hop, Vertex
+from keygraph.walks.weights import Weights
+from keygraph_resolvers.errors import message_of
+from keygraph_resolvers.read.access import forbidden, is_readable, links_of, without_refused
+from keygraph_resolvers.read.connection import Edge, ListArguments
+from keygraph_resolvers.read.objects import ListObject, Object
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCursors, WalkEdge, WalkEnds
+from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where, arguments_text, page_text
+from keygraph_resolvers.steps.list_cost import keys_cost
+from keygraph_resolvers.steps.lists import look_all_up, whole_edges, why_not_consistent
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import AT_ONCE, NEVER, Below, Starts, Step, StepCost, later, union
+from keygraph_resolvers.steps.walk import WalkedLists, Walking
+
+
+@dataclass(frozen=True, slots=True)
+class ViaStep:
+    """What goes on from the edges by which nodes were found, by their lists."""
+
+    selected: SelectedField
+    steps: Mapping[AccessPath, Step]
+    partial: frozenset[AccessPath]
+    """The lists whose index lacks something that is selected."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkPage:
+    """The page of a walk: the fields that show its edges and nodes, with what goes on from them."""
+
+    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[ViaStep]]]
+    """Each with the fields of an edge that show its node, and the edge by which that was found."""
+    nodes: Sequence[tuple[SelectedField, Step]]
+
+    @property
+    def children(self) -> list[Step]:
+        """What goes on from nodes."""
+        return [*(step for _, nodes, _ in self.edges for _, step in nodes), *(step for _, step in self.nodes)]
+
+    @property
+    def vias(self) -> list[ViaStep]:
+        return [via for _, _, vias in self.edges for via in vias]
+
+
+class NodeWalkStep(Step):
+    """Walks from some nodes."""
+
+    def __init__(
+        self,
+        selected: SelectedField,
+        walk: NodeWalk,
+        page: WalkPage | None,
+        *,
+        has_total: bool,
+        looks_ahead: bool,
+        is_consistent: bool,
+    ) -> None:
+        """`looks_ahead`: it is asked whether a page follows. `is_consistent`: the client asks for consistent reads."""
+        self.name = selected.key
+        self.selected = selected
+        self.walk = walk
+        self.page = page
+        self.has_total = has_total
+        self.looks_ahead = looks_ahead
+        self._restricted = restricted_name(walk.owner, walk.name)
+        self._refusal = (
+            next(filter(None, map(why_not_consistent, walk.paths)), None) if is_consistent else None
+        )
+        children = [] if page is None else page.children
+        vias = [] if page is None else page.vias
+        after = union(each.later for each in children)
+        for via in vias:
+            own = union(each.later for each in via.steps.values())
+            after |= own | ((AT_ONCE | later(own)) if via.partial else NEVER)
+        self.after = after
+        self.later = after and frozenset(range(min(after), _AHEAD))
+        self.weights = Weights(walk.options)
+
+    @property
+    def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
+        """What is needed of the items of its lists, and of the nodes that rules are about."""
+        for path in self.walk.paths:
+            ends = (path.far_end, path.end if path.untold else None)
+            yield path.record, frozenset(end for end in ends if end is not None)
+        for path in self.walk.levels[-1]:
+            yield path.record, self.weights.names
+        for record in self._nodes:
+            if record.access is not None:
+                names = [each.name for each in self.walk.paths if each.owner is record]
+                yield record, frozenset(name for each in names for name in record.access.names("read", each))
+
+    @property
+    def looked_for(self) -> Iterator[RecordType]:
+        """The types of nodes that it may read by key, to see what rules say of them."""
+        return (record for record in self._nodes if record.access is not None)
+
+    @property
+    def _nodes(self) -> tuple[RecordType, ...]:
+        """The types of the nodes that it comes over."""
+        found = (node for path in self.walk.paths for node in path.nodes)
+        return tuple(dict.fromkeys((self.walk.owner, *found)))
+
+    def arguments(self, run: Run) -> WalkArguments:
+        """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
+        if self._refusal is not None:
+            raise self._refusal
+        return self.selected.told(run, lambda given: WalkArguments(run, self.walk, given))
+
+    def lists(self, run: Run) -> WalkedLists:
+        found: WalkedLists | None = run.told.get(self)
+        if found is None:
+            found = run.told[self] = WalkedLists(run, self.walk.paths)
+        return found
+
+    # --- Running ------------------------------------------------------------------------------------------
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        if self._restricted is not None:
+            objects = without_refused(run.access, objects, self.selected, self._restricted)
+        for owner in objects:
+            try:
+                one = _OneWalk(self, run, self.arguments(run), owner, self.below(place))
+            except Exception as error:
+                owner.found[self.selected] = error
+                continue
+            owner.found[self.selected] = one.found
+            if self.page is not None or self.has_total:
+                one.start(round_trip)
+
+    # --- What it costs ------------------------------------------------------------------------------------
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        try:
+            arguments = self.arguments(run)
+        except Exception:
+            return StepCost(), ()  # nothing is read; the answer says why
+        page, size = self.page, arguments.size
+        if not self.has_total and (page is None or not size + self.looks_ahead):
+            return StepCost(), ()
+        most = self.most(run, arguments)
+        chain = most.round_trips
+        cost = StepCost(
+            starts.times(most.requests).count,
+            0,
+            set(),
+            max(starts.round_trips) + chain - 1,
+            starts.times(most.items).count,
+            starts.count * most.read_units,
+            is_open=True,
+        )
+        for record in self._undecided(run):
+            # Some of them leave in the middle of a round, on their own.
+            cost.add(
+                replace(
+                    keys_cost(record, starts.after(chain, at_least=0), most.items + 1), apart=most.items + 1
+                )
+            )
+        if page is None:
+            return cost, ()
+        after = starts.after(chain, at_least=0)
+        for via in page.vias:
+            for path in via.partial:
+                cost.add(keys_cost(path.record, after, size))
+        found = after.times(size)
+        below = [(step, found) for step in page.children]
+        below += [
+            (step, found.after(1, at_least=0))
+            for via in page.vias
+            for step in dict.fromkeys(via.steps.values())
+        ]
+        return cost, below if size else ()
+
+    def _undecided(self, run: Run) -> list[RecordType]:
+        """The types of what is read to tell whether the viewer sees nodes and edges, and may read lists: one of each at most
+        for an edge."""
+        access = run.access
+        if access is None:
+            return []
+        found: list[RecordType] = []
+        for path in self.walk.paths:
+            names_of_links = access.links(path.record, access.decision(path.record))
+            found += [name.link.record for name in names_of_links]
+        for record in self._nodes:
+            found += [each.record for each in links_of(run, record)]
+            names = [restricted_name(record, path.name) for path in self.walk.paths if path.owner is record]
+            decisions = [access.decision(record, "read", name) for name in (None, *filter(None, names))]
+            if not all(access.is_told(record, each) for each in decisions):
+                found.append(record)
+        return found
+
+    def most(self, run: Run, arguments: WalkArguments) -> WalkMost:
+        """What one walk takes at most."""
+        return WalkMost.of(run, self.lists(run), self.walk, arguments, is_decided=not self._undecided(run))
+
+    def bound_key(self, run: Run) -> Hashable:
+        """What decides what it costs."""
+        try:
+            arguments = self.arguments(run)
+        except Exception:
+            return None
+        return arguments.size, arguments.depth
+
+    # --- How it is explained --------------------------------------------------------------------------------
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        if not view.may_go_on() or (self.page is None and not self.has_total):
+            return
+        [node, *_], walk = self.selected.nodes, self.walk
+        place = self.below(where.place)
+        here = replace(where, place=place)
+        shown = Explained(
+            "walk", here, tuple(each.name for each in walk.nodes), arguments=arguments_text(node), source=self
+        )
+        shown.page = page_text(node) if self.page is not None else ""
+        yield shown
+        try:
+            arguments = self.arguments(view.run)
+        except Exception as error:
+            shown.problem = message_of(error)
+            return
+        levels = walk.levels[:1] * arguments.depth if walk.is_reach else walk.levels
+        most = 1
+        for number, level in enumerate(levels[:3], 1):
+            has_more = number == 3 < len(levels)
+            said = f"levels {number} to {len(levels)}" if has_more else f"level {number}"
+            for path in level:
+                if number == 1 and path.owner is not walk.owner:
+                    continue
+                step = Explained(
+                    "read list",
+                    Where(
+                        place,
+                        f"{KEY_OF}{path.owner.name if path.owner else ''}",
+                        where.round_trip + number - 1,
+                        number > 1,
+                    ),
+                    (path.record.name,),
+                    attributes=view.attributes(path.record),
+                    path=path,
+                    page=f"{said}: at most {most:,} list{'s' * (most > 1)}, {arguments.budget:,} items in all",
+                    source=self,
+                )
+                step.requests = (_request(view, path, arguments.budget),)
+                shown.steps.append(step)
+            most = arguments.budget
+        after = Where(place, f"{KEY_OF}node found", where.round_trip + len(levels), is_many=True)
+        if self.page is not None:
+            for child in self.page.children:
+                shown.steps += child.explained(view, after)
+            for via in self.page.vias:
+                for child in dict.fromkeys(via.steps.values()):
+                    shown.steps += child.explained(view, after)
+
+
+class _OneWalk:
+    """A walk from one node, and what is made of it."""
+
+    def __init__(
+        self, step: NodeWalkStep, run: Run, arguments: WalkArguments, owner: Object, place: str
+    ) -> None:
+        """Raises BadUserInput where the cursor is none of this walk."""
+        self.found = ListObject()
+        self._step = step
+        self._walk = step.walk
+        self._run = run
+        self._arguments = arguments
+        self._place = place
+        self._start = Vertex(owner.record, owner.identity)
+        self._cursors = WalkCursors(run, step.walk, owner.identity)
+        self._behind = Behind(0, None)
+        self._last: tuple[int, Vertex] | None = None
+        if arguments.after is not None and step.walk.is_reach:
+            self._behind = self._cursors.behind(arguments.after)
+        elif arguments.after is not None:
+            self._last = self._cursors.node(arguments.after)
+
+    def start(self, round_trip: int) -> None:
+        step, run, arguments = self._step, self._run, self._arguments
+        lists, budget = step.lists(run), Budget(arguments.budget)
+        then: Any = self._reached if self._walk.is_reach else self._ranked
+        walk: Any
+        if self._walk.is_reach:
+            began = self._began or from_node(self._start)
+            nodes, wanted = self._walk.nodes, self._wanted
+            walk = reach(
+                began,
+                lists.of,
+                arguments.depth,
+                budget,
+                wanted=wanted,
+                is_asked_for=lambda node: node.record in nodes,
+            )
+        else:
+            levels = [{*level} for level in self._walk.levels]
+
+            def lists_of(owner: Vertex, level: int) -> list[AccessPath]:
+                return [path for path in lists.of(owner) if path in levels[level]]
+
+            include_first = self._walk.options.include_first
+            walk = rank(self._start, len(levels), lists_of, budget, self._weigh, include_first=include_first)
+        Walking(lists, walk, self._place, step.after, then).start(self._start, round_trip)
+
+    def _failed(self, error: Exception) -> None:
+        self.found.page = self.found.total = error
+
+    # --- Reached nodes --------------------------------------------------------------------------------------
+
+    @property
+    def _began(self) -> Standing | None:
+        """Where the walk goes on: nowhere where it has to count everything, or the cursor holds no more than a number."""
+        return None if self._step.has_total else self._behind.standing
+
+    @property
+    def _wanted(self) -> int | None:
+        """How many nodes are enough."""
+        if self._step.has_total:
+            return None
+        before = 0 if self._began else self._behind.number
+        return before + self._arguments.size + self._step.looks_ahead
+
+    def _reached(self, result: Reach | Exception, round_trip: int) -> None:
+        if isinstance(result, Exception):
+            self._failed(result)
+            return
+        if self._step.has_total:
+            self.found.total = len(result.nodes) if result.is_complete else None
+        before, size = self._behind.number, self._arguments.size
+        nodes = result.nodes if self._began else result.nodes[before:]
+        if not nodes and not result.is_complete and not self._began and before and size:
+            self._failed(
+                BadUserInput(f"after: the walk does not come so far within {self._arguments.budget:,} items")
+            )
+            return
+        page = nodes[:size]
+
+        def cursor(number: int) -> str:
+            return self._cursors.of(Behind(before + number + 1, result.behind(page[number])))
+
+        edges = [WalkEdge(partial(cursor, number), each.distance) for number, each in enumerate(page)]
+        end = partial(cursor, len(page) - 1) if page else None
+        if len(nodes) < size and result.standing is not None:
+            stopped = Behind(before + len(page), result.standing)
+            end = partial(self._cursors.of, stopped)
+        self.found.info = WalkEnds(
+            len(nodes) > size or not result.is_complete,
+            self._arguments.after is not None,
+            partial(cursor, 0) if page else None,
+            end,
+            result.is_complete,
+        )
+        hops = [each.hop for each in page]
+        self._show(edges, [each.node for each in page], hops, round_trip)
+
+    # --- Ranked nodes ---------------------------------------------------------------------------------------
+
+    def _weigh(self, hop: Hop) -> Any:
+        """What a way counts. Raises Forbidden where the viewer may not read what says it."""
+        edge, access = hop.edge.object(), self._run.access
+        if access is not None:
+            for name in self._step.weights.names:
+                if not is_readable(access, edge, name):
+                    raise forbidden(edge.record, name)
+        return self._step.weights.of(edge.record, edge.item, float(self._run.now))
+
+    def _ranked(self, result: Ranking | Exception, round_trip: int) -> None:
+        if isinstance(result, Exception):
+            self._failed(result)
+            return
+        nodes, size = result.nodes, self._arguments.size
+        self.found.total = len(nodes) if result.is_complete else None
+        start = 0
+        if self._last is not None:
+            number, last = self._last
+            places = {each.node: place for place, each in enumerate(nodes)}
+            # A node that is no longer ranked was at the place that the cursor says.
+            start = places[last] + 1 if last in places else number
+        page = nodes[start : start + size]
+
+        def cursor(number: int) -> str:
+            return self._cursors.of_node(page[number].node, start + number)
+
+        edges = []
+        for number, each in enumerate(page):
+            # What was not read may lead there too.
+            score, ways = (float(each.score), each.ways) if result.is_complete else (None, None)
+            edges.append(WalkEdge(partial(cursor, number), None, score, ways))
+        first, last_one = (partial(cursor, 0), partial(cursor, len(page) - 1)) if page else (None, None)
+        self.found.info = WalkEnds(start + size < len(nodes), start > 0, first, last_one, result.is_complete)
+        self._show(edges, [each.node for each in page], [], round_trip)
+
+    # --- What goes on from them -----------------------------------------------------------------------------
+
+    def _show(
+        self, edges: list[WalkEdge], vertices: Sequence[Vertex], hops: Sequence[Hop], round_trip: int
+    ) -> None:
+        """Keeps the page, and starts what goes on from its edges and nodes."""
+        run, found, page = self._run, self.found, self._step.page
+        found.page = edges
+        if page is None:
+            return
+        prime, key_of = run.nodes.prime, run.graph.table.key_of
+        for hop in hops:
+            located, path = hop.edge.located, hop.edge.connection.neighbours.path
+            if path.far_end is None and hop.edge.connection.arguments.are_nodes:
+                # A whole item is not read again.
+                prime(key_of(located.item), located.item)
+        for selected, of_nodes, vias in page.edges:
+            found.found[selected] = edges
+            for field, step in of_nodes:
+                nodes = [Object(*each) for each in vertices]
+                for edge, node in zip(edges, nodes, strict=True):
+                    edge.found[field] = node
+                step.start(run, nodes, round_trip, self._place)
+            for via in vias:
+                self._start_via(via, edges, hops, round_trip)
+        for field, step in page.nodes:
+            nodes = [Object(*each) for each in vertices]
+            found.found[field] = nodes
+            step.start(run, nodes, round_trip, self._place)
+
+    def _start_via(
+        self, via: ViaStep, edges: Sequence[WalkEdge], hops: Sequence[Hop], round_trip: int
+    ) -> None:
+        """Goes on from the edges by which nodes were found."""
+        run, by_path = self._run, dict[AccessPath, list[Edge]]()
+        for edge, hop in zip(edges, hops, strict=True):
+            found = edge.found[via.selected] = hop.edge.object()
+            by_path.setdefault(found.connection.neighbours.path, []).append(found)
+        for path, group in by_path.items():
+            step = via.steps[path]
+            if path not in via.partial:
+                step.start(run, group, round_trip, self._place)
+                continue
+            wanted = [(each, run.graph.table.key_of(each.listed)) for each in group]
+            then = partial(self._whole_came, step, group)
+            look_all_up(run, self._place, round_trip, step.later, wanted, then)
+
+    def _whole_came(
+        self, step: Step, edges: Sequence[Edge], came: list[tuple[Any, Any]], round_trip: int
+    ) -> None:
+        there = {*whole_edges(self._run, edges, came)}
+        for each in edges:
+            each.is_missing = each not in there
+        sound = [each for each in edges if each in there and each.error is None]
+        step.start(self._run, sound, round_trip, self._place)
+
+
+_AHEAD = 64
+"""How many round trips ahead a walk may ask for keys: how many it takes is not known."""
+
+
+def _request(view: View, path: AccessPath, budget: int) -> Any:
+    arguments = ListArguments(view.run, path, {}, frozenset())
+    neighbours = arguments.any_shown
+    extent = replace(arguments.extent, count=min(LARGEST_PART, budget))
+    requests = page_requests(neighbours, extent)
+    return described_requests(view.run.graph, requests, len(path.keys.shard_texts))
+
+
+@dataclass(frozen=True, slots=True)
+class WalkMost:
+    """What one walk takes at most, by its budget."""
+
+    requests: int
+    items: int
+    read_units: float
+    round_trips: int
+
+    @classmethod
+    def of(
+        cls, run: Run, lists: WalkedLists, walk: NodeWalk, arguments: WalkArguments, *, is_decided: bool
+    ) -> WalkMost:
+        """Each request uses up as much of the budget as it looks at, and one at least; of a list that is read in several parts
+        at once, as many as there are."""
+        budget, parts, chain = arguments.budget, 1, 1
+        for path in walk.paths:
+            neighbours = lists.any_shown(path)
+            per_page = max(1, PAGE_BYTES // path.record.item_bytes)
+            pieces = max(1, len(neighbours.reading.pieces)) + neighbours.is_filtered
+            parts = max(parts, len(path.keys.shard_texts) * pieces)
+            if (
+                neighbours.is_filtered
+                or path.is_uncertain
+                or path.record.expiry is not None
+                or run.access is not None
+            ):
+                parts *= 2
+                one = most_requests(
+                    LARGEST_PART, 1, pieces, LARGEST_PART, per_page, is_filtered=True, is_searched=True
+                )
+            else:
+                one = pieces * ceil(LARGEST_PART / per_page)
+            chain = max(chain, one)
+        levels = arguments.depth if walk.is_reach else len(walk.levels)
+        rounds = most_rounds(levels, budget)
+        units = max(read_units(path.record.item_bytes, consistent=False) for path in walk.paths)
+        items = budget * parts
+        return cls(items, items, items * units, rounds * chain + (0 if is_decided else 4 * (rounds + 1)))

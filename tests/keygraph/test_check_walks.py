@@ -1,0 +1,140 @@
+"""What is wrong with walks is told before anything runs: lists that are none, ends that do not fit, numbers out of range."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, many, node, ranked, reach, record
+from tests.resolvers.walk_worlds import walks
+
+ANNOTATIONS = {"Reach": Reach, "Ranked": Ranked}
+"""The names in the annotations of the tests."""
+
+
+def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
+    """What is wrong with a walk of things that lie below each other, and have owners and notes."""
+    other_annotation = annotation
+
+    @node("THING#{thing_id}")
+    class Thing:
+        thing_id: ID
+        below: Many[Lies] = many(at="upper")
+        owners: Many[Owns] = many(at="thing")
+        notes: Many[Note]
+        any_notes: Many[Sorted]
+        walk: other_annotation = options  # type: ignore[valid-type]
+
+    @node("OWNER#{owner_id}")
+    class Owner:
+        owner_id: ID
+
+    @edge("{upper}", "LIES#{lower.thing_id}")
+    class Lies:
+        upper: Thing
+        lower: Thing
+        weight: int
+        name: str
+        since: date
+
+    @edge("{thing}", "OWNER#{owner.owner_id}")
+    class Owns:
+        thing: Thing
+        owner: Owner
+
+    @record("{thing}", "NOTE#{number}")
+    class Note:
+        thing: Thing
+        number: int
+
+    @record("SORTED#{sort}#{thing.thing_id}", "{number}")
+    class Sorted:
+        thing: Thing
+        sort: str
+        number: int
+
+    Thing.__annotations__["walk"] = annotation
+    table = Table("Things", partition_key="PK", sort_key="SK")
+    graph = Graph(table, Thing, Owner, Lies, Owns, Note, Sorted)
+    return [f"{each.where}: {each.problem}" for each in graph.mistakes]
+
+
+@pytest.mark.parametrize(
+    ("options", "annotation", "problem"),
+    [
+        (
+            reach("blow", depth=3),
+            "Reach[Thing]",
+            "none of the nodes to which it comes has a list called blow.",
+        ),
+        (
+            reach("notes", depth=3),
+            "Reach[Thing]",
+            "it cannot follow Thing.notes: Note leads to no other node.",
+        ),
+        (
+            reach("any_notes", depth=3),
+            "Reach[Thing]",
+            "it cannot follow Thing.any_notes: it needs the argument sort.",
+        ),
+        (reach("below", depth=0), "Reach[Thing]", "depth=0 is not a number from 1 to 100."),
+        (reach("below", depth=101), "Reach[Thing]", "depth=101 is not a number from 1 to 100."),
+        (
+            reach("below", depth=2, budget=0),
+            "Reach[Thing]",
+            "budget=0 is not a number from 1 to 2,147,483,648.",
+        ),
+        (reach(depth=2), "Reach[Thing]", "reach() names no list."),
+        (reach("below", depth=2), "Reach[Owner]", "its lists lead to no Owner, but to Thing."),
+        (reach("below", depth=2), "Ranked[Thing]", "it does not say ranked(…)."),
+        (many(), "Reach[Thing]", "it does not say reach(…)."),
+        (reach("below", depth=2), "Reach[Note]", "Note is not a node that the graph lists."),
+        (
+            ranked("owners", "below"),
+            "Ranked[Thing]",
+            "none of the nodes to which it comes has a list called below.",
+        ),
+        (ranked("blow"), "Ranked[Thing]", "Thing has no list called blow."),
+        (
+            ranked("below", weight="name"),
+            "Ranked[Thing]",
+            "weight: Lies has no field name that is a number.",
+        ),
+        (
+            ranked("below", decay=("weight", timedelta(1))),
+            "Ranked[Thing]",
+            "decay: Lies has no field weight that is a time.",
+        ),
+        (
+            ranked("below", decay=("since", timedelta(0))),
+            "Ranked[Thing]",
+            "decay=('since', datetime.timedelta(0)) is not a field and a positive time.",
+        ),
+    ],
+)
+def test_mistakes(options: Any, annotation: str, problem: str) -> None:
+    """A walk that cannot be walked would fail at the first question, or never find anything."""
+    assert mistakes(options, annotation) == [f"Thing.walk: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "annotation"),
+    [
+        (reach("below", "owners", depth=100, budget=1), "Reach[Thing | Owner]"),
+        (ranked("below", "owners"), "Ranked[Owner]"),
+        (ranked("below", weight="weight", decay=("since", timedelta(days=3))), "Ranked[Thing]"),
+    ],
+)
+def test_sound_walks(options: Any, annotation: str) -> None:
+    """A walk that can be walked would be refused."""
+    assert mistakes(options, annotation) == []
+
+
+def test_what_is_followed() -> None:
+    """A reach over several lists would follow one that another type of node has, or leave one out."""
+    assert walks.mistakes == []
+    found = {name: [path.name for path in walk.paths] for (_, name), walk in walks.walks.items()}
+    assert found["anybody"] == ["friends", "follows"]
+    assert found["may_know"] == ["friends"]

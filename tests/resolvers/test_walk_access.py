@@ -1,0 +1,113 @@
+"""Walks of somebody who may not see everything: what is hidden is as if it were not there, and so is what lies behind it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, many, node, ranked, reach, read, viewer
+from keygraph.dynamo.items import Item
+from tests.conftest import MakeStore
+from tests.resolvers.test_access import Shop
+from tests.resolvers.worlds import world
+
+ME = viewer("sub")
+STAFF = read(role="staff")
+
+
+@node("ROOM#{room_id}", access=[read(where={"open": True}), read(where={"guests": {"guest": ME}}), STAFF])
+class Room:
+    room_id: ID
+    open: bool = False
+    doors_open: bool = True
+
+    doors: Many[Door] = many(at="room", access=[read(where={"doors_open": True}), STAFF])
+    guests: Many[Guest] = many()
+    rooms: Reach[Room] = reach("doors", depth=5)
+    near: Ranked[Room] = ranked("doors", "doors", weight="width")
+
+
+@edge("{room}", "DOOR#{other.room_id}", access=[read(where={"secret": False}), STAFF])
+class Door:
+    room: Room
+    other: Room
+    secret: bool = False
+    width: int = 1
+
+
+@node("PERSON#{person_id}", access=[read()])
+class Person:
+    person_id: ID
+
+
+@edge("{room}", "GUEST#{guest.person_id}", access=[read()])
+class Guest:
+    room: Room
+    guest: Person
+
+
+house = Graph(
+    Table("House", partition_key="PK", sort_key="SK"), Room, Door, Person, Guest, type_attribute="type"
+)
+
+
+def room(name: str, **values: Any) -> Item:
+    return {
+        "PK": f"ROOM#{name}",
+        "SK": f"ROOM#{name}",
+        "type": "Room",
+        "room_id": name,
+        "open": True,
+        **values,
+    }
+
+
+def door(one: str, other: str, **values: Any) -> Item:
+    return {"PK": f"ROOM#{one}", "SK": f"DOOR#{other}", "type": "Door", **values}
+
+
+@pytest.fixture
+async def shop(make_store: MakeStore) -> Shop:
+    """a leads to b and c; behind the closed b lies d, behind c by a secret door e, and behind f, which nobody leaves, g."""
+    made = world(house, await make_store(house.table))
+    rooms = [room(name) for name in "acdeg"] + [room("b", open=False), room("f", doors_open=False)]
+    doors = [door(*pair) for pair in ("ab", "ac", "bd", "cf", "fg")] + [door("c", "e", secret=True)]
+    guest = {"PK": "ROOM#b", "SK": "GUEST#eva", "type": "Guest"}
+    await made.put(*rooms, *doors, guest)
+    return Shop(made)
+
+
+ROOMS = '{ room(roomId: "a") { rooms { totalCount nodes { roomId } edges { distance } } near { edges { score } nodes { roomId } } } }'
+
+
+@pytest.mark.parametrize(
+    ("claims", "rooms", "near"),
+    [
+        ({"sub": "max"}, ["c", "f"], ["f"]),
+        # She is a guest of b, and so goes on from there.
+        ({"sub": "eva"}, ["b", "c", "d", "f"], ["d", "f"]),
+        ({"sub": "ann", "roles": ["staff"]}, ["b", "c", "d", "e", "f", "g"], ["d", "e", "f"]),
+    ],
+)
+async def test_hidden_rooms(shop: Shop, claims: Any, rooms: list[str], near: list[str]) -> None:
+    """Somebody would come through a room, a door or a list that they may not see."""
+    found = (await shop.ask(ROOMS, claims))["room"]
+    assert [each["roomId"] for each in found["rooms"]["nodes"]] == rooms
+    assert found["rooms"]["totalCount"] == len(rooms)
+    assert [each["roomId"] for each in found["near"]["nodes"]] == near
+
+
+async def test_a_list_that_the_viewer_may_not_read(shop: Shop) -> None:
+    """Where the walk begins at a list that the viewer may not read, they would be told that there is nothing."""
+    errors = await shop.errors('{ room(roomId: "f") { rooms { nodes { roomId } } } }', {"sub": "max"})
+    assert errors == [(["room", "rooms"], "FORBIDDEN")]
+
+
+async def test_the_bound_holds(shop: Shop) -> None:
+    """What decides what somebody sees would cost more than the operation may."""
+    for claims in ({"sub": "max"}, {"sub": "eva"}, {"roles": ["staff"]}):
+        answer = await shop.world.service.execute(ROOMS, {}, with_cost=True, viewer=claims)
+        bound, sent = answer["extensions"]["cost"]["bound"], shop.world.tracer.requests
+        assert len(sent) <= bound["requests"]
+        shop.world.forget()

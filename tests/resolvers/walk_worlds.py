@@ -1,0 +1,92 @@
+"""Models whose nodes declare walks: a tree with several roots, people who are friends, and what lies in what."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+from keygraph import ID, Graph, Index, Many, One, Ranked, Reach, Table, edge, many, node, ranked, reach
+
+inverted = Index("inverted", "SK", "PK")
+gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
+
+
+@node("TOPIC#{topic_id}")
+class Topic:
+    topic_id: ID
+    name: str
+    size: int
+
+    children: Many[Below] = many(at="parent")
+    parents: Many[Below] = many(at="child")
+    descendants: Reach[Topic] = reach("children", depth=6)
+    """Everything below it."""
+    ancestors: Reach[Topic] = reach("parents", depth=6)
+    few: Reach[Topic] = reach("children", depth=6, budget=5)
+
+
+@edge("{parent}", "CHILD#{child.topic_id}", gsi1("{child}", "PARENT#{parent.topic_id}"))
+class Below:
+    parent: Topic
+    child: Topic
+    note: str | None
+
+
+@node("PERSON#{person_id}")
+class Person:
+    person_id: ID
+    name: str
+
+    friends: Many[Friend]
+    follows: Many[Follow] = many(at="follower")
+    network: Reach[Person] = reach("friends", depth=3)
+    anybody: Reach[Person] = reach("friends", "follows", depth=3)
+    may_know: Ranked[Person] = ranked("friends", "friends")
+    """Whom the most friends know."""
+    close: Ranked[Person] = ranked("friends", "friends", weight="trust", include_first=True)
+    recent: Ranked[Person] = ranked("friends", "friends", decay=("since", timedelta(days=10)))
+    few: Ranked[Person] = ranked("friends", "friends", budget=4)
+
+
+@edge("{one}", "FRIEND#{other.person_id}", mirror=True)
+class Friend:
+    one: Person
+    other: Person
+    trust: Decimal | None
+    since: date | None
+
+
+@edge("{follower}", "FOLLOWS#{followed.person_id}")
+class Follow:
+    follower: Person
+    followed: Person
+
+
+@node("BOX#{box_id}", gsi1("{inside?}", "BOX#{box_id}"))
+class Box:
+    box_id: ID
+    label: str
+    inside: Box | None
+
+    boxes: Many[Box]
+    outer: One[Inside]
+    contents: Reach[Box] = reach("boxes", depth=4)
+
+
+@edge("{box}", "INSIDE#{around.box_id}")
+class Inside:
+    box: Box
+    around: Box
+
+
+walks = Graph(
+    Table("Walks", partition_key="PK", sort_key="SK", indexes=[gsi1]),
+    Topic,
+    Below,
+    Person,
+    Friend,
+    Follow,
+    Box,
+    Inside,
+    type_attribute="type",
+)
