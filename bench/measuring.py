@@ -97,7 +97,7 @@ async def measured(
         plan.looked_for,
     )
     root = await run.read(plan.steps.start_by_key)
-    completion = Completion(plan, limits)
+    completion = Completion(plan, limits.answer_bytes)
     write_data(completion, plan.root, root)
     if completion.reports:
         raise ValueError(f"the answer has errors: {completion.reports[:3]}")

@@ -12,6 +12,7 @@
     └── StoreError                the store could not answer
         ├── Throttled             DynamoDB refused for load, after all retries
         ├── TimedOut              the deadline passed
+        ├── TooMuchWork           an operation that takes too much processor time (`keygraph.turns`)
         ├── Unavailable           no connection, a server error, no credentials
         └── TableMissing          there is no such table
     ModelError                    a graph that cannot be served: every mistake of its declaration

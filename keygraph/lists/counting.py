@@ -21,6 +21,7 @@ from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList
 from keygraph.lists.reading import send_page
 from keygraph.model.paths import AccessPath
+from keygraph.turns import in_turns
 
 
 def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
@@ -74,7 +75,8 @@ async def _counted(
             total, last = total + counted.count, counted.last
         else:
             page = await send_page(store, neighbours, request)
-            total, last = total + len(neighbours.included(page.items)), page.last
+            found = await in_turns(neighbours.included, page.items)
+            total, last = total + len(found), page.last
         if last is None:
             return total
         request = replace(request, start=last)

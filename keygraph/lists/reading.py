@@ -18,6 +18,7 @@ from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput
 from keygraph.lists.listing import Located, NeighbourList, Place
 from keygraph.lists.ranges import Span
+from keygraph.turns import AT_ONCE, in_turns
 
 _FILTERED_LIMIT = 32
 LARGEST_LIMIT = 1024
@@ -119,7 +120,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
         # What most lists are: one page, of which all that has come is taken.
         [stream] = streams
         page = await send_page(store, neighbours, _asked(stream, max(least, extent.budget)))
-        found = _included(neighbours, stream, page)
+        found = await _included(neighbours, stream, page)
         if len(found) >= wanted or (page.last is None and not stream.later):
             return _Part(found, looked_at=page.scanned)
         looked_at = _took(neighbours, stream, page, found)
@@ -251,7 +252,7 @@ def _beyond(sort: KeyValue, *, forward: bool) -> Span:
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
     """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
     page = await send_page(store, neighbours, _asked(stream, most))
-    return _took(neighbours, stream, page, _included(neighbours, stream, page))
+    return _took(neighbours, stream, page, await _included(neighbours, stream, page))
 
 
 def _asked(stream: _Stream, most: int) -> Query:
@@ -260,9 +261,11 @@ def _asked(stream: _Stream, most: int) -> Query:
     return query if (query.limit or 1) <= most else replace(query, limit=most)
 
 
-def _included(neighbours: NeighbourList, stream: _Stream, page: Page) -> list[Located]:
+async def _included(neighbours: NeighbourList, stream: _Stream, page: Page) -> list[Located]:
     """What a page has of the list, and was not read before."""
-    found = neighbours.included(page.items)
+    items = page.items
+    is_short = len(items) <= AT_ONCE
+    found = neighbours.included(items) if is_short else await in_turns(neighbours.included, items)
     if stream.skipped_sort is None:
         return found
     return [each for each in found if neighbours.sort_of(each.item) != stream.skipped_sort]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import orjson
 from graphql import (
     DocumentNode,
+    ExecutionResult,
     FieldNode,
     GraphQLError,
     OperationDefinitionNode,
@@ -24,9 +26,11 @@ from keygraph.access.claims import Claims, Viewer
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
+from keygraph.turns import BUDGET
 from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.answer.reports import errors_and_warnings
+from keygraph_resolvers.aside import Aside
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
 from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
@@ -47,8 +51,13 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
+from keygraph_resolvers.steps.selection import SelectedField
 
 PreparedT = TypeVar("PreparedT", Document, Plan)
+
+_INTROSPECTION = ("__schema", "__type")
+_AT_ONCE = 200_000
+"""Answers of more bytes are written in a thread. This takes about 10 ms."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +82,7 @@ class Service:
     how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
     read units an operation may cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how
     much memory documents and their plans may take until they are asked again. `where_terms` is how many conditions a `where`
-    may have, `timeout` how many seconds an operation may take. `introspection` is whether operations may ask for `__schema`
+    may have, `work_seconds` how much processor time an operation may spend on pages of many items, `timeout` how many seconds an operation may take. `introspection` is whether operations may ask for `__schema`
     and `__type`, `suggestions` whether errors suggest names of the schema.
     """
 
@@ -95,6 +104,7 @@ class Service:
         document_limits: DocumentLimits = USUAL_LIMITS,
         kept_bytes: int = 32_000_000,
         where_terms: int = 50,
+        work_seconds: float = 5.0,
         timeout: float = 15.0,
         introspection: bool = True,
         suggestions: bool = True,
@@ -103,11 +113,20 @@ class Service:
         self.store = store
         self._cursors = Cursors(secret)
         self.limits = Limits(
-            max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes, where_terms
+            max_page_size,
+            max_ids,
+            read_budget,
+            count_pages,
+            concurrency,
+            answer_bytes,
+            where_terms,
+            work_seconds,
         )
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
         self._preparing = Admission(1, max_running + max_waiting)
+        self._aside = Aside()
+        self._introspecting = asyncio.Lock()
         self._documents = Documents(
             self._core,
             schema.graph,
@@ -301,6 +320,8 @@ class Service:
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         meter = run.meter
+        meter.work_seconds = run.limits.work_seconds
+        BUDGET.set(meter)
         carry_out = self._write if plan.is_mutation else self._read
         try:
             found = await carry_out(plan, run, document, variables)
@@ -311,21 +332,21 @@ class Service:
                 return {"errors": [public_error(GraphQLError(str(refusal), original_error=refusal))]}
             if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
                 return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-            completion = Completion(plan, run.limits, found.foreign, run.access)
-            response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
+            return await self._answered(plan, run, found)
         except AnswerTooLarge:
             return {"data": None, "errors": [answer_limit_error(run.limits.answer_bytes)]}
         except Exception as error:
             return {"data": None, "errors": [internal_error(error)]}
-        errors = found.errors
-        if completion.reports:
-            own_errors, warnings = errors_and_warnings(completion.reports, run.limits)
-            errors = [*errors, *map(public_error, own_errors)]
-            if warnings:
-                response["extensions"] = {"warnings": warnings}
-        if errors:
-            response["errors"] = errors
-        return response
+
+    async def _answered(self, plan: Plan, run: Run, found: _Found) -> dict[str, Any]:
+        """The response with what was found. One that turns out to be large is written aside. Raises AnswerTooLarge."""
+        most = run.limits.answer_bytes
+        try:
+            return _written(plan, run, found, min(most, _AT_ONCE))
+        except AnswerTooLarge:
+            if most <= _AT_ONCE:
+                raise
+        return await self._aside.do(_written, plan, run, found, most)
 
     async def _read(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
@@ -333,16 +354,42 @@ class Service:
         """What a query reads: the graph's fields, and all others beside them."""
         if not plan.foreign:
             return _Found(await run.read(plan.steps.start_by_key))
-        nodes = tuple(node for each in plan.foreign for node in each.nodes)
-        elsewhere = self._elsewhere(
-            document, _of_fields(plan.operation, nodes), variables, meter=run.meter, viewer=run.viewer
-        )
+        introspected = _nodes(each for each in plan.foreign if each.name in _INTROSPECTION)
+        others = _nodes(each for each in plan.foreign if each.name not in _INTROSPECTION)
+        answered = []
         async with asyncio.TaskGroup() as group:
             asked = group.create_task(run.read(plan.steps.start_by_key))
-            answered = group.create_task(elsewhere)
+            if introspected:
+                operation = _of_fields(plan.operation, introspected)
+                answered.append(group.create_task(self._introspected(document, operation, variables)))
+            if others:
+                operation = _of_fields(plan.operation, others)
+                elsewhere = self._elsewhere(
+                    document, operation, variables, meter=run.meter, viewer=run.viewer
+                )
+                answered.append(group.create_task(elsewhere))
         found = _Found(asked.result())
-        found.take(answered.result())
+        for each in answered:
+            found.take(each.result())
         return found
+
+    async def _introspected(
+        self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """What introspection answers. That takes long, so it is done aside, and kept where it is always the same."""
+        key = (document.digest, operation.name.value if operation.name else None, "introspection")
+        answers = self._documents.kept
+        async with self._introspecting:
+            text: bytes | None = None if operation.variable_definitions else answers.get(key)
+            if text is not None:
+                kept: dict[str, Any] = orjson.loads(text)
+                return kept
+            run = self._run_of(VariableValues({}, {}), None, None)
+            answer = _shown(await self._aside.do(self._core_result, document, operation, variables, run))
+            if not operation.variable_definitions and "errors" not in answer:
+                text = await self._aside.do(orjson.dumps, answer)
+                answers.keep(key, text, len(text))
+            return answer
 
     async def _write(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
@@ -370,7 +417,7 @@ class Service:
         with_cost: bool = False,
         viewer: Claims | None = None,
     ) -> dict[str, Any]:
-        """What graphql-core's own execution answers: introspection, and what somebody added to the root.
+        """What graphql-core's own execution answers of what somebody added to the root.
 
         `meter` is that of the operation of which these fields are a part.
         """
@@ -381,7 +428,26 @@ class Service:
         run = self._run_of(VariableValues({}, {}), None, viewer)
         if meter is not None:
             run.meter = meter
-        result: Any = execute(
+        result = self._core_result(document, operation, variables, run)
+        if inspect.isawaitable(result):
+            result = await result
+        if self._cost_limit is not None and run.meter.is_exceeded:
+            return {"data": None, "errors": [exceeded_error(run.meter.sent, self._cost_limit)]}
+        answered = _shown(result)
+        if with_cost and "data" in answered:
+            told = cost_report(None, run.meter.sent, result.data or (), self.schema.graph.table)
+            answered["extensions"] = {"cost": told}
+        return answered
+
+    def _core_result(
+        self,
+        document: Document,
+        operation: OperationDefinitionNode,
+        variables: Mapping[str, Any] | None,
+        run: Run,
+    ) -> Any:
+        """The result of graphql-core's own execution, or what gives it when it is awaited."""
+        return execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
             context_value=run,
@@ -389,18 +455,6 @@ class Service:
             executor_class=self.schema.execution_context_class,
             hide_suggestions=self._hides_suggestions,
         )
-        if inspect.isawaitable(result):
-            result = await result
-        if self._cost_limit is not None and run.meter.is_exceeded:
-            return {"data": None, "errors": [exceeded_error(run.meter.sent, self._cost_limit)]}
-        shown = [public_error(error) for error in result.errors or ()]
-        if result.data is None and shown and all("path" not in error for error in shown):
-            return {"errors": shown}  # variables that do not fit: nothing was executed
-        answered: dict[str, Any] = {"data": result.data, **({"errors": shown} if shown else {})}
-        if with_cost:
-            told = cost_report(None, run.meter.sent, result.data or (), self.schema.graph.table)
-            answered["extensions"] = {"cost": told}
-        return answered
 
 
 @dataclass
@@ -423,6 +477,33 @@ class _Found:
             self.foreign |= data
         elif self.refusal is None:
             self.refusal = {"data": None, "errors": self.errors} if "data" in answer else answer
+
+
+def _written(plan: Plan, run: Run, found: _Found, most_bytes: int) -> dict[str, Any]:
+    """The response with what was found. Raises AnswerTooLarge."""
+    completion = Completion(plan, most_bytes, found.foreign, run.access)
+    response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
+    errors = found.errors
+    if completion.reports:
+        own_errors, warnings = errors_and_warnings(completion.reports, run.limits)
+        errors = [*errors, *map(public_error, own_errors)]
+        if warnings:
+            response["extensions"] = {"warnings": warnings}
+    if errors:
+        response["errors"] = errors
+    return response
+
+
+def _shown(result: ExecutionResult) -> dict[str, Any]:
+    """The response with what graphql-core's own execution gave."""
+    shown = [public_error(error) for error in result.errors or ()]
+    if result.data is None and shown and all("path" not in error for error in shown):
+        return {"errors": shown}  # variables that do not fit: nothing was executed
+    return {"data": result.data, **({"errors": shown} if shown else {})}
+
+
+def _nodes(fields: Iterable[SelectedField]) -> tuple[FieldNode, ...]:
+    return tuple(node for each in fields for node in each.nodes)
 
 
 class _Refused(Exception):

@@ -28,6 +28,7 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         document_limits=document_limits(settings),
         kept_bytes=settings.document_cache_bytes,
         where_terms=settings.max_where_terms,
+        work_seconds=settings.operation_work,
         timeout=settings.operation_timeout,
         introspection=settings.introspection,
         suggestions=settings.suggestions,

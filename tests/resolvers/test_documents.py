@@ -83,7 +83,7 @@ def test_what_is_kept_has_no_text_for_a_key() -> None:
     """A text would be kept twice, and found by comparing it."""
     read = made(1_000_000)
     read.read("{ __typename }")
-    assert [*read._kept._kept] == [sha256(b"{ __typename }").digest()]
+    assert [*read.kept._kept] == [sha256(b"{ __typename }").digest()]
 
 
 # --- The cache ------------------------------------------------------------------------------------------

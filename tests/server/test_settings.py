@@ -77,6 +77,7 @@ GIVEN = {
     "max_variable_values": 10_000,
     "max_where_terms": 20,
     "operation_timeout": 5.0,
+    "operation_work": 2.5,
     "document_cache_bytes": 1_000_000,
     "concurrency": 8,
     "deadline": 2.5,

@@ -40,7 +40,6 @@ from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.objects import ListObject, Object
-from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
     Cursor,
@@ -142,16 +141,16 @@ class Completion:
     def __init__(
         self,
         plan: Plan,
-        limits: Limits,
+        most_bytes: int,
         foreign: Mapping[str, Any] | None = None,
         access: Permissions | None = None,
     ) -> None:
-        """`foreign` has the values of the root's fields that are not the graph's, `access` says which fields are shown."""
+        """The answer may have `most_bytes`. `foreign` has the values of the root's fields that are not the graph's, `access` says which fields are shown."""
         self.columns: dict[Selection, Any] = plan.rows
         self.foreign: Mapping[str, Any] = foreign or {}
         self.reports: list[FieldReport] = []
         self.access = access
-        self._left = limits.answer_bytes
+        self._left = most_bytes
 
     def count(self, size: int) -> None:
         """Counts bytes that are written. Raises AnswerTooLarge."""

@@ -102,17 +102,18 @@ class Documents:
         self._most_values = limits.variable_values
         self._introspection = introspection
         self._suggestions = suggestions
-        self._kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
-        """Documents by the hashes of their texts; plans by those, their operation's name and what decides directives."""
+        self.kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
+        """Documents by the hashes of their texts; plans by those, their operation's name and what decides directives; what
+        introspection answers by those and the name."""
 
     @property
     def kept_bytes(self) -> int:
         """How much is kept, roughly."""
-        return self._kept.bytes
+        return self.kept.bytes
 
     def known(self, text: str) -> Document | None:
         """The document of a text that has come before."""
-        found: Document | None = self._kept.get(_digest(text))
+        found: Document | None = self.kept.get(_digest(text))
         return found
 
     def read(self, text: str) -> Document:
@@ -130,7 +131,7 @@ class Documents:
         found = Document(ast, errors, _digest(text))
         if not errors:
             size = _ENTRY_BYTES + len(text) + _TOKEN_BYTES * (ast.token_count or 0)
-            self._kept.keep(found.digest, found, size)
+            self.kept.keep(found.digest, found, size)
         return found
 
     def refuse_many_values(self, variables: Mapping[str, Any]) -> None:
@@ -153,7 +154,7 @@ class Documents:
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan | None:
         """The plan of a query, with what the variables say to its directives, if it was made before."""
-        found: Plan | None = self._kept.get(_plan_key(document, operation, _booleans(document, variables)))
+        found: Plan | None = self.kept.get(_plan_key(document, operation, _booleans(document, variables)))
         return found
 
     def plan(
@@ -166,7 +167,7 @@ class Documents:
         booleans = _booleans(document, variables)
         found = compile_plan(self._schema, self._graph, operation, document.fragments, booleans)
         fields = sum(len(selection.fields) for selection in found.selections)
-        self._kept.keep(_plan_key(document, operation, booleans), found, _ENTRY_BYTES + _FIELD_BYTES * fields)
+        self.kept.keep(_plan_key(document, operation, booleans), found, _ENTRY_BYTES + _FIELD_BYTES * fields)
         return found
 
 

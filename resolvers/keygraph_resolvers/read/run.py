@@ -35,7 +35,7 @@ class Limits:
     `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how
     many items one page may look at under a filter, `count_pages` how many pages of 1 MB one `totalCount` may read,
     `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be, `where_terms`
-    how many conditions a `where` may have.
+    how many conditions a `where` may have, `work_seconds` how much processor time it may spend on pages of many items.
     """
 
     max_page_size: int = 100
@@ -45,6 +45,7 @@ class Limits:
     concurrency: int = 256
     answer_bytes: int = 8_000_000
     where_terms: int = 50
+    work_seconds: float = 5.0
 
 
 @dataclass

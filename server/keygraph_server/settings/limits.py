@@ -87,6 +87,12 @@ class LimitSettings(BaseModel):
         description="How long an operation may take, in seconds: its validation, its turn, all its requests to "
         "DynamoDB and its answer.",
     )
+    operation_work: float = Field(
+        default=5.0,
+        gt=0,
+        description="How much processor time an operation may spend on pages of more than 500 items, in seconds: on counts "
+        "by keys, and on ranges and filters that are checked item by item.",
+    )
     document_cache_bytes: int = Field(
         default=32_000_000,
         ge=0,
