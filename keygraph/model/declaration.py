@@ -108,6 +108,21 @@ class WalkOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Notes:
+    """What clients are told of a type, a field or a list besides its description."""
+
+    deprecated: str | None = None
+    """Why it should not be used any more, and what to use; None where it may be."""
+    shareable: bool = False
+    """Whether other servers of the same supergraph may have it too."""
+    external: bool = False
+    """Whether another server of the supergraph has it, and this one only names it."""
+
+
+NO_NOTES = Notes()
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """What must hold of a record after every write, and what a client is told where it would not."""
 
@@ -135,6 +150,9 @@ class Declaration:
     docstring: str | None = None
     own: Mapping[str, StoredAs | ListOptions | WalkOptions] = dataclasses.field(default_factory=dict)
     """What stands on the right of the class's own fields."""
+    notes: Notes = NO_NOTES
+    own_notes: Mapping[str, Notes] = dataclasses.field(default_factory=dict)
+    """Those of the class's own fields and lists."""
     namespace: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The names that the class could see where it was declared, when that is not a module."""
 
@@ -142,6 +160,7 @@ class Declaration:
 _DECLARATION = "__keygraph__"
 _NEEDS = "__keygraph_needs__"
 _ACCESS = "__keygraph_access__"
+_NOTES = "__keygraph_notes__"
 
 
 def declaration_of(cls: object) -> Declaration | None:
@@ -152,6 +171,15 @@ def declaration_of(cls: object) -> Declaration | None:
 def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
     """What a method that is a field reads, None is the whole item; False where it is no field."""
     return cast("tuple[str, ...] | Literal[False] | None", getattr(function, _NEEDS, False))
+
+
+def own_notes_of(cls: type) -> dict[str, Notes]:
+    """The notes on a class's own fields, lists and methods."""
+    declaration = declaration_of(cls)
+    own = {} if declaration is None else dict(declaration.own_notes)
+    return own | {
+        name: each.__dict__[_NOTES] for name, each in vars(cls).items() if needs_of(each) is not False
+    }
 
 
 def access_of(cls: type) -> tuple[Sequence[AccessRule], dict[str, Sequence[AccessRule]]]:
@@ -171,6 +199,9 @@ def stored(
     format: Format | str | None = None,
     in_key: bool = False,
     access: Sequence[AccessRule] | str = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
+    external: bool = False,
     **attributes: str,
 ) -> Any:
     """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
@@ -181,13 +212,15 @@ def stored(
     of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
     partition key. `in_key=True` says that it stands in a key of the item and is no attribute, so that writes leave the attribute
     out. An optional field without it is null where its attribute is absent, whatever an index's keys say.
-    `access` are rules of its own: who may read it of a record that they see, and who may write it.
+    `access` are rules of its own: who may read it of a record that they see, and who may write it. `deprecated` tells
+    clients what to use instead. In a supergraph, other servers may have a `shareable` field too, and an `external` one is theirs.
     """
     # The attributes of an end's key fields that are called so.
     named = {name: each for name, each in (("format", format), ("access", access)) if isinstance(each, str)}
     written = None if isinstance(format, str) else format
     rules = () if isinstance(access, str) else access
-    return _Specifier(StoredAs(path, {**attributes, **named}, written, in_key=in_key, access=rules), default)
+    meaning = StoredAs(path, {**attributes, **named}, written, in_key=in_key, access=rules)
+    return _Specifier(meaning, default, Notes(deprecated, shareable, external))
 
 
 def created(
@@ -195,20 +228,22 @@ def created(
     format: Format | None = None,
     in_key: bool = False,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
     """When the record was created: a datetime that the server sets. The options are those of `stored`."""
-    return _kept("created", path, format, in_key, access)
+    return _kept("created", path, format, in_key, access, deprecated)
 
 
 def updated(
     *path: str,
     format: Format | None = None,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
     """When the record was last written: a datetime that the server sets."""
-    return _kept("updated", path, format, access=access)
+    return _kept("updated", path, format, access=access, deprecated=deprecated)
 
 
 def version(*path: str, init: Literal[False] = False) -> Any:
@@ -221,14 +256,22 @@ def new_id(*path: str, default: Any = None) -> Any:
     return _kept("id", path)
 
 
-def ttl(attribute: str | None = None, *, default: Any = MISSING, access: Sequence[AccessRule] = ()) -> Any:
+def ttl(
+    attribute: str | None = None,
+    *,
+    default: Any = MISSING,
+    access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+) -> Any:
     """When the record expires: a datetime that is stored in whole seconds since 1970, as DynamoDB's TTL wants it.
 
     DynamoDB deletes an expired item up to days late; until then it is left out everywhere, as if it were not there. Where
     the field is None the record does not expire.
     """
     path = () if attribute is None else (attribute,)
-    return _Specifier(StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access), default)
+    return _Specifier(
+        StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access), default, Notes(deprecated)
+    )
 
 
 def _kept(
@@ -237,8 +280,9 @@ def _kept(
     format: Format | None = None,
     in_key: bool = False,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
 ) -> _Specifier:
-    return _Specifier(StoredAs(path, {}, format, kept, in_key, access=access), None)
+    return _Specifier(StoredAs(path, {}, format, kept, in_key, access=access), None, Notes(deprecated))
 
 
 _ANY_INDEX: Any = object()
@@ -249,12 +293,14 @@ def many(
     at: str | None = None,
     index: Index | None = _ANY_INDEX,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
     init: Literal[False] = False,
 ) -> Any:
     """A list that says more than its annotation. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table.
 
     `access` says who may read the list, by conditions on this node."""
-    return _chosen(at, index, access)
+    return _chosen(at, index, access, Notes(deprecated, shareable))
 
 
 def one(
@@ -262,15 +308,17 @@ def one(
     at: str | None = None,
     index: Index | None = _ANY_INDEX,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
     init: Literal[False] = False,
 ) -> Any:
     """The only neighbour on a path, chosen as `many` chooses."""
-    return _chosen(at, index, access)
+    return _chosen(at, index, access, Notes(deprecated, shareable))
 
 
-def _chosen(at: str | None, index: Index | None, access: Sequence[AccessRule]) -> _Specifier:
+def _chosen(at: str | None, index: Index | None, access: Sequence[AccessRule], notes: Notes) -> _Specifier:
     is_any = index is _ANY_INDEX
-    return _Specifier(ListOptions(at, None if is_any else index, is_any, access), None)
+    return _Specifier(ListOptions(at, None if is_any else index, is_any, access), None, notes)
 
 
 def reach(
@@ -278,6 +326,7 @@ def reach(
     depth: int,
     budget: int | None = None,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
     """All nodes to which these lists lead, the nearest first, each once. From each node those lists are followed that its
@@ -286,7 +335,7 @@ def reach(
     `depth` says how many edges away a node may be, and `budget` how many items one page may look at, if that is less than the
     server allows. `access` says who may read it, by conditions on this node.
     """
-    return _Specifier(WalkOptions(lists, budget, access, depth), None)
+    return _Specifier(WalkOptions(lists, budget, access, depth), None, Notes(deprecated))
 
 
 def ranked(
@@ -296,6 +345,7 @@ def ranked(
     include_first: bool = False,
     budget: int | None = None,
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
     """The nodes at the end of these lists, followed one after the other, those first to which most ways lead.
@@ -305,13 +355,14 @@ def ranked(
     the first list, unless `include_first` says otherwise. `budget` is how many items it may look at.
     """
     options = WalkOptions(lists, budget, access, None, weight, decay, include_first)
-    return _Specifier(options, None)
+    return _Specifier(options, None, Notes(deprecated))
 
 
 @dataclass(frozen=True, slots=True)
 class _Specifier:
     meaning: StoredAs | ListOptions | WalkOptions
     default: Any
+    notes: Notes = NO_NOTES
 
 
 def rule(where: Mapping[str, Any], message: str) -> Rule:
@@ -324,7 +375,11 @@ def rule(where: Mapping[str, Any], message: str) -> Rule:
 
 
 def field(
-    *, needs: Sequence[str] | None = None, access: Sequence[AccessRule] = ()
+    *,
+    needs: Sequence[str] | None = None,
+    access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
 ) -> Callable[[Function], Function]:
     """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them.
 
@@ -334,6 +389,7 @@ def field(
     def mark(function: Function) -> Function:
         setattr(function, _NEEDS, None if needs is None else tuple(needs))
         setattr(function, _ACCESS, access)
+        setattr(function, _NOTES, Notes(deprecated, shareable))
         return function
 
     return mark
@@ -380,6 +436,8 @@ def node(
     writes: Writes = True,
     check: Sequence[Rule] = (),
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
@@ -389,7 +447,8 @@ def node(
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
     item size that the cost bound of an operation is computed with. `writes` says which mutations there are: all (True), none
     (False), or a list such as `["create", "update"]`. `check` are rules that every write keeps, `access` says who may see
-    and change its records.
+    and change its records. `deprecated` tells clients what to use instead; in a supergraph, other servers may have the
+    fields of a `shareable` type too.
     """
     return _decorator(
         Declaration(
@@ -406,6 +465,7 @@ def node(
             gather,
             check,
             access,
+            notes=Notes(deprecated, shareable),
         )
     )
 
@@ -425,6 +485,8 @@ def edge(
     writes: Writes = True,
     check: Sequence[Rule] = (),
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
 ) -> Callable[[_Class], _Class]:
     """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
 
@@ -446,6 +508,7 @@ def edge(
             writes,
             rules=check,
             access=access,
+            notes=Notes(deprecated, shareable),
         )
     )
 
@@ -465,6 +528,8 @@ def record(
     writes: Writes = True,
     check: Sequence[Rule] = (),
     access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    shareable: bool = False,
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
     return _decorator(
@@ -481,6 +546,7 @@ def record(
             writes,
             rules=check,
             access=access,
+            notes=Notes(deprecated, shareable),
         )
     )
 
@@ -522,13 +588,14 @@ def _decorator(told: Declaration) -> Callable[[_Class], _Class]:
 
 def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
     own: dict[str, StoredAs | ListOptions | WalkOptions] = {}
+    notes: dict[str, Notes] = {}
     for name, annotation in inspect.get_annotations(cls).items():
         given = cls.__dict__.get(name, MISSING)
         if given is MISSING and _is_list(annotation, frame):
             given = many()
         if not isinstance(given, _Specifier):
             continue
-        own[name] = given.meaning
+        own[name], notes[name] = given.meaning, given.notes
         is_made = isinstance(given.meaning, StoredAs) and given.meaning.kept not in (None, "id")
         if is_made or isinstance(given.meaning, ListOptions | WalkOptions):
             setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
@@ -542,6 +609,7 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
         told,
         docstring=cls.__dict__.get("__doc__"),
         own=own,
+        own_notes=notes,
         # A class in a function sees that function's names, which its annotations may use.
         namespace={} if frame.f_locals is frame.f_globals else dict(frame.f_locals),
     )

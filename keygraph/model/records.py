@@ -23,7 +23,7 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, decode, decoder, encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import ListOptions, StoredAs, WalkOptions, WriteName
+from keygraph.model.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import (
     IdentityReader,
@@ -56,6 +56,9 @@ class RecordType:
     is_virtual: bool
     description: str | None
     table: Table
+    notes: Notes = NO_NOTES
+    own_notes: dict[str, Notes] = dataclass_field(default_factory=dict)
+    """Those of its fields, ends, lists and methods."""
     is_mirrored: bool = False
     """Whether the same edge with its ends exchanged is an item too."""
     counterpart: str | None = None
@@ -83,6 +86,14 @@ class RecordType:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
+
+    def deprecated(self, name: str) -> str | None:
+        """Why clients should not use a field, an end, a list or a method: its own reason, or that of the only type it leads to."""
+        own = self.own_notes.get(name, NO_NOTES).deprecated
+        end = self.ends.get(name)
+        if own is not None or end is None or len(end.members) > 1:
+            return own
+        return end.members[0].notes.deprecated
 
     @property
     def is_node(self) -> bool:

@@ -41,6 +41,7 @@ from keygraph.model.declaration import (
     WalkOptions,
     declaration_of,
     needs_of,
+    own_notes_of,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
@@ -106,6 +107,7 @@ class _FieldsOf:
         annotations: dict[str, tuple[Any, Any, Mapping[str, Any]]] = {}
         for cls in reversed(self.record.cls.__mro__):
             declaration = declaration_of(cls)
+            self.record.own_notes |= own_notes_of(cls)
             if declaration is None:
                 # The fields of such a base class would be lost without a word.
                 if inspect.get_annotations(cls):

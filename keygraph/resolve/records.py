@@ -102,6 +102,7 @@ class Resolution:
             type_value=declaration.type_value,
             is_virtual=declaration.is_virtual,
             description=docstring(declaration.docstring),
+            notes=declaration.notes,
             table=table,
             is_mirrored=declaration.mirror,
             counterpart=declaration.counterpart,

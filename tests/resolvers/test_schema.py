@@ -108,7 +108,8 @@ def test_lists_of_records_and_nodes() -> None:
     assert part("BookPricesEdge") == "type BookPricesEdge {\n  cursor: String!\n  node: Price\n}"
     assert (
         part("Price")
-        == """type Price {
+        == """type Price implements Node {
+  id: ID!
   book: Book
   since: DateTime!
   price: Decimal!
@@ -121,7 +122,8 @@ def test_an_edge_listed_from_the_root() -> None:
     """From the root an edge would have one end alone."""
     assert (
         part("Cover")
-        == """type Cover {
+        == """type Cover implements Node {
+  id: ID!
   book: Book
   shade: Shade
   gloss: Boolean!

@@ -68,12 +68,15 @@ class ServedField(StrawberryField):
         kind: FieldKind,
         arguments: Sequence[StrawberryArgument] = (),
         description: str | None = None,
+        deprecated: str | None = None,
     ) -> None:
+        """`deprecated` is why it should not be used any more."""
         super().__init__(
             python_name=name,
             graphql_name=name,
             type_annotation=StrawberryAnnotation(type_),
             description=description,
+            deprecation_reason=deprecated,
         )
         self.kind = kind
         self.arguments = list(arguments)
@@ -192,9 +195,13 @@ def add_fields(type_: type, fields: Sequence[StrawberryField]) -> None:
 
 
 def input_field(
-    name: str, type_: OutputType, description: str | None = None, default: object = MISSING
+    name: str,
+    type_: OutputType,
+    description: str | None = None,
+    default: object = MISSING,
+    deprecated: str | None = None,
 ) -> StrawberryField:
-    """A field of an input."""
+    """A field of an input. What must be given cannot be deprecated."""
     if default is MISSING and isinstance(type_, StrawberryOptional):
         default = UNSET
     return StrawberryField(
@@ -203,6 +210,7 @@ def input_field(
         type_annotation=StrawberryAnnotation(type_),
         description=description,
         default=default,
+        deprecation_reason=deprecated if isinstance(type_, StrawberryOptional) else None,
     )
 
 

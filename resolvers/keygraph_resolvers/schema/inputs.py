@@ -95,6 +95,7 @@ class InputTypes:
                     camel(compared.name),
                     nullable(self._condition(compared)),
                     f"What must hold of `{camel(compared.name)}`.",
+                    deprecated=path.record.deprecated(compared.name),
                 )
                 for compared in filterable_fields(path)
             ]

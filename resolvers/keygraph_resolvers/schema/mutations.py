@@ -118,7 +118,8 @@ class MutationInputs:
             type_ = self._type(each)
             is_needed = in_key if action in _OF_STORED else not self._may_be_left_out(record, each)
             described = _described(record, each, is_new=action in ("create", "put"))
-            fields.append(input_field(each.name, type_ if is_needed else nullable(type_), described))
+            shown, reason = type_ if is_needed else nullable(type_), record.deprecated(each.of.name)
+            fields.append(input_field(each.name, shown, described, deprecated=reason))
         if action == "create":
             fields += self._nested_fields(record)
         if action == "update":
@@ -203,7 +204,8 @@ class MutationInputs:
                 type_ = self._type(each)
                 left_out = self._may_be_left_out(record, each)
                 described = _described(record, each, is_new=True)
-                fields.append(input_field(each.name, nullable(type_) if left_out else type_, described))
+                shown, reason = nullable(type_) if left_out else type_, record.deprecated(each.of.name)
+                fields.append(input_field(each.name, shown, described, deprecated=reason))
             add_fields(made, [*fields, *self._nested_fields(record)])
         return self._made[name]
 

@@ -253,11 +253,13 @@ class _Types:
     def _stored_field(self, record: RecordType, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
         shown = nullable(type_) if field.optional or restricted_name(record, field.name) else type_
-        return ServedField(camel(field.name), shown, Stored(field), description=of_stored(record, field))
+        described, reason = of_stored(record, field), record.deprecated(field.name)
+        return ServedField(camel(field.name), shown, Stored(field), (), described, reason)
 
     def _end_field(self, record: RecordType, end: End) -> StrawberryField:
         type_ = nullable(self.node(end.members))
-        return ServedField(camel(end.name), type_, NodeAt(end), description=of_end(record, end))
+        described, reason = of_end(record, end), record.deprecated(end.name)
+        return ServedField(camel(end.name), type_, NodeAt(end), (), described, reason)
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
         """The fields of the named fields, ends and methods, in the order of the declaration."""
@@ -287,6 +289,7 @@ class _Types:
             Called(method, parameters),
             [self._method_argument(method, *names) for names in parameters.items()],
             of_method(record, method),
+            record.deprecated(method.name),
         )
 
     def _annotated(self, annotation: Any, *, may_be_null: bool = False) -> OutputType:
@@ -316,7 +319,7 @@ class _Types:
             )
             for required in path.required
         ]
-        description = of_list(path)
+        described, reason = of_list(path), _reason(path)
         if path.is_one:
             arguments += [
                 argument(
@@ -327,11 +330,10 @@ class _Types:
                 for ranged in path.ranged
             ]
             type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
-            return ServedField(camel(path.name), type_, ListOf(path), arguments, description)
+            return ServedField(camel(path.name), type_, ListOf(path), arguments, described, reason)
         arguments += self._page_arguments(path)
-        return ServedField(
-            camel(path.name), nullable(self._connection(path)), ListOf(path), arguments, description
-        )
+        type_ = nullable(self._connection(path))
+        return ServedField(camel(path.name), type_, ListOf(path), arguments, described, reason)
 
     def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
         text = nullable(str)
@@ -454,9 +456,8 @@ class _Types:
         described = (
             f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
         )
-        return ServedField(
-            field_name(record), nullable(self.object(record)), NodeByKey(record), arguments, described
-        )
+        type_, reason = nullable(self.object(record)), record.notes.deprecated
+        return ServedField(field_name(record), type_, NodeByKey(record), arguments, described, reason)
 
     def _node_field(self) -> StrawberryField:
         id_argument = argument("id", cast(type, strawberry.ID), "What the field `id` gives.")
@@ -489,10 +490,9 @@ class _Types:
             action, record = kind.action, kind.record
             name, several = mutation_name(action, record), plural_name(action, record)
             given = inputs.input(action, record)
-            described = mutation_description(self._graph, action, record)
-            fields.append(
-                ServedField(name, payload, kind, [argument("input", given, INPUTS[action])], described)
-            )
+            described, reason = mutation_description(self._graph, action, record), record.notes.deprecated
+            arguments = [argument("input", given, INPUTS[action])]
+            fields.append(ServedField(name, payload, kind, arguments, described, reason))
             results = object_type(results_name(action, record), _ANSWER.format(several))
             add_fields(
                 results, [ServedField("results", list_of(payload), ResultList(), description=_RESULTS)]
@@ -504,7 +504,7 @@ class _Types:
             ]
             described = _EACH.format(name)
             each = WritesEach(action, record)
-            of_several.append(ServedField(several, nullable(results), each, arguments, described))
+            of_several.append(ServedField(several, nullable(results), each, arguments, described, reason))
         result = object_type(
             "WriteResult", "What one action answers: the field of that name; all others are null."
         )
@@ -561,6 +561,13 @@ class _Types:
         )
         add_fields(made, fields)
         return made
+
+
+def _reason(path: AccessPath) -> str | None:
+    """Why a list should not be used any more: its own reason, or that of what it lists."""
+    own = None if path.owner is None else path.owner.deprecated(path.name)
+    far = path.nodes[0].notes.deprecated if len(path.nodes) == 1 else None
+    return next((each for each in (own, path.record.notes.deprecated, far) if each is not None), None)
 
 
 def _page_info_fields() -> list[StrawberryField]:

@@ -64,7 +64,8 @@ class WalkTypes:
         """The field of a walk: a connection."""
         connection = nullable(self._connection(walk))
         arguments = _arguments(walk)
-        return ServedField(camel(walk.name), connection, WalkOf(walk), arguments, _described(walk))
+        described, reason = _described(walk), walk.owner.deprecated(walk.name)
+        return ServedField(camel(walk.name), connection, WalkOf(walk), arguments, described, reason)
 
     def _connection(self, walk: NodeWalk) -> type:
         prefix, node = walk_prefix(walk), self._node(walk.nodes)
