@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from keygraph import ID, Graph, Index, Many, One, Table, edge, fields, node
+from keygraph import ID, Graph, Index, Many, One, Reach, Table, edge, fields, node, reach
 
 reverse_lookup_index = Index("reverse-lookup-index", "relatedObjectId", "objectId")
 
@@ -30,6 +30,8 @@ class Container:
 
     pallets: Many[ContainerPallet]
     """What was loaded into it, each with when, where and by whom."""
+    boxes: Reach[Box] = reach("pallets", "boxes", depth=2)
+    """The boxes on its pallets."""
 
 
 @node("PALLET_{pallet_id}")

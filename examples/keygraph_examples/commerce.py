@@ -15,7 +15,24 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 
-from keygraph import ID, Graph, Index, Long, Many, Table, edge, fields, many, node, record, stored
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Long,
+    Many,
+    Ranked,
+    Reach,
+    Table,
+    edge,
+    fields,
+    many,
+    node,
+    ranked,
+    reach,
+    record,
+    stored,
+)
 from keygraph_examples.commerce_sample import sample as sample
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
@@ -112,6 +129,8 @@ class Product(Listed):
     """What it has cost, by time."""
     orders: Many[OrderItem]
     """The orders that contain it, each with how many and at what price."""
+    bought_together: Ranked[Product] = ranked("orders", "items", weight="quantity")
+    """What else stands in these orders, by how many of it were bought."""
 
 
 @node("CATEGORY#{category_id}")
@@ -130,6 +149,8 @@ class Category:
     """The narrower categories below it."""
     parents: Many[CategoryChild] = many(at="child")
     """The wider categories above it; none at the top."""
+    descendants: Reach[Category] = reach("children", depth=10)
+    """All categories below it, on every level."""
 
 
 @edge("{product}", "{category}", gsi1("{category}", "{product}"))

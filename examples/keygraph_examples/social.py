@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from keygraph import ID, Graph, Many, Table, edge, node
+from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, node, ranked, reach
 
 
 @node("USER#{user_id}", "PROFILE")
@@ -31,6 +31,10 @@ class User:
     """The posts that the user likes."""
     follows: Many[Follow]
     """Whom the user follows."""
+    network: Reach[User] = reach("friends", depth=3)
+    """Friends, their friends, and the friends of these."""
+    people_you_may_know: Ranked[User] = ranked("friends", "friends")
+    """Whom most of the user's friends know."""
 
 
 @node("POST#{post_id}", item=False)

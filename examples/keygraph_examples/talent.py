@@ -20,7 +20,7 @@ from __future__ import annotations
 from datetime import date
 from enum import Enum
 
-from keygraph import Graph, Index, Many, Table, edge, node, stored
+from keygraph import Graph, Index, Many, Ranked, Table, edge, node, ranked, stored
 
 by_data = Index("by-data", "DataSet", "Data")
 by_type_target = Index("by-type-target", "TargetSet", "TypeTarget")
@@ -72,6 +72,8 @@ class Person:
     """Where the person comes from, lives and works."""
     skills: Many[PersonSkill]
     """What the person can do."""
+    peers: Ranked[Person] = ranked("skills", "people")
+    """Who else can do the same, those first who share the most skills."""
 
 
 @node("{node_id}", "NAME|{node_id}|DATE", type=None)
