@@ -17,7 +17,20 @@ _DECLARATION = frozenset(
 """What a model file means by these names."""
 _CLASSES = frozenset(["Graph", "Index", "Table", "Many", "One", "Enum", "Format"])
 TAKEN_FIELDS = frozenset(
-    ["id", "shard", "first", "after", "last", "before", "direction", "where", "to", "cursor", "node"]
+    [
+        "id",
+        "shard",
+        "first",
+        "after",
+        "last",
+        "before",
+        "direction",
+        "where",
+        "to",
+        "also_of",
+        "cursor",
+        "node",
+    ]
 )
 """What a server may call fields and arguments of its own."""
 TAKEN_TYPES = frozenset(

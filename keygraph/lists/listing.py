@@ -228,6 +228,11 @@ class NeighbourList:
         """An order of places along the sort key that holds for equal ones too, unlike the store's own: by table key."""
         return *self.order_of(place), place.position
 
+    def place_at(self, sort: KeyValue, *, forward: bool, is_included: bool) -> Place:
+        """The place, in the direction of reading, right before all items with a sort key, or right behind them."""
+        is_first = forward == is_included
+        return Place(-1 if is_first else len(self.partitions), (self.partitions[0], sort))
+
     def mark(self, place: Place) -> tuple[int | None, KeyValue | None, tuple[KeyValue, ...]]:
         """What tells a place from the others of the list: the shard, the sort key after what the list fixes, and
         on an index the table's key."""

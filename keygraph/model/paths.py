@@ -403,6 +403,22 @@ class AccessPath:
         )
 
     @cached_property
+    def is_by_node(self) -> bool:
+        """Whether lists of different owners have the edges to one node at the same place: behind what begins all sort keys
+        of a list stands that node's key and nothing else, and no other edge of the list has it."""
+        end = None if self.far_end is None else self.record.ends[self.far_end]
+        if end is None or not self.finds_by_node or len(self.keys.attributes) < 2:
+            return False
+        wanted = {(end.name, *slot.path) for slot in end.identity}
+        slots = self.rest.slots
+        return {slot.path for slot in slots} == wanted and not any(slot.lossy for slot in slots)
+
+    @property
+    def finds_common(self) -> bool:
+        """Whether what several nodes have in common is found without reading whole lists."""
+        return not self.is_one and (self.finds_by_node or self.keys_of_both_ends is not None)
+
+    @cached_property
     def _paths_of_ends(self) -> frozenset[FieldPath]:
         """What stands in keys for the two ends of an edge; nothing where the path does not go from end to end."""
         ends = (self.end, self.far_end)

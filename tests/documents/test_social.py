@@ -162,7 +162,15 @@ class TestFriends:
         ]
 
     async def test_mutual_friends(self, sample: Served) -> None:
-        """Mutual friends would need two operations, one after the other."""
+        """Whom two users know would be told by comparing all friends of both."""
+        answer = await sample.ask("""{
+          user(userId: "Alice") { friends(alsoOf: ["Bob"]) { nodes { userId } } }
+        }""")
+        assert answer == {"user": {"friends": {"nodes": [{"userId": "Eve"}]}}}
+        assert sample.sent == [ALICE, FRIENDS.format("Alice"), FRIENDS.format("Bob")]
+
+    async def test_the_friends_of_two(self, sample: Served) -> None:
+        """The lists of two users would need two operations, one after the other."""
         answer = await sample.ask("""{
           alice: user(userId: "Alice") { friends { nodes { userId } } }
           bob: user(userId: "Bob") { friends { nodes { userId } } }

@@ -314,6 +314,23 @@ class GuardedLists(NaiveLists):
                 raise Forbidden("no")
         return found
 
+    def shows_list_of(self, path: AccessPath, owner: tuple[str, ...]) -> bool:
+        record = path.owner
+        assert record is not None
+        sees = self.access.sees(record, owner, None)
+        reads = self.access.reads(record, path.name, owner, None)
+        if sees is None or (sees and reads is None):
+            item = next(
+                (i for i in self._by_keys[record.table_keys] if record.read_identity(i) == owner), None
+            )
+            if item is None:
+                return False
+            sees = self.access.sees(record, owner, item)
+            reads = self.access.reads(record, path.name, owner, item)
+        if sees and not reads:
+            raise Forbidden("no")
+        return bool(sees)
+
     def _never(self, record: RecordType, name: str) -> bool:
         """Whether nobody's field is shown to the viewer: no item could change that."""
         unknown = NaiveAccess(self.access._rules)

@@ -28,6 +28,7 @@ from strawberry.schema.schema_converter import GraphQLCoreConverter
 from keygraph.dynamo.items import Item
 from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
+from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField
@@ -48,8 +49,15 @@ class Words:
     values: dict[str, list[Any]] = field(default_factory=dict)
     """Values as they stand in JSON, by GraphQL names."""
     ids: list[str] = field(default_factory=list)
+    ids_of: dict[str, list[str]] = field(default_factory=dict)
+    """By the names of their types."""
     identities: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     """For each node type the arguments that name its nodes."""
+
+    def add_id(self, record: RecordType, identity: tuple[str, ...]) -> None:
+        """Adds a node's id."""
+        self.ids.append(global_id(record, identity))
+        self.ids_of.setdefault(record.name, []).append(self.ids[-1])
 
 
 def words_of(schema: GraphSchema, items: Sequence[Item]) -> Words:
@@ -86,11 +94,11 @@ def words_of(schema: GraphSchema, items: Sequence[Item]) -> Words:
                 identity = record.end_identity(item, end)
                 if identity is not None:
                     (node, *_), own = end.nodes(identity)
-                    words.ids.append(global_id(node, own))
+                    words.add_id(node, own)
             except (KeygraphError, ValueError):
                 continue
         identity = record.read_identity(item) or ()
-        words.ids.append(global_id(record, identity))
+        words.add_id(record, identity)
         if record.is_node:
             names = [camel(record.leaf_name(slot.path)) for slot in record.identity]
             words.identities.setdefault(record.name, []).append(dict(zip(names, identity, strict=True)))
@@ -261,7 +269,9 @@ class Maker:
                 continue
             if not is_non_null_type(each.type) and self.choose(7 if argument in _RARE else 4):
                 continue
-            value = self.argument(argument, each.type, here)
+            value = (
+                self.others(type_.name) if argument == "alsoOf" else self.argument(argument, each.type, here)
+            )
             if value is not None:
                 given[argument] = value
         if "first" in definition.args and "first" not in given and "last" not in given and self.choose(8):
@@ -293,6 +303,15 @@ class Maker:
             case "where":
                 return self.where(get_named_type(type_), 0)
         return self.value(name, type_)
+
+    def others(self, type_name: str) -> str:
+        """Ids of nodes of a type, mostly."""
+        known = self.words.ids_of.get(type_name)
+        several = [
+            self.pick(known) if known and not self.chance(15) else self.id_()
+            for _ in range(11 if self.chance(40) else self.choose(4))
+        ]
+        return self.variable("i", "[ID!]", several) if self.chance(3) else json.dumps(several)
 
     def id_(self) -> str:
         if self.words.ids and self.choose(20):
@@ -390,7 +409,7 @@ _LOOKS = (
     '__type(name: "None")%s { name }',
     "__schema%s { queryType { name } }",
 )
-_RARE = ("after", "before", "where", "to", "last", "direction")
+_RARE = ("after", "before", "where", "to", "last", "direction", "alsoOf")
 
 
 def cursors_at(answer: Any, path: tuple[str, ...]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from keygraph.dynamo.conditions import holds
 from keygraph.dynamo.items import Item
-from keygraph.errors import BadUserInput
+from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList, Place, bind
 from keygraph.model.paths import AccessPath, Argument
@@ -18,7 +18,7 @@ from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.run import Limits
-from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.global_ids import read_global_id, read_id_or_key
 from keygraph_resolvers.schema.inputs import SortDirection, condition, narrowings, required_texts
 
 DEFAULT_SIZE = 20
@@ -84,6 +84,7 @@ class NaiveLists:
         required = required_texts(graph, path, given)
         size, from_end = (1, False) if path.is_one else _size(given)
         to = None if path.is_one else self._named(path, given.get("to"))
+        others = [] if path.is_one else self._others(path, given.get("alsoOf") or ())
         # This refuses what makes no key, and is what cursors are sealed for; it decides nothing here.
         neighbours = bind(
             graph,
@@ -107,6 +108,10 @@ class NaiveLists:
             if self._is_in(path, fixed, given, item)
             and (to is None or path.record.end_identity(item, path.record.ends[path.far_end or ""]) in to)
         ]
+        for other in others:
+            if owner is None or other != owner.identity:
+                theirs = self._far_of(path, other, given, required)
+                whole = [(place, item) for place, item in whole if self._far(path, item) in theirs]
         descending = given.get("direction") is SortDirection.DESC
         whole.sort(key=lambda pair: pair[0], reverse=descending)
         low, high = _between(neighbours, whole, places.get("after"), places.get("before"), descending)
@@ -144,6 +149,40 @@ class NaiveLists:
             return {identity for _, identity in named}
         end = path.record.ends[path.far_end]
         return {end.identity_of(record, identity) for record, identity in named}
+
+    def _others(self, path: AccessPath, ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """The nodes that `alsoOf` names."""
+        if len(ids) > 10:
+            raise BadUserInput("alsoOf: too many")
+        owners = [] if path.owner is None else [path.owner]
+        named = [read_id_or_key(self._graph, "alsoOf", owners, text) for text in ids]
+        return [identity for _, identity in named]
+
+    def _far_of(
+        self,
+        path: AccessPath,
+        owner: tuple[str, ...],
+        given: Mapping[str, Any],
+        required: Mapping[str, str | None],
+    ) -> set[tuple[str, ...] | None]:
+        """The nodes to which a node has edges in such a list."""
+        if not self.shows_list_of(path, owner):
+            return set()
+        fixed = dict(path.texts_of_owner(owner))
+        fixed |= {argument.slot.name: required.get(argument.name) for argument in path.required}
+        said = {camel(argument.name): given.get(camel(argument.name)) for argument in path.required}
+        there = [item for item in self._by_keys[path.keys] if self._is_in(path, fixed, said, item)]
+        return {self._far(path, item) for item in there} - {None}
+
+    def _far(self, path: AccessPath, item: Item) -> tuple[str, ...] | None:
+        try:
+            return path.record.end_identity(item, path.record.ends[path.far_end or ""])
+        except CorruptItem:
+            return None
+
+    def shows_list_of(self, path: AccessPath, owner: tuple[str, ...]) -> bool:
+        """Whether a node is there for whoever asks. Raises Forbidden where its list is not."""
+        return True
 
     def _is_in(
         self, path: AccessPath, fixed: Mapping[str, str | None], given: Mapping[str, Any], item: Item

@@ -28,7 +28,9 @@ def part(name: str, sdl: str = SDL) -> str:
         each for each in parse(sdl).definitions if getattr(getattr(each, "name", None), "value", "") == name
     ]
     return (
-        print_ast(visit(found, _WithoutDescriptions())).replace(PAGING, "PAGING").replace("to: [ID!]", "TO")
+        print_ast(visit(found, _WithoutDescriptions()))
+        .replace(PAGING, "PAGING")
+        .replace("to: [ID!], alsoOf: [ID!]", "TO")
     )
 
 

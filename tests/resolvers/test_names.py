@@ -26,6 +26,7 @@ from keygraph import (
     stored,
 )
 from keygraph.draft.names import TAKEN_FIELDS, TAKEN_TYPES
+from keygraph.names import snake
 from keygraph_resolvers import check
 from keygraph_resolvers.schema.names import (
     EDGE_FIELDS,
@@ -408,7 +409,7 @@ def test_mistakes_of_names_are_told_with_all_others() -> None:
 def test_a_draft_takes_no_name_that_the_schema_needs() -> None:
     """A drafted model would have mistakes, and its types be left out for them."""
     assert RESERVED_TYPES <= TAKEN_TYPES
-    assert {*LIST_ARGUMENTS, *EDGE_FIELDS, "id"} <= TAKEN_FIELDS
+    assert {*map(snake, LIST_ARGUMENTS), *EDGE_FIELDS, "id"} <= TAKEN_FIELDS
 
 
 def test_names_of_lists_have_the_owner_once() -> None:

@@ -51,9 +51,10 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesTogether,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.names import connection_prefix
+from keygraph_resolvers.schema.names import ALSO_OF, connection_prefix
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
+from keygraph_resolvers.steps.common import CommonStep
 from keygraph_resolvers.steps.get import EndStep, Get, Items, Named, NodesStep
 from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.node_walks import NodeWalkStep, ViaStep, WalkPage
@@ -428,7 +429,8 @@ class _Steps:
     ) -> ListStep:
         path = _path_of(selected)
         is_met = self._met_lists[path] > 1
-        return ListStep(
+        step_type = CommonStep if selected.says(ALSO_OF) else ListStep
+        return step_type(
             selected,
             path,
             page,

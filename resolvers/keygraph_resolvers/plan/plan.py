@@ -141,7 +141,7 @@ class Plan:
     @cached_property
     def attributes(self) -> Attributes:
         """The attributes of the items that it asks for."""
-        named = (step.path for step in self.lists if step.selected.says("to"))
+        named = (step.path for step in self.lists if step.names_edges)
         return Attributes.of(self.graph, self.needed, named)
 
     @cached_property

@@ -87,6 +87,9 @@ class PageEnds(NamedTuple):
 class ListArguments:
     """What a client says of a list, and what is selected of it: the same for all its owners, and no part of a run."""
 
+    is_read_apart = False
+    """Whether its page is never a part of what is read with its owner."""
+
     def __init__(
         self,
         run: Run,

@@ -54,7 +54,8 @@ RESERVED_TYPES = frozenset(
         *_SCALARS.values(),
     ]
 )
-LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to")
+ALSO_OF = "alsoOf"
+LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to", ALSO_OF)
 EDGE_FIELDS = ("cursor", "node")
 
 _NAME = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*", re.ASCII)

@@ -91,7 +91,14 @@ from keygraph_resolvers.schema.mutation_names import (
     results_name,
 )
 from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
-from keygraph_resolvers.schema.names import check, connection_prefix, field_name, key_arguments, union_name
+from keygraph_resolvers.schema.names import (
+    ALSO_OF,
+    check,
+    connection_prefix,
+    field_name,
+    key_arguments,
+    union_name,
+)
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 from keygraph_resolvers.schema.walk_types import WalkTypes
 
@@ -108,6 +115,7 @@ _PAGE_INFO = "The position of the page in the list."
 _CURSOR = "Where the edge stands in the list, for `after` and `before`."
 _COUNTED = "The number of edges; null with a warning if counting costs too much."
 _UNREAD = " Those that no page shows, since a part of their key has no valid value, are counted too."
+_ALSO_OF = "Only edges whose node these other {} nodes have in this list too, by {}: at most 10."
 
 
 class GraphSchema(strawberry.Schema):
@@ -367,6 +375,10 @@ class _Types:
             ids = nullable(list_of(cast(type, strawberry.ID)))
             by = "`id` or key" if are_told_by_text(path.nodes) else "`id`"
             arguments.append(argument("to", ids, f"Only edges to these nodes, by {by}: {_AT_MOST}."))
+        if path.finds_common and path.owner is not None:
+            by = "`id` or key" if are_told_by_text([path.owner]) else "`id`"
+            described = _ALSO_OF.format(path.owner.name, by)
+            arguments.append(argument(ALSO_OF, nullable(list_of(cast(type, strawberry.ID))), described))
         return arguments
 
     def _connection(self, path: AccessPath) -> type:

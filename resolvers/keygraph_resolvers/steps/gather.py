@@ -73,7 +73,7 @@ class Gather:
             add(item_part(key, key), place)
         for bound in lists:
             connection, page = bound.connection, bound.connection.request
-            if bound.step.page is None or connection.is_closed:
+            if bound.step.page is None or connection.is_closed or connection.arguments.is_read_apart:
                 continue
             if not connection.arguments.is_key_lookup:
                 add(list_part(page.neighbours, page.extent, key, page), bound.place)
@@ -212,7 +212,8 @@ class Gather:
                 neighbours = arguments.shown(run, identity)
             except Exception:
                 continue  # nothing is read; the answer says why
-            if neighbours is None or step.page is None or arguments.to is not None or arguments.has_cursor:
+            is_apart = arguments.is_read_apart or arguments.to is not None or arguments.has_cursor
+            if neighbours is None or step.page is None or is_apart:
                 continue
             if arguments.is_key_lookup:
                 part = neighbour_part(neighbours, key, step)

@@ -113,26 +113,26 @@ class ListCost:
         )
 
     @property
-    def _shards(self) -> int:
+    def shards(self) -> int:
         return len(self.path.keys.shard_texts)
 
     @property
-    def _trips(self) -> int:
+    def trips(self) -> int:
         """How many round trips a request takes, with what other items say of what it finds."""
         return 2 if self.links else 1
 
     @property
-    def _per_page(self) -> int:
+    def per_page(self) -> int:
         return max(1, PAGE_BYTES // self.path.record.item_bytes)
 
     def page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """The page of each owner."""
-        decided, starts = self._decided(starts)
+        decided, starts = self.decided(starts)
         cost, below = self._page(run, starts)
         cost.add(decided)
         return cost, below
 
-    def _decided(self, starts: Starts) -> tuple[StepCost, Starts]:
+    def decided(self, starts: Starts) -> tuple[StepCost, Starts]:
         """What tells whether the viewer sees anything of it, and when the list is read then."""
         cost = StepCost()
         for each in self.own_links:
@@ -140,51 +140,58 @@ class ListCost:
         return cost, starts.after(at_least=0) if self.own_links else starts
 
     def _page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        path, page, named = self.path, self.shown, self.named
-        if self.is_key_lookup:
-            number = 1 if named is None else named
-            if not number or not (page or self.has_total):
-                return StepCost(), ()
-            cost, after, size = keys_cost(path.record, starts, number), starts.after(), number
-            for each in self.links:
-                cost.add(keys_cost(each.record, after, number))
-            after = after.after(at_least=0) if self.links else after
-        elif named is not None:
-            between = path.keys_of_both_ends
-            requests = named * (len(between.shard_texts) if between else 1)
-            # There may be any number of edges between two nodes, which something behind their keys tells apart.
-            size = requests * self._per_page
-            cost, after = self._requests(starts, requests, 1, size), starts.after(self._trips, at_least=1)
-            cost.is_open = True
+        page = self.shown
+        if self.is_key_lookup or self.named is not None:
+            cost, after, size = self.looked_up(starts)
         elif page is None or not self.size + self.looks_ahead:
             return StepCost(), ()
         else:
             cost, after, size = self._pages(starts)
-        if page is None:
+        if page is None or not size:
             return cost, ()
         more, below = page.cost(run, after.times(min(size, self.size)))
         cost.add(more)
-        return cost, below if self.size and size else ()
+        return cost, below if self.size else ()
+
+    def looked_up(self, starts: Starts) -> tuple[StepCost, Starts, int]:
+        """What is read where items are looked up by their keys, or by the nodes that are named, when it is there, and how
+        many edges there may be."""
+        path, named = self.path, self.named
+        if self.is_key_lookup:
+            number = 1 if named is None else named
+            if not number or not (self.shown or self.has_total):
+                return StepCost(), starts, 0
+            cost, after = keys_cost(path.record, starts, number), starts.after()
+            for each in self.links:
+                cost.add(keys_cost(each.record, after, number))
+            return cost, after.after(at_least=0) if self.links else after, number
+        between = path.keys_of_both_ends
+        requests = (named or 0) * (len(between.shard_texts) if between else 1)
+        # There may be any number of edges between two nodes, which something behind their keys tells apart.
+        size = requests * self.per_page
+        cost = self._requests(starts, requests, 1, size)
+        cost.is_open = True
+        return cost, starts.after(self.trips, at_least=1), size
 
     def _pages(self, starts: Starts) -> tuple[StepCost, Starts, int]:
         """What is read for the page, when it is there, and how many edges it has."""
         budget = self.limits.read_budget
         requests, looked_at = self._needed(self.size + self.looks_ahead + self.singles)
-        chain = self._trips * (1 + requests - self._shards)
+        chain = self.trips * (1 + requests - self.shards)
         cost = self._requests(starts, requests, chain, looked_at)
         if self.looks_back:
             more, looked_at = self._needed(1 + self.singles)
             cost.add(
-                self._requests(starts.after(chain), more, self._trips * (1 + more - self._shards), looked_at)
+                self._requests(starts.after(chain), more, self.trips * (1 + more - self.shards), looked_at)
             )
-            chain += self._trips * (1 + more - self._shards)
+            chain += self.trips * (1 + more - self.shards)
         if self.ends_among_equals:
             # What follows the end is looked for, and then, between two cursors, whether it follows the page.
             for is_long in [self.looks_on, True] if self.begins_behind else [self.looks_on]:
                 more, looked_at = (self._searched(), budget) if is_long else (1, 1)
-                cost.add(self._requests(starts.after(chain), more, self._trips * more, looked_at))
+                cost.add(self._requests(starts.after(chain), more, self.trips * more, looked_at))
                 cost.is_open = cost.is_open or is_long
-                chain += self._trips * more
+                chain += self.trips * more
         cost.is_open = cost.is_open or self.looks_on
         is_one_read = not self.looks_on and chain == 1
         least = 0 if self.may_be_known else chain if is_one_read else 1
@@ -193,36 +200,36 @@ class ListCost:
     def _needed(self, wanted: int) -> tuple[int, int]:
         """How many requests a page takes, and how many items they look at."""
         if not self.looks_on:
-            return self._shards * (ceil(wanted / self._per_page) + self.pieces - 1), self._shards * wanted
+            return self.shards * (ceil(wanted / self.per_page) + self.pieces - 1), self.shards * wanted
         budget = self.limits.read_budget
         requests = most_requests(
             wanted,
-            self._shards,
+            self.shards,
             self.pieces,
             budget,
-            self._per_page,
+            self.per_page,
             is_filtered=self.is_filtered,
             is_searched=self.is_searched,
         )
         # A piece that nobody has looked into is begun though the budget is used up.
-        return requests, budget + self._shards * self.pieces * min(LARGEST_LIMIT, self._per_page)
+        return requests, budget + self.shards * self.pieces * min(LARGEST_LIMIT, self.per_page)
 
     def _searched(self) -> int:
         """How many requests it takes to look for one item as far as the budget goes, one after the other."""
         budget, is_searched = self.limits.read_budget, self.is_searched
         return most_requests(
-            1, 1, 1, budget, self._per_page, is_filtered=self.is_filtered, is_searched=is_searched
+            1, 1, 1, budget, self.per_page, is_filtered=self.is_filtered, is_searched=is_searched
         )
 
     def count(self, starts: Starts) -> StepCost:
         """The count of each owner's list: as many pages as it may read."""
         if not self.has_total or self.named is not None or self.is_key_lookup:
             return StepCost()
-        at_once = self._shards * max(1, self.counts)
+        at_once = self.shards * max(1, self.counts)
         pages = max(at_once, self.limits.count_pages)
-        _, starts = self._decided(starts)
-        chain = self._trips * (1 + pages - at_once)
-        cost = self._requests(starts, pages, chain, pages * self._per_page)
+        _, starts = self.decided(starts)
+        chain = self.trips * (1 + pages - at_once)
+        cost = self._requests(starts, pages, chain, pages * self.per_page)
         cost.is_open = True
         return cost
 

@@ -12,6 +12,7 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName
 from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
+from keygraph.lists.listing import Located
 from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import Found, page_requests
 from keygraph.model.paths import AccessPath
@@ -106,8 +107,8 @@ class ListStep(Step):
             self.later |= after
         self._after_links = self.later
         """In which round trips keys are asked for when it is known whether the viewer sees anything of it."""
-        self._has_links = path.record.access is not None and bool(path.record.access.links("read"))
-        if self._has_links:
+        self.has_links = path.record.access is not None and bool(path.record.access.links("read"))
+        if self.has_links:
             self.later |= AT_ONCE | later(self.later) | later(self.later, 2)
 
     @property
@@ -126,9 +127,14 @@ class ListStep(Step):
         return why_not_consistent(self.path)
 
     @property
+    def names_edges(self) -> bool:
+        """Whether edges of it are looked up that somebody names."""
+        return self.selected.says("to")
+
+    @property
     def needed(self) -> frozenset[str]:
         """The ends that are needed of its items: to go on to the nodes there, and to tell whose they are."""
-        leads = self.selected.says("to") or (self.page is not None and self.page.shows_nodes)
+        leads = self.names_edges or (self.page is not None and self.page.shows_nodes)
         ends = (self.path.far_end if leads else None, self.path.end if self.path.untold else None)
         return frozenset(end for end in ends if end is not None)
 
@@ -161,7 +167,7 @@ class ListStep(Step):
         connection = bound.connection
         if self.page is None and not self.has_total:
             return
-        if self._has_links and (unknown := connection.unknown):
+        if self.has_links and (unknown := connection.unknown):
             wanted = [((name, key), key) for key, name in unknown.items()]
             then = partial(self._links_came, run, bound)
             look_all_up(run, bound.place, round_trip, self._after_links, wanted, then)
@@ -187,11 +193,11 @@ class ListStep(Step):
     def _spread_after(self) -> RoundTrips:
         """In which round trips keys are asked for when all its items have come."""
         after = self.page.spread_after if self.page else NEVER
-        return after | AT_ONCE | later(after) if self._has_links else after
+        return after | AT_ONCE | later(after) if self.has_links else after
 
     def _links_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
         """Reads the list when what decides whether the viewer sees anything of it has come."""
-        if _learned(run, bound, came):
+        if learned(run, bound, came):
             owner = None if self.path.owner is None else bound.owner
             bound.connection = self.arguments(run).of(run, owner)
             self.read(run, bound, round_trip)
@@ -202,7 +208,7 @@ class ListStep(Step):
         """Reads the edges to the nodes that the client names, each by a Query of its own."""
         requests = bound.connection.edges_to
         after = self._spread_after
-        came = _when_all(len(requests), round_trip, partial(self._all_came, run, bound))
+        came = when_all(len(requests), round_trip, partial(self._all_came, run, bound))
         for request in requests:
             read = Read((bound.place,), round_trip, after, goes_on=True)
             run.scheduler.load(request, read, lambda answer, arrived: came([(None, answer)], arrived))
@@ -215,7 +221,7 @@ class ListStep(Step):
                 bound.fail(answer, is_counted=True)
                 return
             items += answer if isinstance(answer, list) else [answer] if answer is not None else []
-        if self._has_links and (unknown := bound.connection.unknown_of(items)):
+        if self.has_links and (unknown := bound.connection.unknown_of(items)):
             wanted = [((name, key), key) for key, name in unknown.items()]
             then = partial(self._links_of_items_came, run, bound, items)
             look_all_up(run, bound.place, round_trip, self._spread_after, wanted, then)
@@ -225,12 +231,16 @@ class ListStep(Step):
     def _links_of_items_came(
         self, run: Run, bound: BoundList, items: Sequence[Item], came: list[tuple[Any, Any]], round_trip: int
     ) -> None:
-        if _learned(run, bound, came):
+        if learned(run, bound, came):
             self._show_all(run, bound, items, round_trip)
 
     def _show_all(self, run: Run, bound: BoundList, items: Sequence[Item], round_trip: int) -> None:
         connection = bound.connection
         found = in_list(connection.neighbours, connection.given(items), connection.arguments.to)
+        self.show_found(run, bound, found, round_trip)
+
+    def show_found(self, run: Run, bound: BoundList, found: Sequence[Located], round_trip: int) -> None:
+        """Goes on with a list of which these are all items, in its order."""
         if bound.found is not None:
             bound.found.total = len(found)
         if self.page is not None:
@@ -337,7 +347,7 @@ class ListStep(Step):
         return DescribedRequest("Query", between.index_name, f"{keys}, {count} times")
 
 
-def _learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> bool:
+def learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> bool:
     """Takes note of other items that were looked up for a list; False where one could not be read."""
     for (name, key), answer in came:
         if isinstance(answer, Exception):
@@ -408,7 +418,7 @@ class PageStep(Priced):
             read = Read((bound.place,), round_trip, self.after, True)
             run.scheduler.load(behind, read, partial(self._behind_came, run, bound, found))
         else:
-            self._show(run, bound, found, bool(behind), round_trip)
+            self.show(run, bound, found, bool(behind), round_trip)
 
     def _behind_came(
         self, run: Run, bound: BoundList, found: Found, answer: Found | Exception, round_trip: int
@@ -418,9 +428,9 @@ class PageStep(Priced):
         else:
             # The answer may be a longer part, which another list of the operation reads from there.
             is_behind = answer.more or bool(answer.items)
-            self._show(run, bound, found, is_behind, round_trip)
+            self.show(run, bound, found, is_behind, round_trip)
 
-    def _show(self, run: Run, bound: BoundList, found: Found, is_behind: bool, round_trip: int) -> None:
+    def show(self, run: Run, bound: BoundList, found: Found, is_behind: bool, round_trip: int) -> None:
         edges, info = bound.connection.page(found, is_behind=is_behind)
         if bound.found is not None:
             bound.found.info = info
@@ -532,12 +542,12 @@ def look_all_up(
     then: Came,
 ) -> None:
     """Looks items up by their keys, and goes on when all have come."""
-    came = _when_all(len(wanted), round_trip, then)
+    came = when_all(len(wanted), round_trip, then)
     if wanted:
         run.scheduler.look_up(Lookup(place, round_trip, after, came), wanted)
 
 
-def _when_all(count: int, round_trip: int, then: Came) -> Came:
+def when_all(count: int, round_trip: int, then: Came) -> Came:
     """What takes answers as they come, and goes on when there are so many: at once for none."""
     found: list[tuple[Any, Any]] = []
     latest = round_trip

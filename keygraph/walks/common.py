@@ -1,0 +1,355 @@
+"""Common neighbours: what the first of several lists has in common with all others.
+
+There are two walks. Lists that are in the order of what they may have in common are merged: each is read from where the
+latest of them stands, so no list is read where another one has nothing. What a short list has is looked up by key in one
+that is much longer. Lists in another order are read along the first one, and what it shows is looked up in the others. If
+one of the others is short, what that one has is looked up in the first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+FIRST = 128
+"""How many items of each list are read at first; in each round of pages twice as many as in the one before."""
+FIRST_OF_ALL = 512
+"""That where everything is wanted that they have in common."""
+MOST_KEYS = 100
+"""How many keys are looked up in a list at once."""
+ITEMS_OF_A_KEY = 32
+"""What a key costs to look up, in items of a page: it takes half a read unit, which is 4 KB of a page's items."""
+WEIGHT_OF_A_KEY = 8
+"""How many items of the budget a key takes: their sizes are not known to be small."""
+WEIGHT_OF_A_QUERY = 100
+"""The same where a key takes a Query of its own."""
+
+
+class Entry(NamedTuple):
+    """An item of a list, by what it may have in common with others: in a merge what they are ordered by."""
+
+    key: Any
+    item: Any = None
+
+
+class Begin(NamedTuple):
+    """Where to read from."""
+
+    key: Any
+    is_included: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PageWanted:
+    """A part of a list: so many items, or fewer where the store has looked at as many as the budget."""
+
+    side: int
+    begin: Begin | None
+    """None: from where the walk begins."""
+    count: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeysWanted:
+    """The items of a list that have these keys."""
+
+    side: int
+    entries: Sequence[Entry]
+    """By an item of another list each, if there is one."""
+
+
+Wanted: TypeAlias = PageWanted | KeysWanted
+
+
+class Came(NamedTuple):
+    """What was found, in the list's order."""
+
+    entries: Sequence[Entry]
+    looked_at: int = 0
+    is_ended: bool = True
+    """Whether nothing of the list comes behind it."""
+    resume: Entry | None = None
+    """Where a page ended that looked at as many items as it might, if that is behind its last item."""
+
+
+@dataclass(slots=True, eq=False)
+class _Side:
+    """One list, as far as it was read."""
+
+    number: int
+    waiting: deque[Entry] = field(default_factory=deque)
+    reached: Any = None
+    """Up to which key it is known, that included; None: nothing of it is."""
+    is_ended: bool = False
+    looked_at: int = 0
+    read: int = 0
+    """How many of its items have come in pages."""
+    tested: int = 0
+    """How many keys of others were looked up in it."""
+
+
+class Common:
+    """A walk through lists for what they have in common."""
+
+    def __init__(self, wanted: int | None, budget: int) -> None:
+        """`wanted` is how many items of the first list are looked for; None for all. `budget` is how many items may be
+        looked at."""
+        self.found: list[Entry] = []
+        """The items of the first list, in its order unless `is_unordered`."""
+        self.is_open = False
+        """Whether the budget has ended the walk."""
+        self.is_unordered = False
+        """Whether all of them were found, in no order."""
+        self.last: Entry | None = None
+        """How far the first list is decided."""
+        self._wanted = wanted
+        self._left = budget
+        self._limit = FIRST_OF_ALL if wanted is None else FIRST
+
+    def walk(self) -> Generator[Sequence[Wanted], Sequence[Came], None]:
+        """Yields what is to be read next, all at the same time, and is sent what came of it, in the same order."""
+        while wanted := self._next():
+            for each, came in zip(wanted, (yield wanted), strict=True):
+                self._take(each, came)
+
+    def _next(self) -> Sequence[Wanted]:
+        raise NotImplementedError
+
+    def _take(self, wanted: Wanted, came: Came) -> None:
+        raise NotImplementedError
+
+    @property
+    def _is_enough(self) -> bool:
+        return self._wanted is not None and len(self.found) >= self._wanted
+
+    def _count(self, lists: int, weight: int = 1) -> tuple[int, int]:
+        """How many items to read of each of so many lists, and how many the store may look at for them. An item takes
+        that much of the budget."""
+        share = max(FIRST, self._left // lists)
+        limit, self._limit = self._limit, self._limit * 2
+        return max(1, min(limit, share // weight)), share
+
+
+class Merge(Common):
+    """Lists in the order of what they may have in common, in which each key stands once."""
+
+    def __init__(
+        self, sides: int, wanted: int | None, budget: int, *, forward: bool = True, begin: Any = None
+    ) -> None:
+        """`begin` is the key behind which the lists are read."""
+        super().__init__(wanted, budget)
+        self._sides = [_Side(number) for number in range(sides)]
+        self._forward = forward
+        self._low = None if begin is None else Begin(begin, False)
+        """Nothing that stands before it is looked for any more."""
+
+    def _next(self) -> Sequence[Wanted]:
+        while behind := self._merged():
+            if self._left <= 0 and self.last is not None:
+                self.is_open = True
+                break
+            others = [side for side in self._sides if side not in behind]
+            if not others:
+                return self._pages(behind)
+            candidates, reach = self._candidates(others), self._reach(others)
+            if candidates:
+                return self._pages_or_keys(behind, others, candidates, reach)
+            if reach is None:
+                break
+            self._raise(Begin(reach, False))
+        return ()
+
+    def _take(self, wanted: Wanted, came: Came) -> None:
+        side = self._sides[wanted.side]
+        side.waiting.extend(came.entries)
+        if isinstance(wanted, KeysWanted):
+            self._left -= WEIGHT_OF_A_KEY * len(wanted.entries)
+            return
+        looked_at = max(came.looked_at, len(came.entries))
+        self._left -= looked_at
+        side.looked_at += looked_at
+        side.read += len(came.entries)
+        side.is_ended = came.is_ended
+        if came.entries:
+            side.reached = came.entries[-1].key
+        if came.resume is not None:
+            side.reached = came.resume.key
+            if side is self._sides[0]:
+                side.waiting.append(came.resume)
+
+    # --- What is known --------------------------------------------------------------------------------
+
+    def _merged(self) -> list[_Side]:
+        """Takes what all have in common as far as they were read; the answer is which lists have to be read on, none when
+        the walk is done."""
+        while not self._is_enough:
+            for side in self._sides:
+                self._skip(side)
+            empty = [side for side in self._sides if not side.waiting]
+            if any(side.is_ended for side in empty):
+                break
+            reached = [side.reached for side in empty if side.reached is not None]
+            if any(self._raise(Begin(key, False)) for key in reached):
+                continue
+            if empty:
+                return empty
+            keys = [side.waiting[0].key for side in self._sides]
+            latest = max(keys) if self._forward else min(keys)
+            is_in_all = all(key == latest for key in keys)
+            if is_in_all:
+                self.last = self._sides[0].waiting[0]
+                self.found += [self.last] if self.last.item is not None else []
+            self._raise(Begin(latest, not is_in_all))
+        return []
+
+    def _skip(self, side: _Side) -> None:
+        """Leaves out what is not looked for any more."""
+        waiting, low = side.waiting, self._low
+        while waiting and low is not None and self._is_before(waiting[0].key, low):
+            first = waiting.popleft()
+            if side is self._sides[0]:
+                self.last = first
+
+    def _is_before(self, key: Any, low: Begin) -> bool:
+        return not low.is_included if key == low.key else bool(key < low.key) is self._forward
+
+    def _raise(self, low: Begin) -> bool:
+        """Looks for nothing before a place any more; the answer is whether it is news."""
+        if self._low == low or (self._low is not None and not self._is_before(self._low.key, low)):
+            return False
+        self._low = low
+        return True
+
+    def _reach(self, sides: Sequence[_Side]) -> Any:
+        """Up to which key all of them are known; None for any."""
+        reached = [side.reached for side in sides if not side.is_ended]
+        return (min if self._forward else max)(reached) if reached else None
+
+    def _candidates(self, sides: Sequence[_Side]) -> list[Entry]:
+        """What some lists are known to have in common of what is still looked for."""
+        first, *more = sides
+        keys = [{entry.key for entry in side.waiting} for side in more]
+        return [
+            entry
+            for entry in first.waiting
+            if entry.item is not None and all(entry.key in each for each in keys)
+        ]
+
+    # --- What is read next ----------------------------------------------------------------------------
+
+    def _pages(self, sides: Sequence[_Side]) -> list[Wanted]:
+        count, share = self._count(len(sides))
+        return [PageWanted(side.number, self._place(side), count, share) for side in sides]
+
+    def _place(self, side: _Side) -> Begin | None:
+        return Begin(side.reached, False) if side.waiting else self._low
+
+    def _pages_or_keys(
+        self, behind: Sequence[_Side], others: Sequence[_Side], candidates: Sequence[Entry], reach: Any
+    ) -> list[Wanted]:
+        """Of each list that is behind the next page, or what others may have in common with it, whatever is cheaper."""
+        passed = min(side.read - len(side.waiting) for side in others)
+        is_few = reach is None and len(candidates) * ITEMS_OF_A_KEY <= self._limit
+        by_key = [
+            side
+            for side in behind
+            if is_few or side.looked_at >= ITEMS_OF_A_KEY * max(1, passed - side.tested)
+        ]
+        chunk = candidates[:MOST_KEYS]
+        for side in by_key:
+            side.reached = chunk[-1].key if len(chunk) < len(candidates) else reach
+            side.is_ended = side.reached is None
+            side.tested += len(chunk)
+        by_page = [side for side in behind if side not in by_key]
+        if by_page:
+            # What will soon be behind is read beside them.
+            by_page += [side for side in others if not side.is_ended and len(side.waiting) * 4 < self._limit]
+        keys = [KeysWanted(side.number, chunk) for side in by_key]
+        return [*keys, *(self._pages(by_page) if by_page else ())]
+
+
+class LookUp(Common):
+    """Lists in any order: what the first one shows is looked up in the others."""
+
+    def __init__(
+        self,
+        sides: int,
+        wanted: int | None,
+        budget: int,
+        *,
+        weight: int = WEIGHT_OF_A_KEY,
+        known: Sequence[Entry] | None = None,
+    ) -> None:
+        """`weight` is what looking up a key takes of the budget. `known` is all of the first list, if that was read
+        before."""
+        super().__init__(wanted, budget)
+        self.is_unordered = known is not None
+        self._others = range(1, sides)
+        self._weight = weight
+        self._whole: dict[int, set[Any]] = {}
+        """The keys of the others of which all are known."""
+        self._waiting = list(known or ())
+        self._tests: dict[int, set[Any]] = {}
+        """Which keys of what waits the others have."""
+        self._is_begun = self._is_tried = self._is_ended = known is not None
+        self._low: Begin | None = None
+
+    def _next(self) -> Sequence[Wanted]:
+        if not self._is_begun:
+            # One of the others may be short.
+            self._is_begun = True
+            count, share = self._count(1 + len(self._others), self._weight)
+            others = [PageWanted(side, None, MOST_KEYS, share) for side in self._others]
+            return [PageWanted(0, None, count, share), *others]
+        if not self._is_tried:
+            self._is_tried = True
+            if self._whole and not self._is_ended:
+                return self._short()
+        return self._tested()
+
+    def _short(self) -> Sequence[Wanted]:
+        """Looks up in the first list what all short ones have."""
+        self.is_unordered = self._is_ended = True
+        self._waiting = []
+        keys = set.intersection(*self._whole.values())
+        return [KeysWanted(0, [Entry(key) for key in sorted(keys)])] if keys else ()
+
+    def _tested(self) -> Sequence[Wanted]:
+        while self._waiting or not self._is_ended:
+            known = (*self._whole.values(), *self._tests.values())
+            self._waiting = [each for each in self._waiting if all(each.key in keys for keys in known)]
+            untested = [side for side in self._others if side not in self._whole and side not in self._tests]
+            if self._waiting and untested:
+                entries = [Entry(key) for key in dict.fromkeys(each.key for each in self._waiting)]
+                return [KeysWanted(side, entries) for side in untested]
+            self.found += self._waiting
+            self._waiting, self._tests = [], {}
+            if self._is_ended or self._is_enough:
+                break
+            if self._left <= 0:
+                self.is_open = True
+                break
+            tests = len(self._others) - len(self._whole)
+            count, share = self._count(1, 1 + self._weight * tests)
+            return [PageWanted(0, self._low, count, share)]
+        return ()
+
+    def _take(self, wanted: Wanted, came: Came) -> None:
+        keys = {entry.key for entry in came.entries}
+        if isinstance(wanted, KeysWanted):
+            self._left -= self._weight * len(wanted.entries)
+            if wanted.side:
+                self._tests[wanted.side] = keys
+            else:
+                self._waiting = [*came.entries]
+            return
+        self._left -= max(came.looked_at, len(came.entries))
+        if wanted.side == 0:
+            self._waiting, self._is_ended = [*came.entries], came.is_ended
+            self.last = came.resume or (came.entries[-1] if came.entries else self.last)
+            self._low = None if self.last is None else Begin(self.last, False)
+        elif came.is_ended:
+            self._whole[wanted.side] = keys

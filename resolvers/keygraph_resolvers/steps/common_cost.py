@@ -1,0 +1,123 @@
+"""What it costs at most to find what several lists have in common: the walks of `keygraph.walks.common`, in figures.
+
+A round of pages reads twice as many items of each list as the one before it, until the budget is used up. A list that ends
+early takes one round more. Between two rounds of pages there is at most one of keys, but for those that take a hundred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+from keygraph.dynamo.limits import BATCH_GET_KEYS, READ_UNIT_BYTES
+from keygraph.lists.reading import LARGEST_LIMIT
+from keygraph.model.paths import AccessPath
+from keygraph.walks.common import FIRST, MOST_KEYS, WEIGHT_OF_A_KEY, WEIGHT_OF_A_QUERY
+from keygraph_resolvers.read.access import links_of
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
+from keygraph_resolvers.steps.step import MOST, MOST_ROUND_TRIPS, Below, Starts, StepCost
+
+
+@dataclass(frozen=True)
+class CommonCost:
+    """What one list of each owner takes at most, with those of so many others."""
+
+    most: ListCost
+    """What the owner's list alone takes."""
+    path: AccessPath
+    others: int
+    is_merged: bool
+
+    def of(self, run: Run, starts: Starts, *, is_asked_for: bool) -> tuple[StepCost, Below]:
+        """`is_asked_for`: the others are read before, to know whether the viewer sees them."""
+        most, cost = self.most, StepCost()
+        if not (most.shown or most.has_total):
+            return cost, ()
+        if is_asked_for and self.path.owner is not None:
+            cost = keys_cost(self.path.owner, starts, self.others)
+            owner_links = links_of(run, self.path.owner)
+            for each in owner_links:
+                cost.add(keys_cost(each.record, starts.after(), self.others))
+            starts = starts.after(2 if owner_links else 1, at_least=0)
+        for link in most.own_links:
+            cost.add(keys_cost(link.record, starts, 1 + self.others))
+        starts = starts.after(at_least=0) if most.own_links else starts
+        if most.is_key_lookup or most.named is not None:
+            own, after, size = most.looked_up(starts)
+            cost.add(own)
+            cost.add(self._tests(after, size * self.others, 1))
+            after, size = after.after(most.trips, at_least=0), min(size, most.size)
+        else:
+            walks = most.has_total + (most.shown is not None) * (1 + most.looks_back)
+            chain = 0
+            for _ in range(walks):
+                walk, more = self._walk(starts.after(chain) if chain else starts)
+                cost.add(walk)
+                chain += more
+            after, size = starts.after(chain, at_least=0), most.size
+        cost.is_open = True
+        if most.shown is None:
+            return cost, ()
+        more_cost, below = most.shown.cost(run, after.times(size))
+        cost.add(more_cost)
+        return cost, below if size else ()
+
+    def _walk(self, starts: Starts) -> tuple[StepCost, int]:
+        """One walk, and how many round trips it takes."""
+        most, budget, lists = self.most, self.most.limits.read_budget, 1 + self.others
+        shards, pieces, per_page = most.shards, most.pieces, most.per_page
+        rounds = ceil(log2(max(2, budget / FIRST))) + 3 + lists
+        overshoot = 2 * lists * FIRST
+        if most.looks_on:
+            overshoot += lists * shards * pieces * min(LARGEST_LIMIT, per_page)
+        items = budget * (1 if shards == 1 else 1 + shards) + overshoot * shards
+        least = min(32, per_page) if most.looks_on else per_page
+        reads = lists * rounds * shards * (3 if most.looks_on and shards > 1 else 1)
+        requests = reads + ceil(items / least) + lists * shards * pieces
+        tests = (budget // self._weight) + 2 * FIRST * lists
+        test_rounds = rounds + budget // (self._weight * MOST_KEYS) + 2
+        pages = requests if most.looks_on or shards > 1 else rounds + ceil(items / least) + pieces
+        chain = min(most.trips * (pages + test_rounds), MOST_ROUND_TRIPS)
+        units = requests / 2 + items * self.path.record.item_bytes / (2 * READ_UNIT_BYTES)
+        cost = StepCost(
+            starts.times(requests).count,
+            round_trips=max(starts.round_trips) + chain - 1,
+            items=starts.times(items).count,
+            read_units=min(float(MOST), starts.count * units),
+        )
+        cost.add(self._tests(starts, tests, chain))
+        for each in most.links:
+            found = keys_cost(each.record, starts, items)
+            found.apart, found.keys = (
+                starts.times(requests + items // BATCH_GET_KEYS).count + found.apart,
+                0,
+            )
+            cost.add(found)
+        return cost, chain
+
+    @property
+    def _weight(self) -> int:
+        return WEIGHT_OF_A_KEY if self.path.finds_by_node else WEIGHT_OF_A_QUERY
+
+    def _tests(self, starts: Starts, tests: int, chain: int) -> StepCost:
+        """Looking up so many edges between two nodes, in that many round trips."""
+        spread = starts.after(chain - 1, at_least=0) if chain > 1 else starts
+        last = max(starts.round_trips) + chain - 1
+        if self.path.finds_by_node:
+            cost = keys_cost(self.path.record, starts, tests)
+            for each in self.most.links:
+                cost.add(keys_cost(each.record, starts, tests))
+            cost.batches = {*spread.round_trips, *spread.after(self.most.trips - 1).round_trips}
+            cost.round_trips = last
+            return cost
+        between = self.path.keys_of_both_ends
+        requests = tests * (len(between.shard_texts) if between else 1)
+        items = requests * self.most.per_page
+        units = requests / 2 + items * self.path.record.item_bytes / (2 * READ_UNIT_BYTES)
+        return StepCost(
+            starts.times(requests).count,
+            round_trips=last,
+            items=starts.times(items).count,
+            read_units=min(float(MOST), starts.count * units),
+        )
