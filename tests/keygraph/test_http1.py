@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -291,6 +292,24 @@ async def test_an_idle_connection_is_not_used_for_ever(monkeypatch: pytest.Monke
             await asyncio.sleep(0.03)
             assert (await pool.post("", b"{}")).body == b"{}"
             assert len(served) == expected
+
+
+async def test_a_connection_from_before_a_freeze_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request of a Lambda function that was frozen would wait for an answer that nobody sends."""
+    served: list[object] = []
+
+    async def counted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(writer)
+        await _echo(reader, writer)
+
+    async with pool_of(counted) as pool:
+        for _ in range(2):
+            await pool.post("", b"{}")
+        now = time.time()
+        # The time of the event loop stood still.
+        monkeypatch.setattr("keygraph.engines.dynamodb.http1.time.time", lambda: now + 60)
+        await pool.post("", b"{}")
+    assert len(served) == 2
 
 
 async def test_a_connection_that_is_never_made_is_told() -> None:

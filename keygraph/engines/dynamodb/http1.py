@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import time
 from collections import deque
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -208,6 +209,8 @@ class _HttpConnection(asyncio.BufferedProtocol):
         """Done when the connection has ended."""
         self.heard = 0.0
         """When something was last sent or received, by the loop's time."""
+        self.idle_since = 0.0
+        """By the wall clock, which goes on while the process is frozen, as on AWS Lambda."""
         self.may_go_on = True
         """Whether another request may be sent: no answer is due, and the last one was complete."""
 
@@ -381,8 +384,8 @@ class Pool:
     def _used_before(self) -> _HttpConnection | None:
         """The connection that was used last, so that connections in excess stay idle and are closed."""
         idle = self._idle
-        too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
-        while idle and (idle[0].lost.done() or idle[0].heard < too_old):
+        too_old = time.time() - _IDLE_SECONDS
+        while idle and (idle[0].lost.done() or idle[0].idle_since < too_old):
             idle.popleft().transport.close()
         while idle:
             connection = idle.pop()
@@ -393,6 +396,7 @@ class Pool:
     def _leave(self, connection: _HttpConnection) -> None:
         connection.settle()
         if connection.may_go_on and not self._is_closed and not connection.lost.done():
+            connection.idle_since = time.time()
             self._idle.append(connection)
         else:
             # What still arrives on it would be taken for the next answer.

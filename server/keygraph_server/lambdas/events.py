@@ -1,0 +1,74 @@
+"""Events of function URLs and HTTP APIs (payload format 2.0) as ASGI requests, and ASGI answers as their results.
+
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.types import ASGIApp, Message, Scope
+
+_DEFAULT_STAGE = "$default"
+
+
+def scope_of(event: Mapping[str, Any]) -> Scope:
+    """The ASGI scope of an event. Raises ValueError for an event of another kind."""
+    if event.get("version") != "2.0" or "http" not in event.get("requestContext", {}):
+        raise ValueError("this is no event of a function URL or an HTTP API with payload format 2.0")
+    context = event["requestContext"]
+    headers = {**event.get("headers", {})}
+    if "cookies" in event:
+        headers["cookie"] = "; ".join(event["cookies"])
+    stage = context.get("stage", _DEFAULT_STAGE)
+    path = event["rawPath"]
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": context["http"]["method"],
+        "scheme": headers.get("x-forwarded-proto", "https"),
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        # The path of another stage than the default begins with its name.
+        "root_path": "" if stage == _DEFAULT_STAGE else f"/{stage}",
+        "query_string": event.get("rawQueryString", "").encode(),
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
+        "client": (context["http"].get("sourceIp", ""), 0),
+        "server": (context.get("domainName", ""), 443),
+    }
+
+
+async def result_of(app: ASGIApp, event: Mapping[str, Any]) -> dict[str, Any]:
+    """What the application answers to an event."""
+    body = event.get("body") or ""
+    content = b64decode(body) if event.get("isBase64Encoded") else body.encode()
+    asked: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        if not asked:
+            # A client that goes away is not told.
+            await asyncio.Event().wait()
+        return asked.pop()
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    await app(scope_of(event), receive, send)
+    start, *rest = answered
+    headers = [(name.decode(), value.decode("latin-1")) for name, value in start["headers"]]
+    told: dict[str, Any] = {
+        "statusCode": start["status"],
+        "headers": {name: value for name, value in headers if name != "set-cookie"},
+        "cookies": [value for name, value in headers if name == "set-cookie"],
+    }
+    sent = b"".join(message.get("body", b"") for message in rest)
+    try:
+        return {**told, "body": sent.decode(), "isBase64Encoded": False}
+    except UnicodeDecodeError:
+        return {**told, "body": b64encode(sent).decode(), "isBase64Encoded": True}

@@ -1,0 +1,94 @@
+"""The server as a Lambda function, with events as AWS documents them."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keygraph_server.lambdas.handler import Handler
+from tests.server.command_line import run
+
+QUERY = '{ team(teamId: "T1") { name } }'
+ANSWER = {"data": {"team": {"name": "Rövers"}}}
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def event(path: str = "/graphql", method: str = "POST", **given: Any) -> dict[str, Any]:
+    """An event of a function URL."""
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "accept-encoding": "gzip", "host": "x.on.aws"},
+        "requestContext": {
+            "domainName": "x.on.aws",
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"},
+            "stage": "$default",
+        },
+        "isBase64Encoded": False,
+        **given,
+    }
+
+
+@pytest.fixture
+def handler(
+    engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Handler]:
+    """The handler of a small model, on each engine."""
+    store = (
+        "sqlite:league.sqlite" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
+    )
+    run("init", "league")
+    Path("league.jsonl").write_text('{"PK": "TEAM#T1", "SK": "TEAM#T1", "name": "R\u00f6vers"}\n')
+    run("table", "create", "--model", "league", "--store", store)
+    assert run("load", "league.jsonl", "--model", "league", "--store", store).exit_code == 0
+    monkeypatch.setenv("KEYGRAPH_MODEL", "league")
+    monkeypatch.setenv("KEYGRAPH_STORE", store)
+    made = Handler()
+    yield made
+    made.close()
+
+
+def test_one_event_after_another(handler: Handler) -> None:
+    """The second request would fail on what the first one left behind."""
+    for body in (
+        {"body": json.dumps({"query": QUERY})},
+        {"body": b64encode(json.dumps({"query": QUERY}).encode()).decode(), "isBase64Encoded": True},
+    ):
+        result = handler(event(**body))
+        assert (result["statusCode"], result["isBase64Encoded"]) == (200, False)
+        assert result["headers"]["content-type"].startswith("application/json")
+        assert json.loads(result["body"]) == ANSWER
+    result = handler(event("/readyz", "GET"))
+    assert json.loads(result["body"]) == {"ready": True}
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_queries_in_the_address_stages_and_packed_answers(handler: Handler) -> None:
+    """A client that sends GET, or a stage, would be answered 404; a packed answer would arrive damaged."""
+    result = handler(
+        event(
+            "/dev/graphql",
+            "GET",
+            rawQueryString="query=%7B%20team(teamId%3A%20%22T1%22)%20%7B%20name%20%7D%20%7D",
+            requestContext={"http": {"method": "GET", "sourceIp": "192.0.2.1"}, "stage": "dev"},
+        )
+    )
+    assert json.loads(result["body"]) == ANSWER
+    packed = handler(event("/schema.graphql", "GET"))
+    assert (packed["headers"]["content-encoding"], packed["isBase64Encoded"]) == ("gzip", True)
+    assert b64decode(packed["body"])[:2] == b"\x1f\x8b"
+    assert handler(event("/nowhere", "GET"))["statusCode"] == 404
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_another_event_is_told(handler: Handler) -> None:
+    """Somebody who connected a queue, or an API of the older format, would look for the mistake elsewhere."""
+    with pytest.raises(ValueError, match=r"payload format 2\.0"):
+        handler({"httpMethod": "POST", "path": "/graphql"})

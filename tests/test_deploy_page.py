@@ -1,0 +1,106 @@
+"""docs/deploy.md: its policy allows what the server asks of DynamoDB and nothing else; its names are those of the server."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from keygraph.dynamo.store import BatchWrite
+from keygraph.engines.dynamodb.requests import render
+from keygraph.tables.interchange import Interchange
+from keygraph_examples import commerce
+from keygraph_resolvers import Service, build_schema
+from keygraph_server.app import create_app
+from keygraph_server.http.readiness import Readiness
+from keygraph_server.settings import Settings, environment_name, read_settings
+from tests.conftest import MakeStore
+from tests.tracing import TracingStore
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/deploy.md").read_text("utf-8")
+EXAMPLES = ROOT / "examples/keygraph_examples"
+WRITTEN = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+MUTATIONS = (
+    'createUser(input: {userId: "u1", name: "Ada", email: "a@example.com", userType: CUSTOMER, createdAt: "2024-01-01T00:00:00Z"})',
+    'updateUser(input: {userId: "u1", name: "Ada L."})',
+    'putProductTag(input: {productId: "ABC123", tagName: "new", createdAt: "2024-01-01T00:00:00Z"})',
+    'deleteProductTag(input: {productId: "ABC123", tagName: "new"})',
+    'deleteUser(input: {userId: "u1"})',
+    'deleteProduct(input: {productId: "ABC123", onEdges: DETACH})',
+)
+
+
+def block(fence: str) -> str:
+    [found] = re.findall(rf"^```{fence}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def actions(operation: str, body: dict[str, Any]) -> set[str]:
+    """The IAM actions of a request: a transaction has those of its parts."""
+    if operation == "TransactWriteItems":
+        return {WRITTEN[kind] for each in body["TransactItems"] for kind in each}
+    return {operation}
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_the_policy_allows_what_is_asked_and_nothing_else(make_store: MakeStore) -> None:
+    """A server would be refused by AWS in the middle of a mutation, or could do more than it ever does."""
+    store = TracingStore(await make_store(commerce.graph.table))
+    interchange = Interchange(commerce.graph)
+    for name in ("commerce.jsonl", "commerce.described.jsonl"):
+        lines = (EXAMPLES / name).read_text("utf-8").splitlines()
+        await store.send(BatchWrite(tuple(interchange.read(line) for line in lines)))
+    store.requests.clear()
+
+    service = Service(build_schema(commerce.graph), store, secret=b"a secret")
+    document = (EXAMPLES / "commerce.graphql").read_text("utf-8")
+    for name in re.findall(r"^query (\w+)", document, re.MULTILINE):
+        await service.execute(document, operation_name=name)
+    for mutation in MUTATIONS:
+        answer = await service.execute(f"mutation {{ {mutation} {{ __typename }} }}")
+        assert "errors" not in answer, answer
+    readiness = Readiness(store)
+    assert await readiness.hindrance() is None
+    await readiness.close()
+
+    wires = [wire for request in store.requests for wire in render(request, store.table)]
+    asked = set().union(*(actions(wire.operation, wire.body) for wire in wires))
+    [statement] = json.loads(block("json policy"))["Statement"]
+    assert statement["Action"] == [f"dynamodb:{action}" for action in sorted(asked)]
+
+
+def test_the_settings_and_paths_are_those_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A misspelt variable would have no effect, and a probe of no path would restart every process."""
+    named = set(re.findall(r"\bKEYGRAPH_[A-Z_]+\b", PAGE))
+    assert named - {environment_name(name) for name in Settings.model_fields} == set()
+    deployment, _ = yaml.safe_load_all(block("yaml"))
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    monkeypatch.chdir(tmp_path)
+    app = create_app(read_settings())
+    paths = {getattr(route, "path", "") for route in app.routes}
+    assert {container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} <= paths
+    [task] = [json.loads(block("json ecs"))]
+    settings = Settings()
+    assert settings.stop_timeout < min(task["stopTimeout"], pod["terminationGracePeriodSeconds"])
+    assert settings.port == task["portMappings"][0]["containerPort"] == container["ports"][0]["containerPort"]
+
+
+def test_the_handler_is_there() -> None:
+    """Lambda would find no handler."""
+    module, _, name = "keygraph_server.lambdas.graphql".rpartition(".")
+    assert f"`{module}.{name}`" in PAGE
+    assert callable(getattr(importlib.import_module(module), name))
