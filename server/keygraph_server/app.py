@@ -6,13 +6,13 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NoReturn
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
 from keygraph.kept import kept_bytes
 from keygraph_resolvers.memory import Memory
@@ -54,12 +54,13 @@ class Application(Starlette):
         async with self.router.lifespan_context(self):
             yield
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not hasattr(self.state, "service"):
-            raise RuntimeError(
-                "Keygraph has not been started: give the application that mounts it lifespan=app.started"
-            )
-        await super().__call__(scope, receive, send)
+
+class _NotStarted:
+    """The service of an application that nobody has started."""
+
+    async def execute(self, *_: object, **__: object) -> NoReturn:
+        problem = "Keygraph has not been started: give the application that mounts it lifespan=app.started"
+        raise RuntimeError(problem)
 
 
 def create_app(
@@ -115,7 +116,7 @@ def create_app(
         )
         routes += playground_routes(page, middleware=compressed)
         routes += data_routes(model, shows_items=settings.playground_items)
-    return Application(
+    app = Application(
         routes=routes,
         middleware=[
             Middleware(IdentifyRequests),
@@ -124,6 +125,8 @@ def create_app(
         ],
         lifespan=lifespan_of(model, settings, documents, memory, telemetry, when_started),
     )
+    app.state.service = _NotStarted()
+    return app
 
 
 def known_documents(settings: Settings) -> KnownDocuments:
