@@ -55,6 +55,11 @@ check: $(INSTALLED)  ## Check formatting, lint, types and import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
+.PHONY: docs
+docs: $(INSTALLED)  ## Build the site of the documentation into build/docs, which needs no network
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Open build/docs/index.html"
+
 # Also on DynamoDB Local, if `make test-local` has downloaded it.
 .PHONY: plan-tables
 plan-tables: $(INSTALLED)  ## Compare the operations of docs/plan.md with the minimum that their keys allow
