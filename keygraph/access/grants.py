@@ -105,16 +105,18 @@ class TypeAccess:
 
     def grants(self, action: Action, name: str | None = None) -> list[Grants]:
         """What has to allow an action on a record, or on a field of one that is allowed: one of each of these."""
-        rules = self.rules.get(action, ())
+        is_move = action == "move"
+        said: Action = "update" if is_move else action
+        rules = self.rules.get(said, ())
         if name is None:
-            walls = self.walls.get(action)
+            walls = self.walls.get(said)
             return [rules] if walls is None else [walls, rules]
-        if name in self.key:
+        if name in self.key and not is_move:
             return []
         if name in self.needs:
             return [each for need in self.needs[name] for each in self.grants(action, need)]
         found = [] if all(rule.fields is None for rule in rules) else [[r for r in rules if r.has(name)]]
-        own = self.own.get(name, {}).get(action)
+        own = self.own.get(name, {}).get(said)
         return [*found, *([] if own is None else [own])]
 
     def is_restricted(self, name: str) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Action: TypeAlias = Literal["read", "create", "update", "delete"]
-"""What somebody may do with a record, or with a field of one."""
+Action: TypeAlias = Literal["read", "create", "update", "delete", "move"]
+"""What somebody may do with a record, or with a field of one. To move a record is to update what stands in its key."""
 WRITES: tuple[Action, ...] = ("create", "update", "delete")
 
 

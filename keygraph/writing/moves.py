@@ -41,7 +41,7 @@ class MoveSteps(ChangeSteps):
         check_rules(maker, made, request.to, refusals)
         if self.access is not None:
             given = request.values
-            self.access.check_new(maker, identity or (), made, "update", given, request.to, refusals)
+            self.access.check_new(maker, identity or (), made, "move", given, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}

@@ -27,7 +27,7 @@ from keygraph.model.records import RecordType
 from keygraph.model.write_rules import WriteRule
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.presence import is_unchanged
-from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
 
 # --- What is written ---------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class WriteAccess:
         """What has to hold of a record that is there, in the order in which it is told."""
         record, where = request.record, request.where
         own = getattr(request, "identity", identity) or ()
-        action: Action = "delete" if isinstance(request, Delete) else "update"
+        action = _action_of(request)
         yield _Asked(self.permissions.of_key(record, own), hidden)
         decision, refusal = self.permissions.of_key(record, own, action), _forbidden(record, action, where)
         yield _Asked(decision, refusal)
@@ -285,15 +285,18 @@ class WriteAccess:
         if record is request.record:
             names += _names(request)
             is_new = isinstance(request, Create | Put | Upsert)
-            actions += (
-                ("create", "update") if is_new else ("delete" if isinstance(request, Delete) else "update",)
-            )
+            actions += ("create", "update") if is_new else (_action_of(request),)
         found: dict[Key, LinkName] = {}
         for action in actions:
             for name in names if action != "read" else [None]:
                 decision = self.permissions.decision(record, action, name)
                 found |= self.permissions.link_keys(record, decision, identity, item)
         return found
+
+
+def _action_of(request: WriteRequest) -> Action:
+    """What is done to a record that is there."""
+    return "delete" if isinstance(request, Delete) else "move" if isinstance(request, Move) else "update"
 
 
 def _names(request: WriteRequest) -> list[str]:

@@ -15,6 +15,7 @@ from graphql import (
     ExecutionResult,
     FieldNode,
     GraphQLError,
+    GraphQLSchema,
     OperationDefinitionNode,
     OperationType,
     SelectionSetNode,
@@ -51,6 +52,7 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
+from keygraph_resolvers.schema.visible import Hidden, VisibleSchemas
 from keygraph_resolvers.steps.selection import SelectedField
 
 PreparedT = TypeVar("PreparedT", Document, Plan)
@@ -83,7 +85,8 @@ class Service:
     read units an operation may cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how
     much memory documents and their plans may take until they are asked again. `where_terms` is how many conditions a `where`
     may have, `work_seconds` how much processor time an operation may spend on pages of many items, `timeout` how many seconds an operation may take. `introspection` is whether operations may ask for `__schema`
-    and `__type`, `suggestions` whether errors suggest names of the schema.
+    and `__type`, `shows_all` whether these show every viewer all of the schema, or what a rule might give them; `suggestions` whether
+    errors suggest names of the schema.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Service:
         work_seconds: float = 5.0,
         timeout: float = 15.0,
         introspection: bool = True,
+        shows_all: bool = True,
         suggestions: bool = True,
     ) -> None:
         self.schema = schema
@@ -124,6 +128,7 @@ class Service:
         )
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
+        self._visible = None if shows_all else VisibleSchemas(self._core, schema.graph)
         self._preparing = Admission(1, max_running + max_waiting)
         self._aside = Aside()
         self._introspecting = asyncio.Lock()
@@ -361,7 +366,7 @@ class Service:
             asked = group.create_task(run.read(plan.steps.start_by_key))
             if introspected:
                 operation = _of_fields(plan.operation, introspected)
-                answered.append(group.create_task(self._introspected(document, operation, variables)))
+                answered.append(group.create_task(self._introspected(document, operation, variables, run)))
             if others:
                 operation = _of_fields(plan.operation, others)
                 elsewhere = self._elsewhere(
@@ -374,18 +379,27 @@ class Service:
         return found
 
     async def _introspected(
-        self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
+        self,
+        document: Document,
+        operation: OperationDefinitionNode,
+        variables: Mapping[str, Any] | None,
+        asked: Run,
     ) -> dict[str, Any]:
         """What introspection answers. That takes long, so it is done aside, and kept where it is always the same."""
-        key = (document.digest, operation.name.value if operation.name else None, "introspection")
         answers = self._documents.kept
         async with self._introspecting:
+            hidden, core = Hidden(), self._core
+            if self._visible is not None and asked.access is not None:
+                hidden, core = await self._aside.do(self._visible.of, asked.access)
+            key = (document.digest, operation.name.value if operation.name else None, "introspection", hidden)
             text: bytes | None = None if operation.variable_definitions else answers.get(key)
             if text is not None:
                 kept: dict[str, Any] = orjson.loads(text)
                 return kept
             run = self._run_of(VariableValues({}, {}), None, None)
-            answer = _shown(await self._aside.do(self._core_result, document, operation, variables, run))
+            answer = _shown(
+                await self._aside.do(self._core_result, document, operation, variables, run, core)
+            )
             if not operation.variable_definitions and "errors" not in answer:
                 text = await self._aside.do(orjson.dumps, answer)
                 answers.keep(key, text, len(text))
@@ -428,7 +442,7 @@ class Service:
         run = self._run_of(VariableValues({}, {}), None, viewer)
         if meter is not None:
             run.meter = meter
-        result = self._core_result(document, operation, variables, run)
+        result = self._core_result(document, operation, variables, run, self._core)
         if inspect.isawaitable(result):
             result = await result
         if self._cost_limit is not None and run.meter.is_exceeded:
@@ -445,10 +459,11 @@ class Service:
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any] | None,
         run: Run,
+        core: GraphQLSchema,
     ) -> Any:
         """The result of graphql-core's own execution, or what gives it when it is awaited."""
         return execute(
-            self._core,
+            core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
             context_value=run,
             variable_values=dict(variables or {}),

@@ -31,6 +31,7 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         work_seconds=settings.operation_work,
         timeout=settings.operation_timeout,
         introspection=settings.introspection,
+        shows_all=not settings.is_production,
         suggestions=settings.suggestions,
     )
 

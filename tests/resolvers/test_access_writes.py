@@ -199,6 +199,13 @@ async def test_updating(shop: Shop) -> None:
     assert await shop.refused(change % ("b1", "add: {discount: 1}"), CLERK) == [discount]
 
 
+async def test_who_may_change_a_field_may_not_move_the_record(shop: Shop) -> None:
+    """Whoever may write a note on an order would give it the place of another one."""
+    move = 'moveOrder(input: {orderId: "a1", to: {orderId: "new"}}) { order { orderId } }'
+    assert await shop.refused(move, A) == [(FORBIDDEN, "orderId of Order: you may not write this field.")]
+    assert await shop.done(move, CLERK) == {"moveOrder": {"order": {"orderId": "new"}}}
+
+
 async def test_the_version_of_a_hidden_record_is_not_told(shop: Shop) -> None:
     """A wrong version would tell the right one, and that the record exists."""
     change = 'updateOrder(input: {orderId: "b1", note: "x", expectedRevision: 9}) { order { note } }'

@@ -195,3 +195,22 @@ def test_the_log_says_that_a_model_is_open(
     [told] = [each for each in caplog.records if each.name == "keygraph_server.app"]
     assert told.levelname == level
     assert "everybody who reaches the server may read and write everything" in told.getMessage()
+
+
+async def test_introspection_in_production_is_the_viewers(folder: Path) -> None:
+    """Strangers would learn the names of what only support may see."""
+    settings = settings_of(folder, env="production", introspection=True, auth="jwt", jwt_key=SECRET)
+    await make_table(settings)
+    query = {"query": '{ __type(name: "Note") { fields { name } } }'}
+    async with running(create_app(settings)) as client:
+        shown = {
+            name: (await client.post("/graphql", json=query, headers=headers)).json()["data"]["__type"]
+            for name, headers in {
+                "none": {},
+                "ann": bearer(sub="ann"),
+                "max": bearer(roles=["support"]),
+            }.items()
+        }
+    assert shown["none"] is None
+    names = {name: {each["name"] for each in type_["fields"]} for name, type_ in shown.items() if type_}
+    assert names["max"] - names["ann"] == {"price"}

@@ -39,7 +39,8 @@ class ExposureSettings(BaseModel):
     )
     introspection: bool = Field(
         default_factory=in_development,
-        description="Whether operations may ask for `__schema` and `__type`. In production: `False`.",
+        description="Whether operations may ask for `__schema` and `__type`. In production: `False`; if it is on there, each "
+        "viewer is shown what a rule might give them.",
     )
     schema_file: bool = Field(
         default_factory=in_development,

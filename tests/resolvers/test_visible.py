@@ -1,0 +1,113 @@
+"""What introspection shows each viewer: nothing that no rule can give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from graphql import build_client_schema, get_introspection_query, validate_schema
+
+from keygraph_resolvers import NO_LIMITS, Service, build_schema
+from keygraph_resolvers.schema.strawberry_internals import core_schema
+from tests.conftest import MakeStore
+from tests.resolvers import test_access_writes
+from tests.resolvers.test_access import AUDIT, HELP, A, B, graph
+from tests.resolvers.worlds import SECRET
+
+
+def service_of(served: Any, store: Any) -> Service:
+    return Service(build_schema(served), store, secret=SECRET, shows_all=False, document_limits=NO_LIMITS)
+
+
+@pytest.fixture
+async def service(make_store: MakeStore) -> Service:
+    return service_of(graph, await make_store(graph.table))
+
+
+async def shown(service: Service, claims: Any) -> Any:
+    """The schema that a viewer is shown, by types and the names of their fields."""
+    found = await service.execute(get_introspection_query(), viewer=claims)
+    assert "errors" not in found, found
+    made = build_client_schema(found["data"])
+    assert validate_schema(made) == []
+    return {
+        name: {*type_.fields}
+        for name, type_ in made.type_map.items()
+        if hasattr(type_, "fields") and not name.startswith("__")
+    }
+
+
+async def test_fields_lists_and_filters_that_no_rule_gives(service: Service) -> None:
+    """Names of fields would tell what else there is."""
+    found = await shown(service, AUDIT)
+    assert "total" not in found["Order"]
+    assert {"orderId", "state", "customer"} <= found["Order"]
+    assert "total" not in found["OrderWhere"]
+    assert "state" in found["OrderWhere"]
+    assert "email" not in found["User"]
+    assert "greeting" not in found["User"]
+    assert "secrets" not in found["User"]
+    assert "orders" in found["User"]
+    helped = await shown(service, HELP)
+    assert {"email", "greeting", "orders"} <= helped["User"]
+    assert "total" in helped["OrderWhere"]
+    assert "secrets" not in helped["User"]
+    assert not {name for name in helped if name.startswith("UserSecrets")}
+    assert "secrets" in (await shown(service, A))["User"]
+
+
+async def test_nobody_in_particular(service: Service) -> None:
+    """Strangers would be shown types of which they see nothing."""
+    found = await shown(service, None)
+    assert "Order" not in found
+    assert "order" not in found["Query"]
+    assert "byState" not in found["Query"]
+    assert "User" in found
+    assert "customer" not in found
+
+
+async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
+    """A stranger would be shown what they may not do."""
+    served = test_access_writes.graph
+    service = service_of(served, await make_store(served.table))
+    whole = {
+        name: {*type_.fields}
+        for name, type_ in core_schema(service.schema).type_map.items()
+        if hasattr(type_, "fields")
+    }
+    nobody = await shown(service, None)
+    assert nobody["Mutation"] == {"putLine", "putLines", "write"}
+    assert nobody["WriteAction"] == {"putLine"}
+    own = await shown(service, {"sub": "a"})
+    assert {"createOrder", "updateOrder", "deleteOrder", "putLikes"} <= own["Mutation"]
+    assert not {"moveOrder", "deleteLine", "updateUser", "createUser"} & own["Mutation"]
+    assert own["UpdateOrderInput"] == {
+        "orderId",
+        "note",
+        "expectedVersion",
+        "clientMutationId",
+        "idempotencyKey",
+    }
+    assert "discount" not in own["CreateOrderInput"]
+    helped = await shown(service, {"roles": ["support"]})
+    assert helped["Mutation"] >= {name for name in whole["Mutation"] if "Likes" not in name}
+
+
+async def test_viewers_who_are_shown_the_same_share_a_schema(service: Service) -> None:
+    """Each viewer would keep a schema of their own in memory."""
+    for number in range(40):
+        await shown(service, {"sub": f"u{number}", "name": "n"})
+    visible = service._visible
+    assert visible is not None
+    assert len(visible._kept) == 1
+    for claims in (A, B, HELP, AUDIT, None):
+        await service.execute("{ __schema { queryType { name } } }", viewer=claims)
+    assert len(visible._kept) <= 4
+
+
+async def test_the_rest_of_the_operation_is_answered(service: Service) -> None:
+    """An operation that asks for the schema and for data would lose one of them."""
+    found = await service.execute('{ user(userId: "a") { name } __type(name: "Secret") { name } }', viewer=B)
+    assert found["data"] == {"user": None, "__type": {"name": "Secret"}}
+    found = await service.execute('{ __type(name: "Order") { name } }')
+    assert found["data"] == {"__type": None}
