@@ -93,6 +93,16 @@ async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
     assert helped["Mutation"] >= {name for name in whole["Mutation"] if "Likes" not in name}
 
 
+async def test_an_answer_that_was_kept_is_not_another_viewers(service: Service) -> None:
+    """Whoever asks second would be shown what the first one may see."""
+    document = '{ __type(name: "User") { fields { name } } }'
+    answers = [
+        (await service.execute(document, viewer=claims))["data"] for claims in (HELP, AUDIT, HELP, None)
+    ]
+    assert answers[0] == answers[2]
+    assert [{"name": "email"} in each["__type"]["fields"] for each in answers] == [True, False, True, False]
+
+
 async def test_viewers_who_are_shown_the_same_share_a_schema(service: Service) -> None:
     """Each viewer would keep a schema of their own in memory."""
     for number in range(40):
