@@ -200,6 +200,7 @@ class TestPage:
         assert PageReader(response.text).loaded() == [
             *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[:2]),
             ("playground/page/playground.css", None),
+            ("playground/page/begin.js", None),
             *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[2:-1]),
             ("playground/page/playground.js", None),
         ]
@@ -231,7 +232,7 @@ class TestPage:
         response = await client.get("/")
         assert "https:" not in response.headers["content-security-policy"]
         loaded = PageReader(response.text).loaded()
-        assert len(loaded) == 8
+        assert len(loaded) == 9
         loaded += [(each["src"], None) for each in PageReader(response.text).settings()["libraries"].values()]
         assert {address: (await client.get(f"/{address}")).status_code for address, _ in loaded} == {
             address: 200 for address, _ in loaded

@@ -96,6 +96,10 @@ def render_page(settings: PageSettings, manifest: Sequence[Asset], base: str) ->
     return Template((_HERE / "page.html").read_text("utf-8")).substitute(
         title=escape(settings.title),
         stylesheets="\n".join(_element(asset, base) for asset in loaded if asset.is_stylesheet),
+        modules="\n".join(
+            f'<link rel="modulepreload" href="playground/page/{file.name}">'
+            for file in sorted((_HERE / "static").glob("*.js"))
+        ),
         settings=_json_for_script(told),
         scripts="\n".join(_element(asset, base) for asset in loaded if not asset.is_stylesheet),
     )

@@ -66,7 +66,8 @@ const style = () => [
       'loop-sweep': '-70deg',
     },
   },
-  { selector: ':selected', style: { 'border-width': 4, 'border-color': color('accent'), 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
+  { selector: 'node:selected', style: { 'border-width': 4, 'border-color': color('text') } },
+  { selector: 'edge:selected', style: { width: 3, 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
 ];
 
 
@@ -110,7 +111,7 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
         if (isGone) {
           return;
         }
-        const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 3, wheelSensitivity: 0.3 });
+        const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8, wheelSensitivity: 0.3 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
         drawn.current = graph;
         setIsReady(true);

@@ -1,19 +1,19 @@
 // The list of examples, as a plugin of GraphiQL: each opens in a tab of its own.
+import { examples } from './begin.js';
 import { open } from './editor.js';
-import { ask, h, settings, useChanges } from './page.js';
+import { h, settings, useChanges } from './page.js';
 
-/** The examples with values of the table, or the page's own if the server does not give them soon. */
-export const loadExamples = async (seconds) => {
+/** The examples, or the page's own if they do not come soon. */
+export const loadExamples = (seconds) => {
   const late = new Promise((resolve) => setTimeout(resolve, seconds * 1000, settings.examples));
-  const found = await Promise.race([ask('examples').catch(() => settings.examples), late]);
-  return found.length ? found : settings.examples;
+  return Promise.race([examples, late]);
 };
 
-const list = (examples) =>
+const list = (shown) =>
   h(
     'ul',
     { className: 'examples' },
-    examples.map((example) =>
+    shown.map((example) =>
       h(
         'li',
         { key: example.name },
@@ -28,7 +28,7 @@ const list = (examples) =>
     ),
   );
 
-export const examplesPlugin = (examples) => {
+export const examplesPlugin = (offered) => {
   const Icon = () =>
     h(
       'svg',
@@ -37,8 +37,8 @@ export const examplesPlugin = (examples) => {
     );
   const Content = () => {
     useChanges();
-    const written = examples.filter((example) => !example.is_made);
-    const made = examples.filter((example) => example.is_made);
+    const written = offered.filter((example) => !example.is_made);
+    const made = offered.filter((example) => example.is_made);
     return h(
       'div',
       { className: 'examples-panel' },

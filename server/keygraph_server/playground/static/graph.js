@@ -5,6 +5,8 @@ import { followQuery, waysFrom } from './follow.js';
 import { addAnswer, emptyPicture } from './picture.js';
 import { change, h, settings, state, useChanges } from './page.js';
 
+const MOST_NODES = 300;
+
 // What is drawn, and of which answers. A followed list adds to it, another query replaces it.
 const shown = { picture: emptyPicture(), answers: [], types: [], elements: [] };
 let adds = false;
@@ -19,13 +21,15 @@ const takeAnswer = () => {
   shown.answers.push(state.answer);
   addAnswer(shown.picture, state.answer);
   shown.types = [...new Set([...shown.types, ...[...shown.picture.nodes.values()].map(({ type }) => type)])];
+  const nodes = [...shown.picture.nodes.values()].slice(0, MOST_NODES);
+  const drawn = new Set(nodes.map(({ key }) => key));
   shown.elements = [
-    ...[...shown.picture.nodes.values()].map((node) => ({
+    ...nodes.map((node) => ({
       data: { id: node.key, label: node.label, hue: hueOf(shown.types, node.type), isRecord: !node.id },
     })),
-    ...[...shown.picture.edges.values()].map((edge) => ({
-      data: { id: edge.key, source: edge.from, target: edge.to, label: edge.name },
-    })),
+    ...[...shown.picture.edges.values()]
+      .filter((edge) => drawn.has(edge.from) && drawn.has(edge.to))
+      .map((edge) => ({ data: { id: edge.key, source: edge.from, target: edge.to, label: edge.name } })),
   ];
 };
 
@@ -74,6 +78,31 @@ const way = (fetcher, node, { name, description, needs, isList }) =>
     ),
   );
 
+const edgesOf = (node) => {
+  const { nodes, edges } = shown.picture;
+  const own = [...edges.values()].filter(({ from, to }) => from === node.key || to === node.key);
+  return (
+    own.length > 0 && [
+      h('h3', { key: 'h' }, 'Edges in the picture'),
+      h(
+        'ul',
+        { key: 'l', className: 'edge-list' },
+        own.map((edge) =>
+          h(
+            'li',
+            { key: edge.key },
+            h(
+              'button',
+              { type: 'button', onClick: () => change({ selected: edge.key }) },
+              edge.from === node.key ? `${edge.name} → ${nodes.get(edge.to).label}` : `${edge.name} ← ${nodes.get(edge.from).label}`,
+            ),
+          ),
+        ),
+      ),
+    ]
+  );
+};
+
 const nodePanel = (fetcher, node) => {
   const ways = node.id ? waysFrom(state.schema, node.type) : [];
   return h(
@@ -87,6 +116,7 @@ const nodePanel = (fetcher, node) => {
       node.type,
     ),
     valueList(node.values),
+    edgesOf(node),
     ways.length > 0 && [h('h3', { key: 'h' }, 'Follow'), h('ul', { key: 'l', className: 'ways' }, ways.map((each) => way(fetcher, node, each)))],
     node.id &&
       settings.showsItems &&
@@ -99,7 +129,17 @@ const edgePanel = (edge) =>
     'section',
     { className: 'picked', 'aria-label': 'Picked edge' },
     h('h2', null, edge.name),
-    h('p', { className: 'picked-type' }, `${shown.picture.nodes.get(edge.from).label} → ${shown.picture.nodes.get(edge.to).label}`),
+    h(
+      'ul',
+      { className: 'edge-list' },
+      [edge.from, edge.to].map((key, place) =>
+        h(
+          'li',
+          { key: place },
+          h('button', { type: 'button', onClick: () => change({ selected: key }) }, `${['from', 'to'][place]} ${shown.picture.nodes.get(key).label}`),
+        ),
+      ),
+    ),
     valueList(edge.values),
   );
 
@@ -179,6 +219,7 @@ export const GraphView = ({ fetcher }) => {
       state.problem && h('p', { className: 'note', role: 'alert' }, state.problem),
       node && nodePanel(fetcher, node),
       edge && edgePanel(edge),
+      nodes.size > MOST_NODES && h('p', { className: 'note' }, `The first ${MOST_NODES} of ${nodes.size} nodes are drawn.`),
       !node && !edge && h('p', { className: 'hint' }, 'Pick a node to see what is known of it and to follow its lists.'),
       allNodes(),
       state.asked && queryPanel(state.asked),

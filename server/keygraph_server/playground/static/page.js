@@ -1,6 +1,6 @@
 // What all views share: the page's settings, what was asked last, and requests to the server.
 
-export const h = window.React ? window.React.createElement : null;
+export const h = (...words) => React.createElement(...words);
 export const settings = JSON.parse(document.getElementById('settings').textContent);
 
 /** What was asked last, and what came of it. Views redraw when it changes. */
