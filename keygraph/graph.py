@@ -31,7 +31,7 @@ class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None,
-    store_key_fields=True, ttl_attribute=None, access=[], shared=[])`: list the types, or in `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
+    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False)`: list the types, or in `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
     written as attributes; the type attribute is that in which every item says its record type, where there is one;
     `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
     the separator is a character that stands between the parts of keys, and in no text in them. With
@@ -40,6 +40,10 @@ class Graph(RecordTypes):
 
     `access` are rules that everything is behind: one of them has to allow it besides those of its type, and every type has
     the fields that they name, in its own fields or in its key. `shared` are the types that are outside of that.
+
+    `lists` are further lists at the root, by their names: `lists={"timeline": many(Post | Photo, index=gsi1)}` lists what stands
+    in one partition of several types. With `explore=True` every node has `neighbours`: everything that stands in its
+    partition of the table.
     """
 
     @cached_property

@@ -82,7 +82,7 @@ from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
     SortDirection,
-    condition,
+    conditions,
     key_value,
     narrowings,
     required_texts,
@@ -281,7 +281,7 @@ class _Walk:
             owner,
             required_texts(self._graph, path, given),
             narrowed,
-            condition(self._graph, path, given.get("where"), sys.maxsize),
+            conditions(self._graph, path, given, sys.maxsize),
         )
         # What is left out of a list may stand between it and its owner, which nobody knows beforehand.
         beside = None if narrowed else owner

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
+from keygraph.model.declaration import options_of
 from keygraph.model.paths import AccessPath, possible, stands_beside
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
+from keygraph.resolve.several import candidates_of, root_candidates
 
 _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
 """Where something is wrong, what, and what to do about it."""
@@ -33,6 +36,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "access": _rules_not_decided,
     }
     yield from _lists_without_one_path(model)
+    yield from _root_lists_without_one_path(model)
     for kind, check in checks.items():
         for wrong in check(model):
             yield Mistake(kind, *wrong)
@@ -42,14 +46,60 @@ def _lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
     for (owner, name), paths in model.list_candidates.items():
         if not paths:
             record = model.types[owner]
-            yield Mistake("no-path", f"{owner}.{name}", *_why_no_path(record, record.lists[name]))
+            yield Mistake("no-path", f"{owner}.{name}", *_why_no_list(record, record.lists[name]))
         elif len(paths) > 1:
             yield Mistake("several-paths", f"{owner}.{name}", *_why_several_paths(paths))
 
 
+def _root_lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
+    for name, given in model.declared_root_lists.items():
+        where, options = f"the root's list {name}", options_of(given)
+        if options is None or options.of is None:
+            problem = f"{given!r} does not say which types it lists."
+            yield Mistake(
+                "root-list", where, problem, "Write many(Post | Photo), or many(Post, index=by_time)."
+            )
+            continue
+        unlisted = [each for each in model.records_of(options) if isinstance(each, str)]
+        if unlisted:
+            problem = (
+                f"{' and '.join(unlisted)} {'is' if len(unlisted) == 1 else 'are'} not listed in the graph."
+            )
+            yield Mistake("root-list", where, problem, "List it in the graph.")
+            continue
+        if options.at is not None or options.access:
+            problem = "at= and access= are for the lists of nodes."
+            yield Mistake("root-list", where, problem, "Remove them: the rules of its types hold for it.")
+        paths = model.root_candidates[name]
+        if not paths:
+            records = [each for each in model.records_of(options) if isinstance(each, RecordType)]
+            every = [path for each in records for path in root_candidates(name, [each], options)]
+            yield Mistake("no-path", where, *_why_no_partition(records, every))
+        elif len(paths) > 1:
+            yield Mistake("several-paths", where, *_why_several_paths(paths))
+
+
+def _why_no_partition(records: Sequence[RecordType], paths: Sequence[AccessPath]) -> tuple[str, str]:
+    """Why no partition has items of all types, which have these paths each, and what to do about it."""
+    return (
+        f"no partition has items of all of {' and '.join(each.name for each in records)}: {_shown(paths)}.",
+        "Give them one index with the same partition template, or declare a list of each.",
+    )
+
+
+def _why_no_list(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
+    """Why no path leads from the owner to what it lists, and what to do about it."""
+    several = [replace(declared, of=(record,)) for record in declared.of]
+    for each in several:
+        if not candidates_of(each.name, owner, each.of, each.options):
+            return _why_no_path(owner, each)
+    paths = [path for each in several for path in candidates_of(each.name, owner, each.of, each.options)]
+    return _why_no_partition(declared.of, paths)
+
+
 def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
-    """Why no path leads from the owner to the type, and what to do about it."""
-    of, chosen = declared.of, declared.options
+    """Why no path leads from the owner to the only type, and what to do about it."""
+    [of], chosen = declared.of, declared.options
     ends = [end.name for end in of.ends.values() if owner in end.members]
     if chosen.at is not None and chosen.at not in ends:
         mend = f"Its ends of that type: {', '.join(ends) or 'none'}."
@@ -77,7 +127,7 @@ def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
 
 def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] | None:
     """What the key lacks that comes nearest to a path, and what to do about it; None where no key has the owner."""
-    of = declared.of
+    [of] = declared.of
     found = [
         (path, path.untold)
         for path in possible(declared.name, owner, of, declared.options)
@@ -104,13 +154,22 @@ def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] 
 
 def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:
     """Which paths lead to the type, and how to choose one."""
-    shown = [f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths]
     if len({path.end for path in paths}) > 1:
         choices = [f'at="{path.end}"' for path in paths]
     else:
         choices = [f"index={path.keys.index_name}" for path in paths]
-    problem = f"several paths lead to {paths[0].record.name}: {'; '.join(shown)}."
+    problem = (
+        f"several paths lead to {' and '.join(each.name for each in paths[0].records)}: {_shown(paths)}."
+    )
     return problem, f"Choose one: many({' or '.join(choices)})."
+
+
+def _shown(paths: Sequence[AccessPath]) -> str:
+    several = len({path.record for path in paths}) > 1
+    return "; ".join(
+        f"{'.'.join(filter(None, (path.record.name * several, path.end)))} on {path.keys.index_name or 'the table'} ({path.keys})"
+        for path in paths
+    )
 
 
 def _types_not_told_apart(model: RecordTypes) -> _Wrong:
@@ -151,13 +210,14 @@ def _types_not_projected(model: RecordTypes) -> _Wrong:
     values = model.type_values
     for path in model.paths:
         hidden = values.hidden(path.keys.index_name)
-        for sibling in model.siblings(path) if hidden else ():
-            if not values.are_told_apart(path.record, sibling, hidden):
-                told = {*values.of(path.record).items()} ^ {*values.of(sibling).items()}
+        others = [(own, each) for own in path.records for each in model.siblings(path)] if hidden else []
+        for record, sibling in (*others, *(combinations(path.records, 2) if hidden else ())):
+            if not values.are_told_apart(record, sibling, hidden):
+                told = {*values.of(record).items()} ^ {*values.of(sibling).items()}
                 missing = " and ".join(sorted({name for name, _ in told} & hidden) or sorted(hidden))
                 yield (
                     f"{path.owner.name if path.owner else 'the root'}.{path.name}",
-                    f"{path.keys.index_name} does not project {missing}, which tells {path.record.name} "
+                    f"{path.keys.index_name} does not project {missing}, which tells {record.name} "
                     f"from {sibling.name}.",
                     f"Project {missing} too.",
                 )
@@ -175,18 +235,19 @@ def _expiries_not_seen(model: RecordTypes) -> _Wrong:
             )
     for path in model.paths:
         index = path.keys.index_name
-        if path.record.expiry is not None and not model.table.has(index, attribute):
+        expiring = [record.name for record in path.records if record.expiry is not None]
+        if expiring and not model.table.has(index, attribute):
             yield (
                 f"{path.owner.name if path.owner else 'the root'}.{path.name}",
-                f"{index} does not project {attribute}, by which expired items of {path.record.name} are left out.",
+                f"{index} does not project {attribute}, by which expired items of {' and '.join(expiring)} are left out.",
                 f'Project {attribute} too, or declare the field as stored(format=Epoch("s")), which hides nothing.',
             )
 
 
 def _rules_not_decided(model: RecordTypes) -> _Wrong:
     """Lists in an index that lacks what a rule of who may read is about."""
-    for path in model.paths:
-        record, index = path.record, path.keys.index_name
+    for path, record in [(each, record) for each in model.paths for record in each.records]:
+        index = path.keys.index_name
         if record.access is None:
             continue
         for name, *_ in sorted(record.access.paths("read")):
@@ -243,7 +304,7 @@ def _lists_twice(model: RecordTypes) -> _Wrong:
     """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
     found: dict[tuple[str, str, str | None], AccessPath] = {}
     for path in model.node_lists.values():
-        if path.owner is None or not path.record.is_mirrored or path.end not in path.record.key_ends:
+        if path.owner is None or path.far_end is None or not path.record.is_mirrored:
             continue
         where = (path.owner.name, path.record.name, path.keys.index_name)
         other = found.setdefault(where, path)

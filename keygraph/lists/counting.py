@@ -42,6 +42,8 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
 
 def may_count_unread(graph: Graph, path: AccessPath) -> bool:
     """Whether items of the list's type can be counted that are not in the list, since a part of their key is no value."""
+    if path.members:
+        return any(may_count_unread(graph, member) for member in path.members)
     if graph.type_condition(path) is None:
         return False
     partition, *sort = (key.name for key in path.keys.attributes)

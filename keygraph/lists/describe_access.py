@@ -35,9 +35,10 @@ def _rows(graph: Graph, record: RecordType) -> Iterator[Sequence[str]]:
             if walls is not None and walls is not access.rules.get(action):
                 yield from _of("  and", action, walls, told)
     for path in graph.paths:
-        if path.record is record and access.paths("read"):
-            name = f"  in {f'{path.owner.name}.' if path.owner else ''}{path.name}"
-            yield from _of(name, "read", access.rules.get("read", ()), told_by_path(path), is_list=True)
+        for member in path.each if access.paths("read") else ():
+            if member.record is record:
+                name = f"  in {f'{path.owner.name}.' if path.owner else ''}{path.name}"
+                yield from _of(name, "read", access.rules.get("read", ()), told_by_path(member), is_list=True)
     for name in record.order:
         for action, grants in access.own.get(name, {}).items():
             yield from _of(f"{record.name}.{name}", action, grants, told)

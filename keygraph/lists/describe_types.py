@@ -94,7 +94,7 @@ def _keys(record: RecordType) -> list[DescribedKeys]:
 
 def _described(graph: Graph, path: AccessPath) -> DescribedPath:
     nodes = " or ".join(node.name for node in path.nodes)
-    found = f"{path.record.name} to {nodes}" if path.far_end else path.record.name
+    found = f"{path.record.name} to {nodes}" if path.far_end else nodes
     return DescribedPath(
         path,
         f"one {found}" if path.is_one else found,

@@ -6,11 +6,12 @@ and what is decided by a filter in the store or by a condition here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from keygraph.dynamo.conditions import And, BeginsWith, Condition, Contains, Eq, Path, holds, paths_of
+from keygraph.dynamo.conditions import And, BeginsWith, Condition, Contains, Eq, Or, Path, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key, KeyValue, Position
@@ -20,11 +21,21 @@ from keygraph.keys.template import Template
 from keygraph.lists.checks import checked_names, checks_of
 from keygraph.lists.placeholders import shown_texts
 from keygraph.lists.projection import attributes_of, list_projection
-from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
+from keygraph.lists.ranges import (
+    Narrowing,
+    Span,
+    beginning_with,
+    hull_of,
+    said,
+    sort_span,
+    span_of_whole,
+    undecided,
+)
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.expiry import SHOWN_NOW, Now, is_live
 from keygraph.model.links import LinkName
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import SORT_KEY, AccessPath
+from keygraph.model.records import RecordType
 
 
 class Place(NamedTuple):
@@ -39,6 +50,10 @@ class Located(NamedTuple):
 
     item: Item
     identity: tuple[str, ...]
+    record: RecordType
+
+
+_NO_PARTS: Mapping[RecordType, NeighbourList] = MappingProxyType({})
 
 
 class NeighbourList:
@@ -58,6 +73,7 @@ class NeighbourList:
         "is_searched",
         "narrowed",
         "partitions",
+        "parts",
         "path",
         "prefix",
         "reading",
@@ -75,11 +91,12 @@ class NeighbourList:
         values: tuple[tuple[str, str | None], ...],
         reading: Reading,
         at: Now | None = None,
+        parts: Mapping[RecordType, NeighbourList] = _NO_PARTS,
     ) -> None:
         """`partitions` are the partition keys of the shards; `prefix` is what every sort key of the list begins with;
         `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
         `reading` says what of the range is read, and which siblings with it. `at` is the time at which items that have
-        expired are left out; None leaves none out.
+        expired are left out; None leaves none out. `parts` are, of a list of several types, those of each.
         """
         self.form = form
         self.graph = form.graph
@@ -94,6 +111,7 @@ class NeighbourList:
         self.span = span
         self.values = values
         self.reading = reading
+        self.parts = parts
         self.is_filtered = form.is_searched or bool(reading.others)
         """Whether more may have to be looked at than is wanted: not everything in its range is in the list."""
         self.store_filter = self.filter_with_type if reading.others else self.filter
@@ -120,6 +138,8 @@ class NeighbourList:
     @property
     def filter_of_count(self) -> Condition | None:
         """What the store decides where it counts: nobody sees the keys of what is counted."""
+        if self.parts:
+            return _any_of([part.filter_of_count for part in self.parts.values()])
         return _joined(self.filter_with_type, self.form.begins)
 
     @property
@@ -132,12 +152,13 @@ class NeighbourList:
         if self.condition is not None or self.is_checked:
             return None
         reading = self.reading
-        if self.graph.type_condition(self.path) is None:
-            if not self.path.reads_table_keys or reading.apart is None:
+        own, siblings = [*self.parts] or [self.path.record], (*reading.singles, *reading.others)
+        if not self.form.tells_types:
+            if not self.path.reads_table_keys or reading.apart is None or self.parts:
                 return None
             return filled(self.path, reading.apart, dict((*self.values, *self.form.said)))
-        excludes, own = self.graph.type_values.condition_excludes, self.path.record
-        if all(excludes(own, sibling) for sibling in (*reading.singles, *reading.others)):
+        excludes = self.graph.type_values.condition_excludes
+        if all(excludes(each, sibling) for each in own for sibling in siblings):
             return reading.pieces
         return reading.apart
 
@@ -145,6 +166,9 @@ class NeighbourList:
 
     def identified(self, item: Item) -> tuple[str, ...] | None:
         """The identity of an item that was read in the list's range; None where it is not in the list."""
+        if self.parts:
+            located = self._located(item)
+            return None if located is None else located.identity
         identity = self.graph.identifier(self.path.record, self.path.keys)(item)
         return identity if identity is None or self._is_fitting(item) else None
 
@@ -155,10 +179,23 @@ class NeighbourList:
             return False
         return self.condition is None or holds(self.condition, path.record.completed(item))
 
+    def _located(self, item: Item) -> Located | None:
+        """An item that was read in the range of a list of several types; None where it is not in the list."""
+        told = self.graph.identified(item, self.path.keys)
+        part = None if told is None else self.parts.get(told[0])
+        if told is None or part is None or not part._is_fitting(item):
+            return None
+        return Located(item, told[1], told[0])
+
     def included(self, items: Iterable[Item]) -> list[Located]:
         """Those of the items, which were read in the list's range, that are in the list."""
-        identify = self.graph.identifier(self.path.record, self.path.keys)
-        found = [Located(item, identity) for item in items if (identity := identify(item)) is not None]
+        if self.parts:
+            return [located for item in items if (located := self._located(item)) is not None]
+        record = self.path.record
+        identify = self.graph.identifier(record, self.path.keys)
+        found = [
+            Located(item, identity, record) for item in items if (identity := identify(item)) is not None
+        ]
         if self.is_checked or self.condition is not None:
             return [located for located in found if self._is_fitting(located.item)]
         return found
@@ -189,7 +226,7 @@ class NeighbourList:
     @property
     def whole_keys(self) -> list[Key] | None:
         """The table keys of all that it can hold, one for each shard, where its range is one key of the table."""
-        if self.path.keys.index is not None or self.form.checked:
+        if self.path.keys.index is not None or self.form.checked or self.parts:
             return None
         if not self.has_sort_key:
             return [(partition,) for partition in self.partitions]
@@ -273,7 +310,11 @@ SendPage: TypeAlias = Callable[[Store, Query], Awaitable[Page]]
 
 
 class ListForm:
-    """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list."""
+    """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list.
+
+    That of a list of several types has one for each of them: the types by which the list's items are told from others,
+    each with its own conditions.
+    """
 
     def __init__(
         self,
@@ -283,44 +324,81 @@ class ListForm:
         ranged: Mapping[str, Narrowing] | None = None,
         where: Condition | None = None,
         send: SendPage | None = None,
+        *,
+        parts: Sequence[ListForm] | None = None,
+        is_decided_here: bool = False,
     ) -> None:
-        """`required` are the texts of the arguments by name. `send` reads a page of which other items decide something."""
+        """`required` are the texts of the arguments by name. `send` reads a page of which other items decide something.
+        `parts` are those of several types; None for all that the path lists, without a condition. `is_decided_here`: the
+        store cannot tell for which type a condition is."""
+        self._is_bare = not required and not ranged and where is None and parts is None
+        if parts is None:
+            parts = [ListForm(graph, member, required, ranged) for member in path.members]
         self.graph = graph
         self.path = path
         self.send = send
         self.index_name = path.keys.index_name
         self.has_sort_key = len(path.keys.attributes) == 2
         self._is_told = required is not None
-        self._is_bare = not required and not ranged and where is None
+        self._required, self._where = required, where
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
-        self.filter, self.condition = _split_condition(where, path, graph)
+        self.filter, self.condition = (
+            (None, where) if is_decided_here else _split_condition(where, path, graph)
+        )
         """What the store decides, and what is decided here, on whole items, besides what expires."""
-        self.expiry = path.record.expiry
+        self._is_decided_here = is_decided_here
         self._decided: tuple[Now, Decided] | None = None
-        self.is_searched = where is not None
+        self.is_searched: bool = where is not None or any(part.is_searched for part in parts)
         """Whether a client says a condition on its items."""
-        self.narrowed = undecided(path, self._ranged)
+        self.narrowed: tuple[tuple[str, Narrowing], ...] = (
+            () if path.members else undecided(path, self._ranged)
+        )
         """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
         self.checks = checks_of(path, self.narrowed)
         checked = checked_names(path, self.narrowed)
         self.checked = (checked and attributes_of(graph, path.record, checked)) or frozenset()
         """The attributes of an item that are looked at for that, besides the keys that are read."""
-        self.is_checked = bool(self.narrowed) or path.reads_others or path.is_uncertain
+        self.is_checked: bool = bool(self.narrowed) or path.reads_others or path.is_uncertain
         """Whether the texts that it fixes are looked for in each item: its range alone does not say them."""
         slots = {slot.name: slot for slot in path.rest.slots}
         self.leaves_out = any(not narrowing.fills(slots[name]) for name, narrowing in self.narrowed)
         """Whether items in its range are likely not to have what is said of the sort key."""
         self.said = said(path, self._ranged)
         """The texts of the sort key's slots that a reader has said, by slot."""
-        self.told = (path, self.filter, self.condition, self.narrowed, self.said)
+        self.told: Hashable = (path, self.filter, self.condition, self.narrowed, self.said)
         """What lists of two forms are told apart by."""
         self._shards = path.keys.shard_texts
         # What the range is made of besides the prefix; it is the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
-        self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}
-        self._is_alone = not graph.siblings(path)
+        self._spans: dict[tuple[str | None, ...], tuple[str, Span, Reading | None]] = {}
         self._projections: dict[frozenset[str] | None, tuple[Path, ...] | None] = {}
+        self._siblings = graph.siblings(path)
+        self.tells_types = graph.type_condition(path) is not None
+        """Whether the store can tell the items of its types by what they say of their type."""
+        self._parts = parts
+        if path.members:
+            self._join(parts)
+
+    def _join(self, parts: Sequence[ListForm]) -> None:
+        """Takes what is said of the parts as its own."""
+        listed = {part.path.record for part in parts}
+        self._siblings += tuple(record for record in self.path.records if record not in listed)
+        self.tells_types = all(part.tells_types for part in parts)
+        if not self.tells_types and any(part.filter is not None or part.path.expires for part in parts):
+            self._parts = parts = [part.decided_here() for part in parts]
+        self.condition = _any_of([part.condition for part in parts])
+        self.narrowed = tuple(each for part in parts for each in part.narrowed)
+        self.checked = frozenset[str]().union(*(part.checked for part in parts))
+        self.is_checked = any(part.is_checked for part in parts)
+        self.leaves_out = any(part.leaves_out for part in parts)
+        self.told = (self.path, tuple(part.told for part in parts), self._ranged.get(SORT_KEY))
+
+    def decided_here(self) -> ListForm:
+        """The same form of which the store decides nothing."""
+        return ListForm(
+            self.graph, self.path, self._required, self._ranged, self._where, is_decided_here=True
+        )
 
     def projection(self, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
         """The projection of its requests, of which these attributes are wanted; None for whole items."""
@@ -331,23 +409,36 @@ class ListForm:
 
     def decided(self, at: Now | None) -> Decided:
         """What decides whether an item in its range is in a list, at a time (None: whenever it expires)."""
-        if at is None or self.expiry is None:
+        if at is None or not self.path.expires:
             return self._timeless
         if self._decided is None or self._decided[0] != at:
             # The same for all lists of a run, and objects of their own only where they have to be.
-            self._decided = at, self._decided_at(is_live(self.expiry, at))
+            self._decided = at, self._decided_at(at)
         return self._decided[1]
 
     @cached_property
     def _timeless(self) -> Decided:
-        return self._with_type(self.filter, self.condition)
+        return self._decided_at(None)
 
-    def _decided_at(self, live: Condition) -> Decided:
+    def _decided_at(self, at: Now | None) -> Decided:
+        if self._parts:
+            return self._decided_of_parts([part.decided(at) for part in self._parts])
+        expiry = self.path.record.expiry
+        if at is None or expiry is None:
+            return self._with_type(self.filter, self.condition)
+        live = is_live(expiry, at)
         # DynamoDB's filter may not name a key of what is read.
         [[name, *_]] = paths_of(live)
-        if any(key.name == name for key in self.path.keys.attributes):
+        if self._is_decided_here or any(key.name == name for key in self.path.keys.attributes):
             return self._with_type(self.filter, _joined(live, self.condition))
         return self._with_type(_joined(live, self.filter), self.condition)
+
+    def _decided_of_parts(self, each: Sequence[Decided]) -> Decided:
+        """What decides of all types: conditions that differ go with their types, where the store decides them."""
+        with_types = _any_of([decided.filter_with_type for decided in each]) if self.tells_types else None
+        is_same = all(decided.filter == each[0].filter for decided in each)
+        filter_ = each[0].filter if is_same else with_types
+        return Decided(filter_, _any_of([decided.condition for decided in each]), with_types or filter_)
 
     def _with_type(self, filter_: Condition | None, condition: Condition | None) -> Decided:
         return Decided(filter_, condition, _joined(self.graph.type_condition(self.path), filter_))
@@ -369,22 +460,62 @@ class ListForm:
         """
         path = self.path
         texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
-        prefix = path.prefix.render(texts) or ""
-        place = (prefix, *[texts.get(name) for name in self._in_range])
-        known = self._spans.get(place)
-        if known is None:
-            span = sort_span(path, prefix, texts, self._ranged)
-            # What is read beside siblings depends on the partition as well.
-            known = span, reading_alone(span) if self._is_alone else None
-            if len(self._spans) < _SPANS_KEPT:
-                self._spans[place] = known
         partitions = tuple(
             [self._partition({**texts, **shard} if shard else texts) for shard in self._shards]
         )
-        span, reading = known
+        if self._parts:
+            parts = {part.path.record: part._part_of(owner, at, partitions) for part in self._parts}
+            return self._of_parts(texts, partitions, parts, at)
+        prefix, span, reading = self._span_of(texts)
         if reading is None:
-            reading = without_siblings(self.graph, path, partitions[0], span, {**texts, **dict(self.said)})
+            listed = [(path, {**texts, **dict(self.said)})]
+            reading = without_siblings(self.graph, self._siblings, listed, partitions[0], span)
         return NeighbourList(self, partitions, prefix, span, tuple(sorted(texts.items())), reading, at)
+
+    def _span_of(self, texts: Mapping[str, str | None]) -> tuple[str, Span, Reading | None]:
+        """What every sort key of a list begins with that fixes these texts, its range, and what is read of that where
+        no siblings are."""
+        prefix = self.path.prefix.render(texts) or ""
+        place = (prefix, *[texts.get(name) for name in self._in_range])
+        known = self._spans.get(place)
+        if known is None:
+            span = sort_span(self.path, prefix, texts, self._ranged)
+            # What is read beside siblings depends on the partition as well.
+            known = prefix, span, None if self._siblings else reading_alone(span)
+            if len(self._spans) < _SPANS_KEPT:
+                self._spans[place] = known
+        return known
+
+    # --- Several types --------------------------------------------------------------------------------
+
+    def _part_of(
+        self, owner: tuple[str, ...] | None, at: Now | None, partitions: tuple[KeyValue, ...]
+    ) -> NeighbourList:
+        """What a list of several types has of this one. It is not read by itself."""
+        texts = self._texts if owner is None else {**self.path.texts_of_owner(owner), **self._texts}
+        prefix, span, _ = self._span_of(texts)
+        return NeighbourList(
+            self, partitions, prefix, span, tuple(sorted(texts.items())), reading_alone(span), at
+        )
+
+    def _of_parts(
+        self,
+        texts: Mapping[str, str | None],
+        partitions: tuple[KeyValue, ...],
+        parts: Mapping[RecordType, NeighbourList],
+        at: Now | None,
+        *,
+        is_shown: bool = False,
+    ) -> NeighbourList:
+        """The list of several types: what is between those that come first and last is read in one go."""
+        span = hull_of(part.span for part in parts.values())
+        whole = self._ranged.get(SORT_KEY)
+        if whole is not None:
+            span = span.within(span_of_whole(self.path, whole))
+        listed = [(part.path, {**dict(part.values), **dict(part.form.said)}) for part in parts.values()]
+        reading = without_siblings(self.graph, self._siblings, listed, partitions[0], span, is_shown=is_shown)
+        # Its cursors hold for whichever of the types a reader wants, so that they have the whole sort key.
+        return NeighbourList(self, partitions, "", span, tuple(sorted(texts.items())), reading, at, parts)
 
     def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner that may not be known: with placeholders for its identity, and for required arguments
@@ -401,14 +532,17 @@ class ListForm:
         texts |= {} if owner is None else path.texts_of_owner(owner)
         texts |= self._texts if self._is_told else {}
         fixed = {slot.name: texts[slot.name] for slot in (*path.keys.partition.slots, *path.prefix.slots)}
+        partition = path.keys.partition.render(texts) or ""
+        if self._parts:
+            parts = {part.path.record: part._shown(owner) for part in self._parts}
+            return self._of_parts(fixed, (partition,), parts, SHOWN_NOW, is_shown=True)
         prefix = path.prefix.render(texts) or ""
         try:
             span = sort_span(path, prefix, fixed, self._ranged)
         except (ValueError, ArithmeticError):
             span = beginning_with(prefix)  # a placeholder is no number
-        partition = path.keys.partition.render(texts) or ""
-        said_too = {**fixed, **dict(self.said)}
-        reading = without_siblings(self.graph, path, partition, span, said_too, is_shown=True)
+        listed = [(path, {**fixed, **dict(self.said)})]
+        reading = without_siblings(self.graph, self._siblings, listed, partition, span, is_shown=True)
         values = tuple(sorted(fixed.items()))
         return NeighbourList(self, (partition,), prefix, span, values, reading, SHOWN_NOW)
 
@@ -423,19 +557,36 @@ def _any_shown(graph: Graph, path: AccessPath) -> NeighbourList:
     return ListForm(graph, path)._shown(None)
 
 
+def form_of(
+    graph: Graph,
+    path: AccessPath,
+    required: Mapping[str, str | None] | None,
+    ranged: Mapping[str, Narrowing] | None,
+    wheres: Mapping[AccessPath, Condition | None],
+    send: SendPage | None = None,
+) -> ListForm:
+    """A path with what a reader says of it: `wheres` are the types that are asked for, by the paths to them, each with a
+    condition."""
+    if not path.members:
+        return ListForm(graph, path, required, ranged, wheres[path], send)
+    listed = [(member, wheres[member]) for member in path.members if member in wheres]
+    parts = [ListForm(graph, member, required, ranged, where) for member, where in listed]
+    return ListForm(graph, path, required, ranged, None, send, parts=parts)
+
+
 def bind(
     graph: Graph,
     path: AccessPath,
     owner: tuple[str, ...] | None = None,
     required: Mapping[str, str | None] | None = None,
     ranged: Mapping[str, Narrowing] | None = None,
-    where: Condition | None = None,
+    wheres: Mapping[AccessPath, Condition | None] | None = None,
 ) -> NeighbourList:
     """The list of an owner (its identity), with the texts of the arguments by name.
 
     Raises BadUserInput where they make no key, or where the sort key's arguments leave a gap.
     """
-    return ListForm(graph, path, required, ranged, where).of(owner)
+    return form_of(graph, path, required, ranged, wheres or dict.fromkeys(path.each)).of(owner)
 
 
 # --- Conditions ---------------------------------------------------------------------------------------
@@ -480,3 +631,9 @@ def _joined(*conditions: Condition | None) -> Condition | None:
     """All of these that there are; None for none."""
     parts = tuple(part for part in conditions if part is not None)
     return None if not parts else parts[0] if len(parts) == 1 else And(parts)
+
+
+def _any_of(conditions: Sequence[Condition | None]) -> Condition | None:
+    """One of these as far as there are any; None for none."""
+    parts = tuple(condition for condition in conditions if condition is not None)
+    return None if not parts else parts[0] if len(parts) == 1 else Or(parts)

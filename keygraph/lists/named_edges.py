@@ -49,9 +49,10 @@ def in_list(
 
     Where nodes are given (the identities of the far end), those that lead to one of them.
     """
-    read_identity = neighbours.path.record.read_identity
+    record = neighbours.path.record
+    read_identity = record.read_identity
     found = [
-        Located(item, identity)
+        Located(item, identity, record)
         for item in items
         if neighbours.covers(item)
         and (identity := read_identity(item)) is not None

@@ -59,19 +59,21 @@ def list_projection(
     if attributes is None:
         return None
     wanted = attributes.union(path.position, model.type_values.attributes)
-    if path.untold and path.end is not None:
-        # By the owner that they name the list's own items are told from others.
-        wanted |= attributes_of(model, path.record, [path.end]) or frozenset()
+    for member in path.each:
+        if member.untold and member.end is not None:
+            # By the owner that they name the list's own items are told from others.
+            wanted |= attributes_of(model, member.record, [member.end]) or frozenset()
+        # A list that is narrower may be answered from this one.
+        wanted |= member.attributes_of_uncertain | member.record.attributes_of_identity
     if condition is not None:
-        # What is decided here may stand in any key of the item.
         names = {inner[0] for inner in paths_of(condition)}
         links = {name for name in names if isinstance(name, LinkName)}
         wanted |= names - links
-        ends = [name.link.end.name for name in links if name.link.end is not None]
-        wanted |= attributes_of(model, path.record, ends) or frozenset()
-        wanted |= {key.name for keys in path.record.keys.values() for key in keys.attributes}
-    # A list that is narrower may be answered from this one.
-    wanted |= path.attributes_of_uncertain | path.record.attributes_of_identity
+        for member in path.each:
+            # What is decided here may stand in any key of the item.
+            wanted |= {key.name for keys in member.record.keys.values() for key in keys.attributes}
+            own = [name.link.end for name in links if name.link.end in member.record.ends.values()]
+            wanted |= attributes_of(model, member.record, [end.name for end in own if end]) or frozenset()
     return _paths(name for name in wanted if model.table.has(path.keys.index_name, name))
 
 
@@ -86,6 +88,13 @@ class Attributes:
     """None for all of them."""
     projection: tuple[Path, ...] | None
     """That of whatever is got by key; None for whole items."""
+
+    def of_any(self, records: Iterable[RecordType]) -> frozenset[str] | None:
+        """Those that are wanted of items that are of one of these types; None for all of them."""
+        wanted = [self.of_items.get(record, frozenset()) for record in records]
+        if len(wanted) == 1:
+            return wanted[0]
+        return None if None in wanted else frozenset[str]().union(*(each or () for each in wanted))
 
     @classmethod
     def of(

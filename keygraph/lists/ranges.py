@@ -5,7 +5,7 @@ What a reader says about the sort template's placeholders is a `Narrowing` each;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -163,6 +163,14 @@ def beginning_with(text: str) -> Span:
     return Span(text, text + LAST) if text else Span()
 
 
+def hull_of(spans: Iterable[Span]) -> Span:
+    """All of the spans, in any order, with what is between them."""
+    each = list(spans)
+    lows = [span.low for span in each]
+    last = max(each, key=lambda span: (span.high is None, span.high or "", not span.below))
+    return Span(None if None in lows else min(lows), last.high, last.below)
+
+
 # --- The sort key's range -----------------------------------------------------------------------------
 
 
@@ -208,6 +216,18 @@ def sort_span(
             return _checked(Span(exact or "\0", exact))
     _refuse_later(given, arguments)
     return _checked(beginning_with(exact))
+
+
+def span_of_whole(path: AccessPath, narrowing: Narrowing) -> Span:
+    """What a reader says of a sort key as one value."""
+    [argument] = path.ranged
+    _refuse_unusable(argument, narrowing)
+    key = path.keys.attributes[1]
+    if key.type == "S":
+        exact = None if narrowing.eq is None else Span(narrowing.eq, narrowing.eq)
+        return _checked(exact or _ranged_span("", narrowing, ()))
+    low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
+    return Span(None if low is None else key.value(low), None if high is None else key.value(high))
 
 
 def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str | None], ...]:

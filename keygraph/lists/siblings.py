@@ -61,26 +61,26 @@ _Gap: TypeAlias = "tuple[Span, list[_Cut]]"
 
 def without_siblings(
     model: RecordTypes,
-    path: AccessPath,
+    siblings: tuple[RecordType, ...],
+    listed: Iterable[tuple[AccessPath, Mapping[str, str | None]]],
     partition: KeyValue,
     span: Span,
-    texts: Mapping[str, str | None],
     *,
     is_shown: bool = False,
 ) -> Reading:
-    """What is read of the range in a partition for a list that fixes those texts, by slot.
+    """What is read of the range in a partition for a list of these types, which fixes those texts of each, by slot.
 
     `is_shown`: the partition is no real one, but shows its placeholders.
     """
-    siblings, keys = model.siblings(path), path.keys
-    if not siblings:
+    own = tuple((path, _told(path.keys.sort, texts)) for path, texts in listed)
+    if not siblings or not own:
         return reading_alone(span)
-    if keys.sort is None or keys.attributes[1].type != "S":
+    keys = own[0][0].keys
+    if any(path.keys.sort is None for path, _ in own) or keys.attributes[1].type != "S":
         return Reading((span,), others=siblings)
     beside = tuple(_standing(siblings, keys.index_name, partition, is_shown=is_shown))
-    told = _told(keys.sort, texts)
-    is_short = _is_short(span, told) and all(_is_short(span, each) for _, each in beside)
-    return (_kept_reading if is_short else _reading)(model, path, span, told, beside)
+    is_short = all(_is_short(span, each) for _, each in (*own, *beside))
+    return (_kept_reading if is_short else _reading)(model, own, span, beside)
 
 
 def _is_short(span: Span, texts: _Texts) -> bool:
@@ -119,28 +119,29 @@ def _standing(
 
 def _reading(
     model: RecordTypes,
-    path: AccessPath,
+    listed: tuple[tuple[AccessPath, _Texts], ...],
     span: Span,
-    texts: _Texts,
     beside: tuple[tuple[RecordType, _Texts], ...],
 ) -> Reading:
     """What is read of the range beside these siblings."""
     begin = _common_beginning(span)
-    own = _sort_shape(path.keys, texts)
+    own = [(path, _sort_shape(path.keys, texts)) for path, texts in listed]
+    index = listed[0][0].keys.index_name
     cuts: list[_Cut] = []
     others: dict[RecordType, None] = {}
     for sibling, told in beside:
-        for theirs in stretches(_sort_shape(sibling.keys[path.keys.index_name], told), begin):
+        for theirs in stretches(_sort_shape(sibling.keys[index], told), begin):
             if span.within(_span_of(theirs)).is_empty:
                 continue
-            cut = _cut(model, path, own, sibling, theirs)
+            cut = _cut(model, own, sibling, theirs)
             if cut is None:
                 others[sibling] = None
             else:
                 cuts.append((cut, sibling))
     if not cuts:
         return Reading((span,), others=tuple(others), apart=None if others else (span,))
-    gaps = _gaps(span, stretches(own, begin), sorted(cuts, key=lambda cut: cut[0].low))
+    mine = [each for _, shape_ in own for each in stretches(shape_, begin)]
+    gaps = _gaps(span, mine, sorted(cuts, key=lambda cut: cut[0].low))
     pieces, singles = _joined(gaps)
     if len(pieces) > MOST_PIECES:
         others |= dict.fromkeys(record for _, record in cuts)
@@ -213,21 +214,27 @@ def _common_beginning(span: Span) -> str:
 
 
 def _cut(
-    model: RecordTypes, path: AccessPath, own: Shape, sibling: RecordType, theirs: Stretch
+    model: RecordTypes, own: Iterable[tuple[AccessPath, Shape]], sibling: RecordType, theirs: Stretch
 ) -> Stretch | None:
     """What is left out of the range for a sibling that stands there; None where the list itself has keys in it."""
     if len(theirs.text.encode()) > EXTENSIBLE_BYTES:
         return None
-    mine = stretches(own, theirs.text)
-    if not any(each.meets(theirs) for each in mine):
+    mine = [(path, each) for path, own_shape in own for each in stretches(own_shape, theirs.text)]
+    meeting = {path for path, each in mine if each.meets(theirs)}
+    if not meeting:
         return theirs if mine or theirs.is_single else theirs.widened()
-    # Where both have a key, the special one wins among types of one value, whose items are told apart by the table's key.
+    return theirs if all(_is_more_special(model, sibling, path, theirs) for path in meeting) else None
+
+
+def _is_more_special(model: RecordTypes, sibling: RecordType, path: AccessPath, theirs: Stretch) -> bool:
+    """Whether all items there are the sibling's, though the list has keys there: the special key wins among types of one
+    value, whose items are told apart by the table's key."""
     if not path.reads_table_keys or not theirs.is_filled:
-        return None
+        return False
     if model.type_values.of(sibling) != model.type_values.of(path.record):
-        return None
+        return False
     shapes = [shape(*record.table_keys.templates) for record in (sibling, path.record)]
-    return theirs if is_special_case(*shapes) and not is_special_case(*shapes[::-1]) else None
+    return is_special_case(*shapes) and not is_special_case(*shapes[::-1])
 
 
 def _gaps(span: Span, own: list[Stretch], cuts: list[_Cut]) -> list[_Gap]:

@@ -86,6 +86,8 @@ class ListOptions:
     """Whether nothing was said of the index."""
     access: Sequence[AccessRule] = ()
     """Who may read it."""
+    of: object = None
+    """The types of which it lists items, of a list at the root: that of a node says it by its annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +291,8 @@ _ANY_INDEX: Any = object()
 
 
 def many(
+    of: object = None,
+    /,
     *,
     at: str | None = None,
     index: Index | None = _ANY_INDEX,
@@ -299,8 +303,9 @@ def many(
 ) -> Any:
     """A list that says more than its annotation. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table.
 
-    `access` says who may read the list, by conditions on this node."""
-    return _chosen(at, index, access, Notes(deprecated, shareable))
+    `access` says who may read the list, by conditions on this node. `of` is for the lists of `Graph(lists={…})` alone: the type
+    that they list, or several, `many(Post | Photo, index=gsi1)`."""
+    return _chosen(at, index, access, Notes(deprecated, shareable), of)
 
 
 def one(
@@ -316,9 +321,17 @@ def one(
     return _chosen(at, index, access, Notes(deprecated, shareable))
 
 
-def _chosen(at: str | None, index: Index | None, access: Sequence[AccessRule], notes: Notes) -> _Specifier:
+def _chosen(
+    at: str | None, index: Index | None, access: Sequence[AccessRule], notes: Notes, of: object = None
+) -> _Specifier:
     is_any = index is _ANY_INDEX
-    return _Specifier(ListOptions(at, None if is_any else index, is_any, access), None, notes)
+    return _Specifier(ListOptions(at, None if is_any else index, is_any, access, of), None, notes)
+
+
+def options_of(given: object) -> ListOptions | None:
+    """What `many(…)` was told; None for anything else."""
+    meaning = given.meaning if isinstance(given, _Specifier) else None
+    return meaning if isinstance(meaning, ListOptions) else None
 
 
 def reach(

@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyValue, Position
 from keygraph.errors import CorruptItem
-from keygraph.keys.template import FieldPath, Slot, Template, replaced, under
+from keygraph.keys.template import FieldPath, Slot, Template, Token, replaced
+from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
 from keygraph.model.declaration import ListOptions
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType, TextReader
+
+SORT_KEY = "sort_key"
+"""What the argument is called that is a whole sort key."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,10 @@ class Argument:
     @property
     def type(self) -> FieldType:
         return self.slot.text.type
+
+    def is_alike(self, other: Argument) -> bool:
+        """Whether the same may be said of both, which have one text."""
+        return (self.optional, self.is_told) == (other.optional, other.is_told)
 
     @property
     def has_range(self) -> bool:
@@ -72,6 +80,11 @@ class AccessPath:
     keys: Keys
     is_one: bool = False
     description: str | None = None
+    members: tuple[AccessPath, ...] = ()
+    """Where it lists several types: the path to each, in one partition. The path itself is then that to the first, as far as
+    nothing else is said here."""
+    is_member: bool = False
+    """Whether it is one of those: edges are served as records there, as at the root."""
 
     def __repr__(self) -> str:
         owner = f"{self.owner.name}." if self.owner else ""
@@ -84,14 +97,48 @@ class AccessPath:
         An edge has two ends in its table key; from another end, and from the root, it is served as a record.
         """
         ends = self.record.key_ends
-        if self.record.kind != "edge" or self.end not in ends:
+        if self.record.kind != "edge" or self.end not in ends or self.members or self.is_member:
             return None
         return ends[1] if self.end == ends[0] else ends[0]
 
     @property
     def nodes(self) -> tuple[RecordType, ...]:
         """What `node` can be in the list's edges: the types of the node at the far end, or the item's own type."""
-        return self.record.ends[self.far_end].members if self.far_end else (self.record,)
+        return self.record.ends[self.far_end].members if self.far_end else self.records
+
+    @property
+    def each(self) -> tuple[AccessPath, ...]:
+        """The path to each type that it lists."""
+        return self.members or (self,)
+
+    @cached_property
+    def records(self) -> tuple[RecordType, ...]:
+        """The types that it lists."""
+        return tuple(member.record for member in self.each)
+
+    @cached_property
+    def item_bytes(self) -> int:
+        """The size of an item, in bytes, that the cost bound is computed with: the largest."""
+        return max(record.item_bytes for record in self.records)
+
+    @cached_property
+    def expires(self) -> bool:
+        """Whether items that it lists expire."""
+        return any(record.expiry is not None for record in self.records)
+
+    def as_said(self, template: Template) -> tuple[Token, ...]:
+        """The tokens of a template with what the owner's key tells, and what a reader says, instead of the type's own
+        names: those of two types are equal where one text is in both."""
+        end = self.end if self.end is not None and self.record.ends[self.end].text is not None else None
+
+        def said(slot: Slot) -> tuple[Slot]:
+            source = self.known.get(slot.name)
+            path = ("", *source.path) if source is not None else (self.record.leaf_name(slot.path),)
+            if source is None and slot.path[0] == end:
+                path = ("", *slot.path[1:])  # written out as the owner's key
+            return (slot if slot.is_shard else Slot(path, slot.text, slot.computed),)
+
+        return replaced(self.of_owner(template).tokens, said)
 
     @cached_property
     def known(self) -> Mapping[str, Slot]:
@@ -192,6 +239,8 @@ class AccessPath:
         """Whether what belongs to other nodes is read too: their keys hold the same part of the identity; or the prefix
         ends in a value and more may follow at once, so that 3 finds what belongs to 30; or has a choice that begins
         another one."""
+        if self.members:
+            return any(member.reads_others for member in self.members)
         if self.untold:
             return True
         tokens = self.prefix.tokens
@@ -206,16 +255,45 @@ class AccessPath:
     def ranged(self) -> tuple[Argument, ...]:
         """What a reader may say about the sort key, from left to right: the slots after the prefix.
 
-        Nothing where a node has one item at most: its field takes the required arguments alone.
+        Nothing where a node has one item at most: its field takes the required arguments alone. Of several types those that
+        stand first in all of their sort keys; where there are none, the sort key itself.
         """
         if self.is_one and self.owner is not None:
             return ()
+        if self.members:
+            return self._common or self._whole_sort_key
         told = {argument.slot.name for argument in self.required}
         return tuple(
             self._argument(slot)
             for slot in self.rest.slots
             if slot.name not in self.known and slot.name not in told and not slot.is_shard
         )
+
+    @cached_property
+    def _common(self) -> tuple[Argument, ...]:
+        """What may be said of the sort keys of all its types, since it stands in them behind the same."""
+        sorts = [member.as_said(member.keys.sort or Template(())) for member in self.members]
+        names: list[str] = []
+        for token, *others in zip(*sorts, strict=False):
+            if any(other != token for other in others) or not isinstance(token, str | Slot):
+                break
+            names += token.path if isinstance(token, Slot) else ()
+        first, *more = ({each.name: each for each in member.ranged} for member in self.members)
+        said = takewhile(
+            lambda name: name in first and all(each[name].is_alike(first[name]) for each in more),
+            filter(None, names),
+        )
+        return tuple(first[name] for name in said)
+
+    @property
+    def _whole_sort_key(self) -> tuple[Argument, ...]:
+        """The sort key as one text, or number, of which a reader says a range."""
+        attributes = self.keys.attributes
+        if len(attributes) < 2 or attributes[1].type == "B":
+            return ()
+        is_number = attributes[1].type == "N"
+        text = key_text(FieldType("decimal" if is_number else "string"), is_number=is_number)
+        return (Argument(SORT_KEY, Slot((SORT_KEY,), text), optional=False),)
 
     @cached_property
     def uncertain(self) -> Mapping[str, TextReader | None]:
@@ -244,6 +322,8 @@ class AccessPath:
     @cached_property
     def is_uncertain(self) -> bool:
         """Whether that holds for what every list of the path fixes."""
+        if self.members:
+            return any(member.is_uncertain for member in self.members)
         fixed = self.known.keys() | {argument.slot.name for argument in self.required}
         return not fixed.isdisjoint(self.uncertain)
 
@@ -471,8 +551,12 @@ def _rewritten(source: Slot, text: str, wanted: Slot) -> str | None:
 def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:
     """Every path from the owner to the type, the best first: by whether the keys hold the owner's whole identity, by
     required arguments, then the table first."""
-    found = [path for path in possible(name, owner, record, options) if path.leads]
-    return sorted(found, key=_rank)
+    return ranked([path for path in possible(name, owner, record, options) if path.leads])
+
+
+def ranked(paths: list[AccessPath]) -> list[AccessPath]:
+    """The paths, the best first."""
+    return sorted(paths, key=_rank)
 
 
 def best(paths: list[AccessPath]) -> list[AccessPath]:
@@ -509,12 +593,15 @@ def stands_beside(path: AccessPath) -> bool:
         return False
     if path.keys.shards or path.untold:
         return False
-    end, known = path.end, path.known
-    theirs = replaced(
-        path.keys.partition.tokens,
-        lambda slot: (known[slot.name].under(end) if slot.name in known else slot,),
+    return path.as_said(path.keys.partition) == own_partition(path.owner)
+
+
+def own_partition(owner: RecordType) -> tuple[Token, ...]:
+    """The partition of a node's own item, as `AccessPath.as_said` says those of its lists."""
+    return replaced(
+        owner.table_keys.partition.tokens,
+        lambda slot: (slot if slot.is_shard else Slot(("", *slot.path), slot.text, slot.computed),),
     )
-    return theirs == under(path.owner.table_keys.partition.tokens, end)
 
 
 def _are_tables(record: RecordType, keys: Keys) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import cast
+from typing import TypeAlias, cast
 
 from keygraph.access.claims import Claims, roles_of
 from keygraph.access.grants import Decision
@@ -29,6 +29,8 @@ from keygraph.model.records import RecordType
 _OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
 """The claims that another token of the same viewer has otherwise."""
 Texts = Mapping[str, str | None]
+Seen: TypeAlias = Mapping[AccessPath, Decision]
+"""Which items of a list the viewer sees of each of its types, by the path to it."""
 Identity = tuple[str, ...]
 
 

@@ -625,7 +625,8 @@ class DeclaredList:
     """A field annotated `Many[X]` or `One[X]`."""
 
     name: str
-    of: RecordType
+    of: tuple[RecordType, ...]
+    """The types of which it lists items: usually one."""
     is_one: bool
     options: ListOptions
     description: str | None

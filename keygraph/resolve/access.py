@@ -292,8 +292,10 @@ class _Reader:
 
     def _of_list(self, node: RecordType, through: End | None, name: str, said: Any) -> ConditionOf:
         """That an item is in a list of the node, of which the rule tells the rest of the key."""
-        record = node.lists[name].of
+        record, *others = node.lists[name].of
         shown = name if through is None else f"{through.name}.{name}"
+        if others:
+            raise ValueError(f"{shown} is no key lookup: it lists several types")
         if not isinstance(said, Mapping) or not said:
             raise ValueError(f"{shown}={said!r} is not a mapping of fields of {record.name} to comparisons")
         paths = best(candidates(name, node, record, node.lists[name].options))

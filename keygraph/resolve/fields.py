@@ -299,27 +299,27 @@ class _FieldsOf:
 
     def _read_list(self, declared: _Declared, annotation: Any) -> None:
         name = declared.name
+        is_one = typing.get_origin(annotation) is One
         [of] = typing.get_args(annotation)
-        target = self._listed(of)
-        several = [_shown(part) for part in union_parts(of)]
+        parts = union_parts(of)
+        targets = [self._listed(part) for part in parts]
+        unlisted = [_shown(part) for part, target in zip(parts, targets, strict=True) if target is None]
         if not self.record.is_node:
             mend = "Move it to the node at one of the ends."
             self._tell("list-on-no-node", name, "only a node has lists.", mend)
-        elif len(several) > 1:
-            self._tell(
-                "list-of-several",
-                name,
-                f"a list is of one record type, not of {' or '.join(several)}.",
-                "Declare a list of each, or the edge that joins this node to them: its end may be the union.",
+        elif len(parts) > 1 and is_one:
+            problem = f"an only neighbor is of one record type, not of {' or '.join(map(_shown, parts))}."
+            self._tell("one-of-several", name, problem, "Declare a list, Many[…], or One[…] of each type.")
+        elif unlisted:
+            problem = (
+                f"{' and '.join(unlisted)} {'is' if len(unlisted) == 1 else 'are'} not listed in the graph."
             )
-        elif target is None:
-            problem = f"{_shown(of)} is not listed in the graph."
             self._tell("unknown-neighbour", name, problem, "List it in the graph.")
         else:
             own = declared.own
             options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
-            is_one = typing.get_origin(annotation) is One
-            self.record.lists[name] = DeclaredList(name, target, is_one, options, declared.description)
+            of_types = tuple(target for target in targets if target is not None)
+            self.record.lists[name] = DeclaredList(name, of_types, is_one, options, declared.description)
 
     def _read_walk(self, declared: _Declared, annotation: Any) -> None:
         """A walk over lists; what is wrong with those is told where it is resolved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, cached_property
@@ -18,15 +18,18 @@ from keygraph.keys.formats import Format
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
-from keygraph.keys.types import AttributeStyle, FieldType
+from keygraph.keys.types import AttributeStyle, FieldType, union_parts
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
-from keygraph.model.paths import AccessPath, best, candidates, is_listable
+from keygraph.model.declaration import ListOptions, options_of
+from keygraph.model.paths import AccessPath, best, is_listable
+from keygraph.model.permissions import restricted_name
 from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference, references
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
+from keygraph.resolve.several import candidates_of, neighbours, root_candidates
 from keygraph.resolve.type_values import TypeValues
 from keygraph.resolve.walks import NodeWalk, resolve_walks
 
@@ -50,6 +53,8 @@ class RecordTypes:
         ttl_attribute: str | None = None,
         access: Sequence[AccessRule] = (),
         shared: Sequence[type] = (),
+        lists: Mapping[str, object] | None = None,
+        explore: bool = False,
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -62,6 +67,8 @@ class RecordTypes:
         self._ttl_attribute = ttl_attribute
         self._access = access
         self._shared = tuple(shared)
+        self.declared_root_lists: Mapping[str, object] = lists or {}
+        self._explore = explore
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
@@ -94,11 +101,11 @@ class RecordTypes:
         """For each list that a node declares, by owner and name, the best paths; `check` wants exactly one."""
         return {
             (record.name, declared.name): best(
-                candidates(declared.name, record, declared.of, declared.options)
+                candidates_of(declared.name, record, declared.of, declared.options)
             )
             for record in self.types.values()
             for declared in record.lists.values()
-            if declared.of.name in self.types
+            if all(of.name in self.types for of in declared.of)
         }
 
     @cached_property
@@ -117,6 +124,39 @@ class RecordTypes:
         """The access path of a list that a node declares."""
         return self.node_lists[owner.name, name]
 
+    def records_of(self, options: ListOptions) -> list[RecordType | str]:
+        """The types that a list at the root was told; what is none of the graph's types as text."""
+        by_class: dict[object, RecordType] = {record.cls: record for record in self.types.values()}
+        parts = union_parts(options.of)
+        return [by_class.get(part) or str(getattr(part, "__name__", part)) for part in parts]
+
+    @cached_property
+    def root_candidates(self) -> dict[str, list[AccessPath]]:
+        """For each list at the root that the graph declares, the best paths; `check` wants exactly one."""
+        found = {}
+        for name, given in self.declared_root_lists.items():
+            options = options_of(given)
+            records = [] if options is None else self.records_of(options)
+            known = [record for record in records if isinstance(record, RecordType)]
+            if options is not None and records and len(known) == len(records):
+                found[name] = best(root_candidates(name, known, options))
+        return found
+
+    @cached_property
+    def neighbours(self) -> Mapping[str, AccessPath]:
+        """For each node, by its name, the path to everything that stands under it, where the graph is explored.
+
+        Types are left out of which a list of the node has rules of its own.
+        """
+        found = {}
+        for node in self.nodes if self._explore else ():
+            lists = [
+                self.node_lists.get((node.name, name)) for name in node.lists if restricted_name(node, name)
+            ]
+            ruled = {record for path in lists if path is not None for record in path.records}
+            found[node.name] = neighbours(node, [each for each in self.types.values() if each not in ruled])
+        return {name: path for name, path in found.items() if path is not None}
+
     @cached_property
     def _resolved_walks(self) -> tuple[dict[tuple[str, str], NodeWalk], list[Mistake]]:
         return resolve_walks(self.types, self.node_lists)
@@ -133,7 +173,12 @@ class RecordTypes:
     @cached_property
     def root_lists(self) -> tuple[AccessPath, ...]:
         """The lists at the root."""
-        return tuple(
+        declared = [paths[0] for paths in self.root_candidates.values() if len(paths) == 1]
+        return (*declared, *self._listed_by_keys)
+
+    @property
+    def _listed_by_keys(self) -> Iterator[AccessPath]:
+        return (
             AccessPath(keys.lists or plural(snake(record.name)), None, record, None, keys)
             for record in self.types.values()
             if not record.is_virtual
@@ -154,7 +199,7 @@ class RecordTypes:
     @property
     def paths(self) -> list[AccessPath]:
         """Every access path that is offered."""
-        return [*self.node_lists.values(), *self.root_lists, *self.finders]
+        return [*self.node_lists.values(), *self.neighbours.values(), *self.root_lists, *self.finders]
 
     # --- Access ---------------------------------------------------------------------------------------
 
@@ -187,17 +232,21 @@ class RecordTypes:
 
     @cached_property
     def unions(self) -> dict[frozenset[RecordType], tuple[RecordType, ...]]:
-        """The unions of nodes that ends are, and methods return, each with its members as they are first named."""
+        """The unions that ends are, methods return and lists list, each with its members as they are first named."""
         found: dict[frozenset[RecordType], tuple[RecordType, ...]] = {}
         for record in self.types.values():
             named = [end.members for end in record.ends.values()]
             named += [method.nodes for method in record.methods.values()]
+            named += [declared.of for declared in record.lists.values()]
             for members in named:
                 if len(members) > 1:
                     found.setdefault(frozenset(members), members)
         for walk in self.walks.values():
             if len(walk.nodes) > 1:
                 found.setdefault(frozenset(walk.nodes), walk.nodes)
+        for path in self.root_lists:
+            if path.members:
+                found.setdefault(frozenset(path.records), path.records)
         return found
 
     # --- Telling items apart --------------------------------------------------------------------------
@@ -309,13 +358,25 @@ class RecordTypes:
     # --- Siblings -------------------------------------------------------------------------------------
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
+        if path.members:
+            # What stands between those of two types is in its range too.
+            there = [other for member in path.members for other in self._in_partition(member)]
+            return tuple(other for other in dict.fromkeys(there) if other not in path.records)
         prefix = path.of_owner(path.prefix)
-        partition = shape(path.of_owner(path.keys.partition))
         anything = Slot(("",), key_text(FieldType("string")))
         ranges = [shape(prefix)]
         if path.rest.tokens or path.keys.sort is None:
             ranges.append(shape(Template((*prefix.tokens, anything))))
         found = []
+        for other in self._in_partition(path):
+            sort = other.keys[path.keys.index_name].sort
+            if sort is None or any(not are_disjoint(shape(sort), range_) for range_ in ranges):
+                found.append(other)
+        return tuple(found)
+
+    def _in_partition(self, path: AccessPath) -> Iterator[RecordType]:
+        """The other types of which items can stand in the partition that the path reads."""
+        partition = shape(path.of_owner(path.keys.partition))
         for other in self.types.values():
             keys = other.keys.get(path.keys.index_name)
             if other is path.record or other.is_virtual or keys is None:
@@ -323,14 +384,11 @@ class RecordTypes:
             theirs = shape(keys.partition)
             # A key of a more special shape is refused as a value of this one: it is never this partition.
             is_refused = is_special_case(theirs, partition) and not is_special_case(partition, theirs)
-            if is_refused or are_disjoint(theirs, partition):
-                continue
-            if keys.sort is None or any(not are_disjoint(shape(keys.sort), range_) for range_ in ranges):
-                found.append(other)
-        return tuple(found)
+            if not is_refused and not are_disjoint(theirs, partition):
+                yield other
 
     def type_condition(self, path: AccessPath) -> Condition | None:
-        """The filter that tells the path's items by their type attributes; None where it cannot.
+        """The filter that tells the items of the path's type by their type attributes; None where it cannot.
 
         It cannot where there are none, where one is a key of the table or index that is read, or where the index does
         not project it.

@@ -83,7 +83,7 @@ def _lists_of(owners: Iterable[RecordType], names: Iterable[str], lists: Lists) 
 
 def _far(path: AccessPath) -> Sequence[RecordType]:
     """The types of the nodes to which a list leads."""
-    return path.nodes if path.far_end is not None or path.record.is_node else ()
+    return [node for node in path.nodes if node.is_node]
 
 
 def _wrong(walk: NodeWalk) -> Iterator[tuple[str, str]]:
@@ -137,7 +137,8 @@ def _unusable(path: AccessPath) -> str | None:
     if path.required:
         return f"it needs the argument {path.required[0].name}"
     if path.far_end is None:
-        return None if path.record.is_node else f"{path.record.name} leads to no other node"
+        others = [record.name for record in path.records if not record.is_node]
+        return f"{' and '.join(others)} leads to no other node" if others else None
     end = path.record.ends[path.far_end]
     return f"the key of {end.type_name} does not tell its type" if end.is_ambiguous else None
 
@@ -146,7 +147,7 @@ def _wrong_field(
     paths: Sequence[AccessPath], option: str, name: str, kinds: frozenset[str], what: str
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with a field of the items of the last list."""
-    for path in paths:
+    for path in (member for each in paths for member in each.each):
         field = path.record.fields.get(name)
         if field is None or field.type.kind not in kinds:
             problem = f"{option}: {path.record.name} has no field {name} that is {what}."

@@ -241,7 +241,7 @@ def test_types_may_be_declared_in_a_function() -> None:
 
     made = types(Ship, Cabin, Bike)
     assert made["Ship"].fields["kind"].type.python is Kind
-    assert made["Ship"].lists["cabins"].of is made["Cabin"]
+    assert made["Ship"].lists["cabins"].of == (made["Cabin"],)
     assert made["Ship"].lists["first_cabin"].is_one
     ship = Ship(ship_id=ID("1"), kind=Kind.A)
     assert (ship.ship_id, ship.kind) == ("1", Kind.A)
@@ -264,7 +264,7 @@ def test_a_list_may_stand_in_a_base_class() -> None:
         room: Room
         day: str
 
-    assert types(Room, Stay)["Room"].lists["stays"].of.cls is Stay
+    assert types(Room, Stay)["Room"].lists["stays"].of[0].cls is Stay
     assert vars(Room(room_id=ID("1"))) == {"room_id": "1"}
 
 

@@ -217,7 +217,7 @@ class Case:
         names = {argument.name for argument in path.ranged}
         said = {name: narrowing for name, narrowing in self.said if name in names}
         texts = None if path.owner is None else (owner,)
-        return bind(self.graph, path, texts, {"topic": f"t{owner}"}, said, self.where)
+        return bind(self.graph, path, texts, {"topic": f"t{owner}"}, said, {path: self.where})
 
     def wanted(self, owner: str, neighbours: NeighbourList) -> list[tuple[str, ...]]:
         """The keys of the list's items, found by recognition alone."""

@@ -47,6 +47,7 @@ from tests.resolvers.made_operations import Choose, Maker, Words, words_of
 from tests.resolvers.many_operations import main
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.naive import Naive
+from tests.resolvers.several_worlds import several, several_items, told_by_keys_alone
 from tests.resolvers.test_fields import ITEMS as EVERYTHING_ITEMS
 from tests.resolvers.worlds import (
     SECRET,
@@ -60,7 +61,7 @@ from tests.resolvers.worlds import (
 )
 
 EXAMPLES = ("commerce", "cargo", "education", "billing", "social", "talent")
-MODELS = (*EXAMPLES, "library", "everything", "methodical")
+MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys")
 
 
 @lru_cache
@@ -74,6 +75,8 @@ def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
         "library": (library, library_items),
         "everything": (everything, lambda: EVERYTHING_ITEMS),
         "methodical": (methodical, methodical_items),
+        "several": (several, several_items),
+        "several_by_keys": (told_by_keys_alone, several_items),
     }[name]
     return build_schema(graph, query=Extra if graph is methodical else None), tuple(items())
 
@@ -208,7 +211,7 @@ class Refusing:
 
 def refused_keys(graph: Graph, items: Sequence[Item], random: Random) -> frozenset[Key]:
     """Some nodes that are read by their keys alone: whether one that a list has shown is got as well is not fixed."""
-    listed = {path.record for path in graph.paths}
+    listed = {record for path in graph.paths for record in path.records}
     keys = [graph.table.key_of(item) for item in items if graph.recognise(item) not in {*listed, None}]
     return frozenset(random.sample(keys, len(keys) // 3))
 

@@ -28,7 +28,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.schema import field_kinds
-from keygraph_resolvers.schema.inputs import condition
+from keygraph_resolvers.schema.inputs import conditions
 from tests.resolvers.differential import EXAMPLES, Served, model, run_served
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import words_of
@@ -338,7 +338,7 @@ class GuardedLists(NaiveLists):
         return unknown.reads(record, name, (), None) is False
 
     def _used(self, path: AccessPath, given: Mapping[str, Any]) -> set[str]:
-        record, where = path.record, condition(self._graph, path, given.get("where"), MOST_TERMS)
+        record, where = path.record, conditions(self._graph, path, given, MOST_TERMS)[path]
         used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
         for attribute in paths_of(where) if where is not None else ():
             used |= {name for name, field in record.fields.items() if field.attribute == attribute}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from graphql import (
     GraphQLInputObjectType,
     GraphQLObjectType,
     GraphQLSchema,
+    GraphQLUnionType,
     get_named_type,
     get_nullable_type,
     is_composite_type,
@@ -22,6 +23,7 @@ from graphql import (
     is_input_object_type,
     is_list_type,
     is_non_null_type,
+    is_union_type,
 )
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
@@ -142,6 +144,12 @@ class Maker:
         self.cursors: dict[str, tuple[str, ...]] = {}
         self.fragments: list[tuple[str, str, str]] = []
         self.count = 0
+        self.in_unions = {
+            member.name
+            for type_ in self.schema.type_map.values()
+            if is_union_type(type_)
+            for member in cast(GraphQLUnionType, type_).types
+        }
         self.left = 44
         """How many more fields there may be."""
 
@@ -177,7 +185,7 @@ class Maker:
     def selections(
         self, type_: Any, path: tuple[str, ...], depth: int, *, least: int = 1, most: int = 5
     ) -> str:
-        """A selection set of an object or an interface."""
+        """A selection set of an object, an interface or a union."""
         chosen = [self.selection(type_, path, depth) for _ in range(least + self.choose(most))]
         return "{ " + " ".join(chosen) + " }"
 
@@ -197,7 +205,7 @@ class Maker:
             return f"...{on}{self.condition()} {self.selections(inner, path, depth, most=3)}"
         if not isinstance(type_, GraphQLObjectType):
             possible = self.schema.get_possible_types(type_)
-            if self.choose(4):
+            if self.choose(4) or is_union_type(type_):
                 inner = self.pick(possible)
                 return f"... on {inner.name}{self.condition()} {self.selections(inner, path, depth)}"
         return self.field(type_, path, depth)
@@ -237,7 +245,7 @@ class Maker:
         named = get_named_type(definition.type)
         # Under one parent a plain name is one field wherever it stands; other types have other names.
         key = name if not definition.args and self.choose(3) else self.name(f"{name}_")
-        if key == name and isinstance(type_, GraphQLObjectType) and type_.interfaces:
+        if key == name and (getattr(type_, "interfaces", ()) or type_.name in self.in_unions):
             key = f"{name}_{type_.name}"
         if key == name and definition.args:
             key = self.name(f"{name}_")
@@ -329,6 +337,9 @@ class Maker:
                     parts[name] = several[0] if name == "not" else f"[{', '.join(several)}]"
                 continue
             condition = get_named_type(inner)
+            if condition.name.endswith("Where"):
+                parts[name] = self.where(condition, depth)
+                continue
             operator = self.pick(list(condition.fields))
             wanted = condition.fields[operator].type
             if operator == "between":

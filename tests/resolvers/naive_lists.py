@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,14 +12,14 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList, Place, bind
-from keygraph.model.paths import AccessPath, Argument
+from keygraph.model.paths import SORT_KEY, AccessPath, Argument
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.global_ids import read_global_id, read_id_or_key
-from keygraph_resolvers.schema.inputs import SortDirection, condition, narrowings, required_texts
+from keygraph_resolvers.schema.inputs import SortDirection, conditions, narrowings, required_texts
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
@@ -59,8 +59,8 @@ class List:
 
     path: AccessPath
     neighbours: NeighbourList
-    whole: list[tuple[tuple[Any, ...], Item]]
-    """Where each item stands (sort key, shard, the table's key), in the client's direction."""
+    whole: list[tuple[tuple[Any, ...], Item, RecordType]]
+    """Where each item stands (sort key, shard, the table's key), with its type, in the client's direction."""
     given: Mapping[str, Any]
     page: list[Entry]
     info: Info
@@ -92,7 +92,7 @@ class NaiveLists:
             identity,
             required,
             narrowings(graph, path, given),
-            condition(self._graph, path, given.get("where"), MOST_TERMS),
+            wheres := conditions(graph, path, given, MOST_TERMS),
         )
         cursors = self._cursors.of(neighbours)
         places = {
@@ -100,29 +100,28 @@ class NaiveLists:
             for name in ("after", "before")
             if given.get(name) is not None
         }
-        fixed = dict(path.texts_of_owner(identity)) if identity is not None else {}
-        fixed |= {argument.slot.name: required.get(argument.name) for argument in path.required}
         whole = [
-            (_position(neighbours, item), item)
-            for item in self._by_keys[path.keys]
-            if self._is_in(path, fixed, given, item)
-            and (to is None or path.record.end_identity(item, path.record.ends[path.far_end or ""]) in to)
+            (_position(neighbours, item), item, each.record)
+            for each, where in wheres.items()
+            for item in self._of_type(path, each, identity, required, given)
+            if where is None or holds(where, each.record.completed(item))
+            if to is None or path.record.end_identity(item, path.record.ends[path.far_end or ""]) in to
         ]
         for other in others:
             if owner is None or other != owner.identity:
                 theirs = self._far_of(path, other, given, required)
-                whole = [(place, item) for place, item in whole if self._far(path, item) in theirs]
+                whole = [placed for placed in whole if self._far(path, placed[1]) in theirs]
         descending = given.get("direction") is SortDirection.DESC
-        whole.sort(key=lambda pair: pair[0], reverse=descending)
+        whole.sort(key=lambda placed: placed[0], reverse=descending)
         low, high = _between(neighbours, whole, places.get("after"), places.get("before"), descending)
         inside = whole[low:high]
         kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
         page = [
             Entry(
-                Thing(path.record, path.record.read_identity(item) or (), item),
+                Thing(record, record.read_identity(item) or (), item),
                 cursors.cursor(neighbours.place_of(item)),
             )
-            for _, item in kept
+            for _, item, record in kept
         ]
         is_more = len(inside) > size
         # Whoever asks for nothing behind a cursor, or between crossed ones, is told of the cursor's own edge.
@@ -168,10 +167,8 @@ class NaiveLists:
         """The nodes to which a node has edges in such a list."""
         if not self.shows_list_of(path, owner):
             return set()
-        fixed = dict(path.texts_of_owner(owner))
-        fixed |= {argument.slot.name: required.get(argument.name) for argument in path.required}
         said = {camel(argument.name): given.get(camel(argument.name)) for argument in path.required}
-        there = [item for item in self._by_keys[path.keys] if self._is_in(path, fixed, said, item)]
+        there = self._of_type(path, path, owner, required, said)
         return {self._far(path, item) for item in there} - {None}
 
     def _far(self, path: AccessPath, item: Item) -> tuple[str, ...] | None:
@@ -184,23 +181,36 @@ class NaiveLists:
         """Whether a node is there for whoever asks. Raises Forbidden where its list is not."""
         return True
 
-    def _is_in(
-        self, path: AccessPath, fixed: Mapping[str, str | None], given: Mapping[str, Any], item: Item
-    ) -> bool:
+    def _of_type(
+        self,
+        path: AccessPath,
+        each: AccessPath,
+        identity: tuple[str, ...] | None,
+        required: Mapping[str, str | None],
+        given: Mapping[str, Any],
+    ) -> Iterator[Item]:
+        """The items of one type in a list of an owner, whatever their attributes."""
+        fixed = dict(each.texts_of_owner(identity)) if identity is not None else {}
+        fixed |= {argument.slot.name: required.get(argument.name) for argument in each.required}
+        for item in self._by_keys[each.keys]:
+            if not self._is_in(each, fixed, item):
+                continue
+            texts = each.keys.parse(item) or {}
+            said = {argument.name: texts.get(argument.slot.name) for argument in each.ranged}
+            said[SORT_KEY] = str(item[each.keys.attributes[-1].name])
+            if all(self._is_said(path, argument, said[argument.name], given) for argument in path.ranged):
+                yield item
+
+    def _is_in(self, path: AccessPath, fixed: Mapping[str, str | None], item: Item) -> bool:
         texts = path.keys.parse(item)
         attributes = path.keys.attributes
         if texts is None or not all(key.holds(item.get(key.name)) for key in attributes):
             return False
         own = {slot.name for slot in path.keys.slots}
-        if any(texts.get(name) != text for name, text in fixed.items() if name in own):
-            return False
-        if not all(self._is_said(path, argument, texts, given) for argument in path.ranged):
-            return False
-        where = condition(self._graph, path, given.get("where"), MOST_TERMS)
-        return where is None or holds(where, path.record.completed(item))
+        return all(texts.get(name) == text for name, text in fixed.items() if name in own)
 
     def _is_said(
-        self, path: AccessPath, argument: Argument, texts: Mapping[str, str], given: Mapping[str, Any]
+        self, path: AccessPath, argument: Argument, text: str | None, given: Mapping[str, Any]
     ) -> bool:
         """Whether what the client says of an argument of the sort key is so."""
         asked = given.get(camel(argument.name))
@@ -211,7 +221,6 @@ class NaiveLists:
             for name, value in operators.items()
             if value is not None
         }
-        text = texts.get(argument.slot.name)
         if not said or text is None:
             return not said
         comparable = Decimal if argument.type.kind in ("int", "long", "decimal", "float") else str
@@ -250,7 +259,7 @@ def _may_be_crossed(neighbours: NeighbourList, places: Mapping[str, Place], desc
 
 def _between(
     neighbours: NeighbourList,
-    whole: list[tuple[tuple[Any, ...], Item]],
+    whole: list[tuple[tuple[Any, ...], Item, RecordType]],
     after: Place | None,
     before: Place | None,
     descending: bool,
@@ -259,7 +268,7 @@ def _between(
 
     A cursor whose own item is not in the list stands where the item stood.
     """
-    positions = [position for position, _ in whole]
+    positions = [position for position, *_ in whole]
     low, high = 0, len(whole)
     if after is not None:
         there = (*neighbours.order_of(after), *after.position)

@@ -225,8 +225,9 @@ class Removal:
                 FieldName(name)
                 for (owner, name), path in self._graph.node_lists.items()
                 if owner == request.record.name
-                and path.record is reference.record
-                and path.end == reference.end.name
+                and any(
+                    (each.record, each.end) == (reference.record, reference.end.name) for each in path.each
+                )
             ]
             told = {"type": reference.record.name, "field": FieldName(reference.end.name)}
             details.append({**told, "atLeast": count, "lists": lists})

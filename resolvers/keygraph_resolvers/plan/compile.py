@@ -55,7 +55,7 @@ from keygraph_resolvers.schema.names import ALSO_OF, connection_prefix
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.common import CommonStep
-from keygraph_resolvers.steps.get import EndStep, Get, Items, Named, NodesStep
+from keygraph_resolvers.steps.get import ByType, EndStep, Get, Items, Named, UntoldNodes
 from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.node_walks import NodeWalkStep, ViaStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
@@ -204,7 +204,7 @@ class _Selections:
             return record
         for definition in type_.fields.values():
             kind = kind_of(strawberry_field(definition))
-            if isinstance(kind, FarNode):
+            if isinstance(kind, FarNode) and not kind.path.members:
                 return kind.path.record
         return None
 
@@ -235,7 +235,8 @@ class _Steps:
     def _made_items(self, selection: Selection) -> Items:
         record = selection.record
         if record is None:
-            return Items(selection, (), (), ())
+            # An edge of a list of several types: what is selected of the item itself hangs on its type.
+            return Items(selection, (), [self._itself(each) for each in selection.having(FarNode)], ())
         calls = [self._call(record, each) for each in selection.having(Called)]
         lists = {each: self.list(each) for each in selection.lists}
         walks = {each: self.walk(each) for each in selection.having(WalkOf)}
@@ -271,7 +272,7 @@ class _Steps:
     def own(self, selected: SelectedField) -> CallOwn:
         """The step of a field that somebody added to the root, and that gives a node."""
         gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
-        return CallOwn(selected, NodesStep(gets, is_type_unknown=selected.is_type_unknown))
+        return CallOwn(selected, UntoldNodes(gets) if selected.is_type_unknown else ByType(gets))
 
     def write(self, selected: SelectedField, position: int) -> WriteStep:
         """The step of a mutation; its position is that among the operation's mutations."""
@@ -300,15 +301,19 @@ class _Steps:
     def _nodes(self, selected: SelectedField) -> Step:
         """The step of the nodes that a field gives."""
         gets = {name: self.get(below) for name, below in selected.below.items()}
-        is_type_unknown = selected.is_type_unknown
-        if len(gets) == 1 and not is_type_unknown:
-            return next(iter(gets.values()))
-        return NodesStep(gets, is_type_unknown=is_type_unknown)
+        if selected.is_type_unknown:
+            return UntoldNodes(gets)
+        return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
+
+    def _itself(self, selected: SelectedField) -> Step:
+        """The step of a field that gives the item of an edge itself."""
+        items = {name: self._items[below] for name, below in selected.below.items()}
+        return next(iter(items.values())) if len(items) == 1 else ByType(items)
 
     def _end(self, record: RecordType, selected: SelectedField) -> Step:
         match selected.kind:
             case FarNode(path) if path.far_end is None:
-                return self._items[selected.only]  # the node is the item itself
+                return self._itself(selected)
             case FarNode(path) if path.far_end is not None:
                 end = record.ends[path.far_end]
                 read = end_reader(record, end)
@@ -344,7 +349,7 @@ class _Steps:
                 (),
                 (),
                 self._items[selected.only],
-                is_partial=_lacks(path, [selected.only.named]),
+                is_partial=_lacks(path, [selected.only]),
             )
             step = self._list_step(selected, page, has_total=False, looks=frozenset())
         else:
@@ -386,7 +391,7 @@ class _Steps:
     def _walked(self, selected: SelectedField) -> Step:
         """The step of the nodes of a walk, of which the keys tell the types."""
         gets = {name: self.get(below) for name, below in selected.below.items()}
-        return next(iter(gets.values())) if len(gets) == 1 else NodesStep(gets, is_type_unknown=False)
+        return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
 
     def _via(self, selected: SelectedField) -> ViaStep:
         """The steps of the edges by which nodes were found."""
@@ -395,18 +400,13 @@ class _Steps:
         return ViaStep(
             selected,
             {path: self._items[each] for path, each in below.items()},
-            frozenset(path for path, each in below.items() if _lacks(path, [each.named])),
+            frozenset(path for path, each in below.items() if _lacks(path, _of_items(path, [each]))),
         )
 
     def _connection(self, selected: SelectedField, path: AccessPath, below: Selection) -> ListStep:
         edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)
         infos = below.having(field_kinds.PageInfo)
-        items = [each.only.named for each in edges]
-        if path.far_end is None:
-            far = [node for edge in edges for node in edge.only.having(FarNode)]
-            items += [each.only.named for each in (*nodes, *far)]
-        elif nodes:
-            items.append(frozenset({path.far_end}))
+        items = _of_items(path, [each.only for each in edges], nodes)
         looks = frozenset(look.name for info in infos for look in info.only.fields if look.kind is not None)
         page = None
         if edges or nodes or infos:
@@ -414,12 +414,9 @@ class _Steps:
                 selected.key,
                 path,
                 [(each, self._items[each.only]) for each in edges],
-                [
-                    (each, self._items[each.only] if path.far_end is None else self._nodes(each))
-                    for each in nodes
-                ],
+                [(each, self._itself(each) if path.far_end is None else self._nodes(each)) for each in nodes],
                 None,
-                is_partial=_lacks(path, items),
+                is_partial=_lacks(path, items, leads_on=bool(nodes)),
             )
         has_total = bool(below.having(field_kinds.TotalCount))
         return self._list_step(selected, page, has_total=has_total, looks=looks)
@@ -446,6 +443,23 @@ def _path_of(selected: SelectedField) -> AccessPath:
     return cast(ListOf, selected.kind).path
 
 
-def _lacks(path: AccessPath, items: Sequence[frozenset[str]]) -> bool:
-    """Whether fields, ends or methods are needed of the items that the index which is read lacks."""
-    return not path.tells_all and any(not each <= path.told for each in items)
+def _of_items(
+    path: AccessPath, edges: Sequence[Selection], nodes: Sequence[SelectedField] = ()
+) -> list[Selection]:
+    """What is selected of the items of a list: of its edges, and of its nodes where they are the items themselves."""
+    found = [*edges]
+    if path.far_end is None:
+        far = [node for edge in edges for node in edge.having(FarNode)]
+        found += [below for each in (*nodes, *far) for below in each.below.values()]
+    return found
+
+
+def _lacks(path: AccessPath, items: Sequence[Selection], *, leads_on: bool = False) -> bool:
+    """Whether fields, ends or methods are selected of the items that the index which is read lacks, or the far end, where
+    it `leads_on` to the nodes there."""
+    if path.tells_all:
+        return False
+    told = {member.record: member.told for member in path.each}
+    if leads_on and path.far_end is not None and path.far_end not in path.told:
+        return True
+    return any(each.record is not None and not each.named <= told[each.record] for each in items)

@@ -109,7 +109,8 @@ class Plan:
         found: dict[RecordType, frozenset[str] | None] = {}
         for step in self.lists:
             # Of an item that only leads to a node, what it is, its keys and that end.
-            found[step.path.record] = (found.get(step.path.record) or frozenset()) | step.needed
+            for listed, ends in step.needed.items():
+                found[listed] = (found.get(listed) or frozenset()) | ends
         for walk in self.walks:
             for record, more in walk.needed:
                 found[record] = (found.get(record) or frozenset()) | more

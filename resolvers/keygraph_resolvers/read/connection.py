@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from keygraph.access.grants import Decision, all_of
@@ -17,11 +18,12 @@ from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
-from keygraph.lists.listing import ListForm, Located, NeighbourList, Place
+from keygraph.lists.listing import ListForm, Located, NeighbourList, Place, form_of
 from keygraph.lists.named_edges import edge_keys
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
+from keygraph.model.permissions import Permissions, Seen
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.cursors import ListCursors
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
@@ -31,7 +33,7 @@ from keygraph_resolvers.schema.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
     SortDirection,
-    condition,
+    conditions,
     narrowings,
     required_texts,
 )
@@ -45,9 +47,8 @@ class Edge(Object):
 
     __slots__ = ("connection", "listed")
 
-    def __init__(self, connection: Connection, item: Item, identity: tuple[str, ...]) -> None:
-        self.record = connection.neighbours.path.record
-        self.identity = identity
+    def __init__(self, connection: Connection, located: Located) -> None:
+        item, self.identity, self.record = located
         self.item = item
         self.others = ()
         self.is_missing = False
@@ -64,6 +65,9 @@ class Edge(Object):
     @property
     def cursor(self) -> str:
         return self.connection.cursor(self.place)
+
+
+_EVERYTHING: Seen = MappingProxyType({})
 
 
 class PageEnds(NamedTuple):
@@ -102,7 +106,9 @@ class ListArguments:
         graph, limits = run.graph, run.limits
         self.path = path
         self.looks = looks
-        self.where = condition(graph, path, given.get("where"), limits.where_terms)
+        self.wheres = conditions(graph, path, given, limits.where_terms)
+        """The types that are asked for, each by its path, with the condition on its items."""
+        self.is_searched = any(where is not None for where in self.wheres.values())
         self.size, self.from_end = (1, False) if path.is_one else page_size(limits, given)
         descending = given.get("direction") is SortDirection.DESC
         self.after: str | None = given.get("after")
@@ -116,15 +122,15 @@ class ListArguments:
             forward=self.from_end == descending,
             look_ahead=self.looks_ahead,
             budget=limits.read_budget,
-            attributes=run.attributes.of_items.get(path.record, frozenset()),
+            attributes=run.attributes.of_any(path.records),
         )
         """The part of the list that its page shows, as if no cursor were given."""
         self._said = required_texts(graph, path, given), narrowings(graph, path, given)
-        self._form = ListForm(graph, path, *self._said, self.where)
-        self._used = _restricted_fields(path, self.where)
+        self._form = form_of(graph, path, *self._said, self.wheres)
+        self._used = {each: _restricted_fields(each, where) for each, where in self.wheres.items()}
         """The fields that the list is read, sorted or filtered by and that not everybody may read."""
-        self.are_nodes = path.tells_all and path.record in run.looked_for
-        """Whether its items are whole ones that may be looked for by key too."""
+        self.primed = run.looked_for.intersection(path.records) if path.tells_all else frozenset()
+        """The types of its items that are whole and may be looked for by key too."""
 
     @property
     def has_cursor(self) -> bool:
@@ -143,7 +149,7 @@ class ListArguments:
     def of(self, run: Run, owner: Object | None) -> Connection:
         """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
-        at = None if self._form.expiry is None else run.now
+        at = run.now if self.path.expires else None
         neighbours = self._form.of(identity, at)
         extent = self.extent
         if self.after is not None or self.before is not None:
@@ -156,15 +162,15 @@ class ListArguments:
             if self.from_end:
                 start, end = end, start
             extent = replace(extent, after=start, until=end)
-        seen: Decision = True
+        seen: Seen = _EVERYTHING
+        is_closed, goes_on = False, self.goes_on
         if run.access is not None:
-            seen = self.seen(run)
-            if not isinstance(seen, bool):
-                seen = run.access.of_list(self.path, dict(neighbours.values), seen, identity)
-            if not isinstance(seen, bool):
-                neighbours = self._narrowed(run, seen).of(identity, at)
-        page, goes_on = PageOf(neighbours, extent), self.goes_on or not isinstance(seen, bool)
-        return Connection(run, self, neighbours, identity or (), page, seen, seen is False, goes_on)
+            seen = self._seen_of(run.access, neighbours, self.seen(run), identity)
+            is_closed = all(decision is False for decision in seen.values())
+            if not is_closed and any(decision is not True for decision in seen.values()):
+                neighbours, goes_on = self._narrowed(run, seen).of(identity, at), True
+        page = PageOf(neighbours, extent)
+        return Connection(run, self, neighbours, identity or (), page, seen, is_closed, goes_on)
 
     def shown(self, run: Run, identity: tuple[str, ...] | None = None) -> NeighbourList | None:
         """The list of an owner that may not be known, with placeholders; None where the viewer sees nothing of it.
@@ -176,39 +182,72 @@ class ListArguments:
             return shown
         seen = self.seen(run)
         if identity is not None or self.path.owner is None:
-            seen = run.access.of_list(self.path, dict(shown.values), seen, identity)
-        elif run.access.is_told(self.path, seen):
-            seen = seen is not False
-        if isinstance(seen, bool):
-            return shown if seen else None
+            seen = self._seen_of(run.access, shown, seen, identity)
+        else:
+            seen = {
+                each: decision is not False if run.access.is_told(each, decision) else decision
+                for each, decision in seen.items()
+            }
+        if all(decision is True for decision in seen.values()):
+            return shown
+        if all(decision is False for decision in seen.values()):
+            return None
         return self._narrowed(run, seen).shown(identity)
 
-    def seen(self, run: Run) -> Decision:
-        """Which of the type's items the viewer sees in such a list. Raises Forbidden where they may not ask for it."""
-        access, record = run.access, self.path.record
+    def seen(self, run: Run) -> Seen:
+        """Which items of each type the viewer sees in such a list. Raises Forbidden where they may not ask for it."""
+        access = run.access
         if access is None:
-            return True
-        found: Decision | None = run.told.get(self)
+            return dict.fromkeys(self.wheres, True)
+        found: Seen | None = run.told.get(self)
         if found is None:
-            used = {name: access.decision(record, "read", name) for name in self._used}
-            for name, decision in used.items():
-                if decision is False:
-                    raise forbidden(record, name)
-            found = run.told[self] = all_of([access.decision(record), *used.values()])
+            found = run.told[self] = {each: self._seen_type(access, each) for each in self.wheres}
         return found
 
-    def _narrowed(self, run: Run, seen: Condition) -> ListForm:
-        """What is read of lists of which the viewer sees the items that meet a condition."""
-        found: ListForm | None = run.told.get((self, seen))
+    def is_unseen(self, run: Run) -> bool:
+        """Whether the viewer sees nothing of such lists. Raises as `seen` does."""
+        return all(decision is False for decision in self.seen(run).values())
+
+    def _seen_type(self, access: Permissions, path: AccessPath) -> Decision:
+        record = path.record
+        used = {name: access.decision(record, "read", name) for name in self._used[path]}
+        for name, decision in used.items():
+            if decision is False:
+                raise forbidden(record, name)
+        return all_of([access.decision(record), *used.values()])
+
+    @staticmethod
+    def _seen_of(
+        access: Permissions, neighbours: NeighbourList, seen: Seen, owner: tuple[str, ...] | None
+    ) -> Seen:
+        """What is left of that in a list, by what it fixes."""
+        parts = neighbours.parts
+        return {
+            each: decision
+            if isinstance(decision, bool)
+            else access.of_list(
+                each, dict((parts[each.record] if parts else neighbours).values), decision, owner
+            )
+            for each, decision in seen.items()
+        }
+
+    def _narrowed(self, run: Run, seen: Seen) -> ListForm:
+        """What is read of lists of which the viewer sees the items that meet these conditions."""
+        key = self, *seen.values()
+        found: ListForm | None = run.told.get(key)
         if found is None:
-            where = seen if self.where is None else And((self.where, seen))
+            wheres = {each: where for each, where in self.wheres.items() if seen[each] is not False}
+            for each, where in wheres.items():
+                decision = seen[each]
+                if not isinstance(decision, bool):
+                    wheres[each] = decision if where is None else And((where, decision))
             access, send = run.access, None
-            if access is not None and access.links(self.path.record, seen):
+            if access is not None and any(access.links(each.record, seen[each]) for each in wheres):
 
                 async def send(store: Store, query: Query) -> Page:
                     return await run.links.page(store, query, self.path, seen)
 
-            found = run.told[self, seen] = ListForm(run.graph, self.path, *self._said, where, send)
+            found = run.told[key] = form_of(run.graph, self.path, *self._said, wheres, send)
         return found
 
     @cached_property
@@ -220,8 +259,8 @@ class ListArguments:
     def is_key_lookup(self) -> bool:
         """Whether what it reads are items by their keys, whoever its owner is."""
         if self.to is not None:
-            return self.path.finds_by_node and self.where is None and not self._form.checked
-        if self.where is not None or self.has_cursor or not self.size:
+            return self.path.finds_by_node and not self.is_searched and not self._form.checked
+        if self.is_searched or self.has_cursor or not self.size:
             return False
         return self.any_shown.whole_keys is not None
 
@@ -230,11 +269,11 @@ class ListArguments:
         """Whether its page may take several requests, one after the other."""
         reading = self.any_shown.reading
         return bool(
-            self.where is not None
+            self.is_searched
             or self.may_look_back
             or self.may_end_among_equals
             or self.any_shown.is_checked
-            or self.path.record.expiry is not None
+            or self.path.expires
             or len(reading.pieces) > 1
             or reading.others
         )
@@ -251,8 +290,8 @@ class Connection:
     """The identity of its owner."""
     request: PageOf
     """The part of the list that is read for its page."""
-    seen: Decision
-    """What has to hold of an item so that the viewer sees it."""
+    seen: Seen
+    """What has to hold of an item of each type so that the viewer sees it; nothing is said where there are no rules."""
     is_closed: bool
     """Whether the viewer sees nothing of it, so that nothing is read."""
     goes_on: bool
@@ -264,13 +303,15 @@ class Connection:
     def unknown(self) -> dict[Key, LinkName]:
         """The keys of other items that decide whether the viewer sees anything of it, and that nobody has looked up."""
         access = self.run.access
-        if access is None or isinstance(self.seen, bool):
-            return {}
-        return access.unknown_of_list(self.arguments.path, self.seen, self.owner)
+        found: dict[Key, LinkName] = {}
+        for each, decision in self.seen.items() if access is not None else ():
+            if access is not None and not isinstance(decision, bool):
+                found |= access.unknown_of_list(each, decision, self.owner)
+        return found
 
     def unknown_of(self, items: Sequence[Item]) -> dict[Key, LinkName]:
         """The same for some items of it."""
-        if self.run.access is None or isinstance(self.seen, bool) or self.neighbours.form.send is None:
+        if self.neighbours.form.send is None:
             return {}
         return self.run.links.unknown(self.arguments.path, items, self.seen)
 
@@ -278,8 +319,7 @@ class Connection:
         """The items with what links say of them."""
         if self.neighbours.form.send is None:
             return items
-        record = self.arguments.path.record
-        return [self.run.links.given(record, item, self.seen) for item in items]
+        return self.run.links.given(self.arguments.path, items, self.seen)
 
     @property
     def keys(self) -> list[Key]:
@@ -336,13 +376,14 @@ class Connection:
 
     def page(self, found: Found, *, is_behind: bool = False) -> tuple[list[Edge], PageEnds]:
         """The edges in the client's order, and what is known around them."""
-        edges = [Edge(self, item, identity) for item, identity in found.items]
+        edges = [Edge(self, located) for located in found.items]
         arguments = self.arguments
-        if arguments.are_nodes:
+        if arguments.primed:
             # A whole item is not read again.
             prime, key_of = self.run.nodes.prime, self.run.graph.table.key_of
             for edge in edges:
-                prime(key_of(edge.listed), edge.listed)
+                if edge.record in arguments.primed:
+                    prime(key_of(edge.listed), edge.listed)
         first = last = None
         if arguments.looks & _CURSORS:
             first = edges[0].place if edges else None

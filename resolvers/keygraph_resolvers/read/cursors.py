@@ -41,7 +41,13 @@ class Cursors:
         """The cursors of one list."""
         path = neighbours.path
         owner = path.owner.name if path.owner else None
-        about = [owner, path.name, path.record.name, path.keys.index_name, neighbours.values]
+        about = [
+            owner,
+            path.name,
+            " or ".join(record.name for record in path.records),
+            path.keys.index_name,
+            neighbours.values,
+        ]
         return ListCursors(self.seal(about), neighbours)
 
 

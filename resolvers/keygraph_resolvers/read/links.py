@@ -8,7 +8,7 @@ BatchGetItem; no page waits for anything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from keygraph.access.grants import Decision
@@ -19,7 +19,7 @@ from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import Permissions
+from keygraph.model.permissions import Permissions, Seen
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.loaders import NodeLoader
 from keygraph_resolvers.read.meter import READ, Read
@@ -43,12 +43,12 @@ class Links:
         is_there = item is not None and self._graph.is_of(item, (name.link.record,))
         self._access.learn(key, item if is_there else None)
 
-    async def page(self, store: Store, query: Query, path: AccessPath, decision: Decision) -> Page:
-        """A page of a list, its items with what links say that a decision on them asks for."""
+    async def page(self, store: Store, query: Query, path: AccessPath, seen: Seen) -> Page:
+        """A page of a list, its items with what links say that decisions on them ask for."""
         self._under_way += 1
         try:
             page = await store.send(query)
-            wanted = self.unknown(path, page.items, decision)
+            wanted = self.unknown(path, page.items, seen)
             for key in wanted:
                 self._waiting.setdefault(key, READ.get())
             sent = self._sent
@@ -60,23 +60,42 @@ class Links:
                 self._leave(self._sent)
         if wanted and sent is not None:
             await self._came(await sent, wanted)
-        return replace(page, items=[self.given(path.record, item, decision) for item in page.items])
+        return replace(page, items=self.given(path, page.items, seen))
 
-    def given(self, record: RecordType, item: Item, decision: Decision) -> Item:
-        """An item with what links say of it."""
-        identity = record.read_identity(item)
-        return item if identity is None else self._access.given(record, decision, identity, item)
+    def given(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> list[Item]:
+        """Items that were read in a list with what links say of them."""
+        read = self._reader(path, seen)
+        found = []
+        for item in items:
+            told = read(item)
+            found.append(item if told is None else self._access.given(*told, item))
+        return found
 
-    def unknown(self, path: AccessPath, items: Sequence[Item], decision: Decision) -> dict[Key, LinkName]:
+    def unknown(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> dict[Key, LinkName]:
         """What has to be looked up of items that were read in a list."""
-        record, identify = path.record, self._graph.identifier(path.record, path.keys)
+        read = self._reader(path, seen)
         found: dict[Key, LinkName] = {}
         for item in items:
-            identity = identify(item)
-            if identity is not None:
+            told = read(item)
+            if told is not None:
+                record, decision, identity = told
                 left = self._access.left(record, decision, identity, item)
                 found |= self._access.unknown(record, left, identity, item)
         return found
+
+    def _reader(
+        self, path: AccessPath, seen: Seen
+    ) -> Callable[[Item], tuple[RecordType, Decision, tuple[str, ...]] | None]:
+        """What tells the type of an item of a list, what decides whether the viewer sees it, and its identity."""
+        graph, decisions = self._graph, {each.record: decision for each, decision in seen.items()}
+
+        def read(item: Item) -> tuple[RecordType, Decision, tuple[str, ...]] | None:
+            told = graph.identified(item, path.keys)
+            return (
+                None if told is None or told[0] not in decisions else (told[0], decisions[told[0]], told[1])
+            )
+
+        return read
 
     def _leave(self, sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]]) -> None:
         waiting, self._waiting, self._sent = self._waiting, {}, None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from keygraph.keys.types import FieldType
 from keygraph.model.fields import Field
-from keygraph.model.paths import AccessPath, Argument
+from keygraph.model.paths import SORT_KEY, AccessPath, Argument
 from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel, plural, snake, with_article, words
 
@@ -118,7 +118,7 @@ def of_list(path: AccessPath) -> str:
         return f"The first {path.record.name} with this {by}."
     if path.is_one and path.owner is not None:
         return of_field(path.owner.name, path.name)
-    order = ", then ".join(camel(argument.name) for argument in path.ranged)
+    order = ", then ".join(camel(argument.name) for argument in path.ranged if argument.name != SORT_KEY)
     listed = _listed(path)
     return f"{listed.capitalize()}, sorted by {order}." if order else f"{listed.capitalize()}."
 
@@ -126,7 +126,7 @@ def of_list(path: AccessPath) -> str:
 def _listed(path: AccessPath) -> str:
     """What a list is of, in words: `the orders of a user`; `users` at the root."""
     if path.owner is None:
-        return in_words(plural(snake(path.record.name)))
+        return " and ".join(in_words(plural(snake(record.name))) for record in path.records)
     return f"the {in_words(path.name)} of {a(path.owner.name)}"
 
 
@@ -139,14 +139,15 @@ def of_edge(path: AccessPath) -> str:
     """The type of a list's edges."""
     if path.far_end:
         return of_record(path.record)
-    return f"{a(path.record.name).capitalize()} in a list, with where it stands there."
+    items = of_several(record.name for record in path.records).removesuffix(".")
+    return f"{items} in a list, with where it stands there."
 
 
 def of_far_node(path: AccessPath) -> str:
     """The node of an edge of a list."""
     if path.far_end:
         return of_end(path.record, path.record.ends[path.far_end])
-    return f"The {in_words(path.record.name)}."
+    return f"The {' or '.join(in_words(record.name) for record in path.records)}."
 
 
 def of_required(argument: Argument) -> str:

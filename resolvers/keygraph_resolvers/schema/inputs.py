@@ -22,18 +22,22 @@ from keygraph.names import camel
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     add_fields,
+    enum_type,
     input_field,
     input_type,
     list_of,
     nullable,
 )
+from keygraph_resolvers.schema.descriptions import a, of_type
 from keygraph_resolvers.schema.global_ids import read_global_id, refuse_global_id
 from keygraph_resolvers.schema.names import (
     Filterable,
     between_name,
     condition_name,
+    field_name,
     filterable_fields,
     range_name,
+    types_name,
     where_name,
 )
 
@@ -49,6 +53,7 @@ class SortDirection(Enum):
     """From the greatest to the least."""
 
 
+_BY_TYPE = "What must hold of the items of each type. All items are listed of a type that is not named."
 _NODES = "All that is given must hold of a node, which is named by its `id`, because its key does not tell its type."
 _CONDITIONS = "All that is given must hold of a value."
 _RANGE = "One value, or those from one to another."
@@ -84,11 +89,23 @@ class InputTypes:
         """`scalar` gives the GraphQL type of a field's type."""
         self._scalar = scalar
         self._made: dict[str, type] = {}
+        self._enums: dict[str, OutputType] = {}
 
     def where(self, path: AccessPath) -> type:
         """The filter of a list."""
         name = where_name(path)
-        if name not in self._made:
+        if name not in self._made and path.members:
+            self._made[name] = input_type(name, _BY_TYPE)
+            fields = [
+                input_field(
+                    field_name(each.record),
+                    nullable(self.where(each)),
+                    f"What must hold of {a(each.record.name)}.",
+                )
+                for each in path.members
+            ]
+            add_fields(self._made[name], fields)
+        elif name not in self._made:
             made = self._made[name] = input_type(name, "All that is given must hold.")
             fields = [
                 input_field(
@@ -107,6 +124,16 @@ class InputTypes:
             ]
             add_fields(made, [*fields, *joins])
         return self._made[name]
+
+    def types(self, path: AccessPath) -> OutputType:
+        """The types that a list may be asked for."""
+        name = types_name(path)
+        if name not in self._enums:
+            enum = Enum(name, {record.name: record.name for record in path.records})  # type: ignore[misc]
+            self._enums[name] = enum_type(
+                enum, "A type of items of the list.", {name: of_type(name) for name in enum.__members__}
+            )
+        return self._enums[name]
 
     def _condition(self, compared: Filterable) -> type:
         name, type_ = condition_name(compared), compared.type
@@ -264,15 +291,24 @@ def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     return record.partition_text(identity)
 
 
-def condition(
-    graph: Graph, path: AccessPath, where: Mapping[str, Any] | None, most_terms: int
-) -> Condition | None:
-    """The condition that a list's `where` says; None where it says nothing. Raises BadUserInput."""
-    if not where:
-        return None
-    if _terms(where) > most_terms:
+def conditions(
+    graph: Graph, path: AccessPath, given: Mapping[str, Any], most_terms: int
+) -> dict[AccessPath, Condition | None]:
+    """The conditions that a list's `where` says, for each type that is asked for, by the path to it; None where it says
+    nothing of it. Raises BadUserInput."""
+    said = given.get("where") or {}
+    wheres = {each: said.get(field_name(each.record)) or {} for each in path.members} or {path: said}
+    if sum(map(_terms, wheres.values())) > most_terms:
         raise BadUserInput(f"where: at most {most_terms} conditions")
-    return _condition(graph, path, where)
+    types = given.get("types")
+    if types is not None and not types:
+        raise BadUserInput("types: name one at least")
+    names = None if types is None else {each.value for each in types}
+    return {
+        each: _condition(graph, each, where)
+        for each, where in wheres.items()
+        if names is None or each.record.name in names
+    }
 
 
 def _terms(where: Mapping[str, Any]) -> int:

@@ -110,7 +110,13 @@ def nested_lists(graph: Graph, record: RecordType) -> Iterator[AccessPath]:
     for name in record.lists:
         path = graph.node_lists.get((record.name, name))
         end = path.end if path else None
-        if path is None or end is None or path.record.is_virtual or (path.record.name, end) in seen:
+        if (
+            path is None
+            or end is None
+            or path.members
+            or path.record.is_virtual
+            or (path.record.name, end) in seen
+        ):
             continue
         if record.is_node and not path.record.ends[end].text and given_fields(path.record, without=end):
             seen.add((path.record.name, end))

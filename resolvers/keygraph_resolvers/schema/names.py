@@ -20,6 +20,7 @@ from keygraph.model.comparisons import OPERATORS
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
+from keygraph.resolve.several import NEIGHBOURS
 from keygraph.resolve.walks import NodeWalk
 from keygraph_resolvers.schema.mutation_names import (
     IDEMPOTENCY_KEY,
@@ -81,7 +82,7 @@ def key_arguments(record: RecordType) -> dict[str, Slot]:
 
 def connection_prefix(path: AccessPath) -> str:
     """What the connection's and the edge's types begin with: the type at the root, else what the list is called."""
-    return path.record.name if path.owner is None else _list_name(path)
+    return path.record.name if path.owner is None and not path.members else _list_name(path)
 
 
 def _list_name(path: AccessPath) -> str:
@@ -106,9 +107,22 @@ def union_name(members: Iterable[RecordType]) -> str:
     return "Or".join(member.name for member in members)
 
 
+def neighbour_name(path: AccessPath) -> str:
+    """The union of what stands under a node: its name stays when a type is added."""
+    return _list_name(path).removesuffix("s")
+
+
 def where_name(path: AccessPath) -> str:
-    """The filter of a list: that of the record type, or the list's own where its index projects less."""
-    return f"{path.record.name if path.tells_all else _list_name(path)}Where"
+    """The filter of a list: that of the record type, or the list's own where its index projects less, or it has several
+    types."""
+    if path.members or not path.tells_all:
+        return f"{_list_name(path)}{path.record.name * path.is_member}Where"
+    return f"{path.record.name}Where"
+
+
+def types_name(path: AccessPath) -> str:
+    """The types of a list of several."""
+    return f"{connection_prefix(path)}Type"
 
 
 def condition_name(compared: Filterable) -> str:
@@ -246,10 +260,15 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
         yield union_name(members), f"the union of {' and '.join(member.name for member in members)}"
     for path in graph.paths:
         owner, record, prefix = path.owner, path.record, connection_prefix(path)
-        what = f"the root's lists of {record.name}" if owner is None else f"{owner.name}.{path.name}"
+        what = f"{owner.name}.{path.name}" if owner else f"the root's lists of {record.name}"
+        if path.members:
+            what = what if owner else f"the root's list {path.name}"
+            yield types_name(path), f"the types of {what}"
+        if path in graph.neighbours.values():
+            yield neighbour_name(path), f"the nodes of {what}"
         if not path.is_one:
             yield f"{prefix}Connection", what
-            compared = filterable_fields(path)
+            compared = [each for member in path.each for each in filterable_fields(member)]
             betweens = [each.type for each in compared if each.node is None and has_between(each.type)]
             inputs = (
                 *map(range_name, path.ranged),
@@ -258,7 +277,9 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
             )
             for name in inputs:
                 yield name, f"the input {name}"
-            yield where_name(path), f"the filter of {record.name if path.tells_all else what}"
+            for each in dict.fromkeys((path, *path.members)):
+                is_own = not each.tells_all or each.members
+                yield where_name(each), f"the filter of {what if is_own else each.record.name}"
         if not path.is_one or path.far_end:
             yield f"{prefix}Edge", what
     for walk in graph.walks.values():
@@ -287,7 +308,8 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
         yield from _fields_called_id(record)
     for record in graph.types.values():
         names = [*record.fields, *record.ends, *record.lists, *record.walks, *record.methods]
-        yield from _if_equal(record.name, names)
+        explored = [NEIGHBOURS] if record.name in graph.neighbours else []
+        yield from _if_equal(record.name, [*names, *explored])
         for name in names:
             yield from _if_no_name(camel(name), f"{record.name}.{name}", "it is not a valid GraphQL name.")
         if record.is_node:
@@ -384,7 +406,7 @@ def _place_of(path: AccessPath) -> str:
 def _argument_mistakes(path: AccessPath) -> Iterator[Mistake]:
     where = f"{path.owner.name if path.owner else 'the root'}.{path.name}"
     arguments = (*path.required, *path.ranged)
-    seen = set() if path.is_one else set(LIST_ARGUMENTS)
+    seen = set() if path.is_one else {*LIST_ARGUMENTS, *(["types"] if path.members else [])}
     for argument in arguments:
         name = camel(argument.name)
         if name in seen:

@@ -97,6 +97,7 @@ from keygraph_resolvers.schema.names import (
     connection_prefix,
     field_name,
     key_arguments,
+    neighbour_name,
     union_name,
 )
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
@@ -243,6 +244,8 @@ class _Types:
             fields = [self._id_field(), *self._member_fields(record, record.order)]
             fields += [self.list_field(self._graph.path(record, name)) for name in record.lists]
             fields += [self._walks.field(self._graph.walks[record.name, name]) for name in record.walks]
+            if record.name in self._graph.neighbours:
+                fields.append(self.list_field(self._graph.neighbours[record.name]))
             add_fields(made, fields)
         return self._objects[record.name]
 
@@ -251,10 +254,18 @@ class _Types:
         if len(members) == 1:
             return self.object(members[0])
         ordered = self._graph.unions.get(frozenset(members)) or sorted(members, key=lambda each: each.name)
-        name = union_name(ordered)
+        return self._union(union_name(ordered), ordered)
+
+    def _node_of(self, path: AccessPath) -> OutputType:
+        """The type of a node of a list."""
+        if path in self._graph.neighbours.values():
+            return self._union(neighbour_name(path), path.records)
+        return self.node(path.nodes)
+
+    def _union(self, name: str, members: Sequence[RecordType]) -> OutputType:
         if name not in self._unions:
-            described = of_several(each.name for each in ordered)
-            types = [self.object(each) for each in ordered]
+            described = of_several(each.name for each in members)
+            types = [self.object(each) for each in members]
             self._unions[name] = UnionType(name, types, _type_of_source, described)
         return self._unions[name]
 
@@ -369,6 +380,9 @@ class _Types:
             argument(camel(ranged.name), nullable(self._inputs.range(ranged)), of_ranged(ranged))
             for ranged in path.ranged
         ]
+        if path.members:
+            types = nullable(list_of(self._inputs.types(path)))
+            arguments.append(argument("types", types, "Only items of these types."))
         where = nullable(self._inputs.where(path))
         arguments.append(argument("where", where, "Only those for which all of this holds."))
         if path.finds_by_node or path.keys_of_both_ends:
@@ -385,7 +399,7 @@ class _Types:
         name = f"{connection_prefix(path)}Connection"
         if name not in self._objects:
             made = self._objects[name] = object_type(name, of_page(path))
-            edge, node = self._edge(path), self.node(path.nodes)
+            edge, node = self._edge(path), self._node_of(path)
             add_fields(
                 made,
                 [
@@ -407,7 +421,7 @@ class _Types:
         if name not in self._objects:
             record = path.record
             made = self._objects[name] = object_type(name, of_edge(path))
-            node = nullable(self.node(path.nodes))
+            node = nullable(self._node_of(path))
             cursor = [] if path.is_one else [ServedField("cursor", str, Cursor(), description=_CURSOR)]
             fields: list[StrawberryField] = [
                 *cursor,

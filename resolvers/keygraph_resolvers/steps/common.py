@@ -113,7 +113,7 @@ class CommonStep(ListStep):
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
             arguments, most = self.arguments(run), self.most(run)
-            if arguments.seen(run) is False:
+            if arguments.is_unseen(run):
                 return StepCost(), ()
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why

@@ -35,13 +35,13 @@ class CommonCost:
         if not (most.shown or most.has_total):
             return cost, ()
         if is_asked_for and self.path.owner is not None:
-            cost = keys_cost(self.path.owner, starts, self.others)
+            cost = keys_cost([self.path.owner], starts, self.others)
             owner_links = links_of(run, self.path.owner)
             for each in owner_links:
-                cost.add(keys_cost(each.record, starts.after(), self.others))
+                cost.add(keys_cost([each.record], starts.after(), self.others))
             starts = starts.after(2 if owner_links else 1, at_least=0)
         for link in most.own_links:
-            cost.add(keys_cost(link.record, starts, 1 + self.others))
+            cost.add(keys_cost([link.record], starts, 1 + self.others))
         starts = starts.after(at_least=0) if most.own_links else starts
         if most.is_key_lookup or most.named is not None:
             own, after, size = most.looked_up(starts)
@@ -88,7 +88,7 @@ class CommonCost:
         )
         cost.add(self._tests(starts, tests, chain))
         for each in most.links:
-            found = keys_cost(each.record, starts, items)
+            found = keys_cost([each.record], starts, items)
             found.apart, found.keys = (
                 starts.times(requests + items // BATCH_GET_KEYS).count + found.apart,
                 0,
@@ -105,9 +105,9 @@ class CommonCost:
         spread = starts.after(chain - 1, at_least=0) if chain > 1 else starts
         last = max(starts.round_trips) + chain - 1
         if self.path.finds_by_node:
-            cost = keys_cost(self.path.record, starts, tests)
+            cost = keys_cost(self.path.records, starts, tests)
             for each in self.most.links:
-                cost.add(keys_cost(each.record, starts, tests))
+                cost.add(keys_cost([each.record], starts, tests))
             cost.batches = {*spread.round_trips, *spread.after(self.most.trips - 1).round_trips}
             cost.round_trips = last
             return cost

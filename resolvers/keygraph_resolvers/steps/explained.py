@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -113,10 +113,15 @@ class View:
         self._left -= 1
         return self._left >= 0
 
-    def attributes(self, record: RecordType) -> tuple[str, ...] | None:
-        """The attributes that are asked for of an item."""
-        found = attributes_of(self.run.graph, record, self._needed.get(record, frozenset()))
-        return None if found is None else tuple(sorted(found))
+    def attributes(self, *records: RecordType) -> tuple[str, ...] | None:
+        """The attributes that are asked for of an item, of one of the types."""
+        found: set[str] = set()
+        for record in records:
+            own = attributes_of(self.run.graph, record, self._needed.get(record, frozenset()))
+            if own is None:
+                return None
+            found |= own
+        return tuple(sorted(found))
 
     def access(self, record: RecordType, identity: tuple[str, ...] | None = None) -> str:
         """What has to hold of a record so that the viewer sees it, as far as its identity does not tell, if that is known."""
@@ -140,6 +145,19 @@ class View:
         """How the other items are looked up that decide whether the viewer sees something."""
         run = self.run
         return key_request(run.graph, link.record, None, run.attributes.projection, is_many=where.is_many)
+
+
+def joined(parts: Iterable[Explained]) -> Explained:
+    """Reads of several types by one kind of key as one step: the first."""
+    first, *others = parts
+    for other in others:
+        first.types += other.types
+        first.requests = tuple(dict.fromkeys((*first.requests, *other.requests)))
+        if first.attributes is None or other.attributes is None:
+            first.attributes = None
+        else:
+            first.attributes = tuple(sorted({*first.attributes, *other.attributes}))
+    return first
 
 
 NOTHING = "nobody"

@@ -140,7 +140,7 @@ class Gather:
             steps: list[tuple[Part, ListStep | None]] = [(part, part.subject) for part in together.parts]
             items = sum(together.most.values())
             sizes = {
-                part.span: part.most * (self._record if step is None else step.path.record).item_bytes
+                part.span: part.most * (self._record if step is None else step.path).item_bytes
                 for part, step in steps
             }
             size = sum(sizes.values())
@@ -161,7 +161,7 @@ class Gather:
                 after = starts.after(2 if may_be_missed else 1, at_least=1)
                 if step is None:
                     if may_be_missed:
-                        cost.add(keys_cost(self._record, starts.after()))
+                        cost.add(keys_cost([self._record], starts.after()))
                     continue
                 gathered.add(step)
                 most = step.most(run)

@@ -24,7 +24,7 @@ from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey
 from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import in_utc, key_value
 from keygraph_resolvers.schema.names import key_arguments
-from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
+from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where, joined
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import ListStep
@@ -177,9 +177,9 @@ class Get(Step):
             links = links_of(run, self.record)
             waits = 2 if any(each.needs_item for each in links) else 1
             cost, below = self.items.cost(run, starts.after(waits, at_least=0))
-            cost.add(keys_cost(self.record, starts))
+            cost.add(keys_cost([self.record], starts))
             for each in links:
-                cost.add(keys_cost(each.record, starts.after(at_least=0) if each.needs_item else starts))
+                cost.add(keys_cost([each.record], starts.after(at_least=0) if each.needs_item else starts))
             return cost, below
         cost, below = self.items.cost_by_key(run, starts, is_wanted=self.reads)
         is_gathered = self.items.gather is not None and self.items.gather.reads_node(run)
@@ -187,7 +187,7 @@ class Get(Step):
         if self.reads:
             after = starts.after(2 if is_gathered else 1, at_least=0 if self.may_be_known else 1)
             if not is_gathered:
-                cost.add(keys_cost(self.record, starts))
+                cost.add(keys_cost([self.record], starts))
         return cost, [*below, *((step, after) for step in self.items.by_item)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
@@ -210,31 +210,54 @@ class Get(Step):
         yield shown
 
 
-class NodesStep(Step):
-    """The nodes that a field gives, each of one of several types."""
+class ByType(Step):
+    """Goes on from objects that are of one of several types each."""
 
-    def __init__(self, gets: Mapping[str, Get], *, is_type_unknown: bool) -> None:
-        """`is_type_unknown`: a node's key may not tell its type, which is known then when the node was read."""
-        self._gets = gets
-        self._is_type_unknown = is_type_unknown
-        self._untold_after = union(
-            seen_after(each.record, each.items.later, is_item_there=True) for each in gets.values()
-        )
-        self.later = union(each.later for each in gets.values())
-        if is_type_unknown:
-            self.later |= AT_ONCE | later(self._untold_after)
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        """`steps` are those of each type, by its name."""
+        self._steps = steps
+        self.later = union(each.later for each in steps.values())
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         if not objects:
             return
         first = objects[0].record
-        if not self._is_type_unknown and all(each.record is first for each in objects):
-            self._gets[first.name].start(run, objects, round_trip, place)
+        if all(each.record is first for each in objects):
+            self._steps[first.name].start(run, objects, round_trip, place)
             return
+        for record, group in _by_type(objects):
+            self._steps[record.name].start(run, group, round_trip, place)
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        return StepCost(), [(step, starts) for step in self._steps.values()]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        found: list[Explained] = []
+        for step in self._steps.values():
+            for each in step.explained(view, where):
+                same = next((other for other in found if _is_alike(other, each)), None)
+                if same is None:
+                    found.append(each)
+                else:
+                    joined([same, each])
+        yield from found
+
+
+class UntoldNodes(ByType):
+    """Nodes of which the key may not tell the type: it is known then when the node was read."""
+
+    def __init__(self, gets: Mapping[str, Get]) -> None:
+        super().__init__(gets)
+        self._gets = gets
+        self._untold_after = union(
+            seen_after(each.record, each.items.later, is_item_there=True) for each in gets.values()
+        )
+        self.later |= AT_ONCE | later(self._untold_after)
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         untold = [each for each in objects if each.others and each.item is None]
         told = [each for each in objects if not each.others or each.item is not None] if untold else objects
-        for record, group in _by_type(told):
-            self._gets[record.name].start(run, group, round_trip, place)
+        super().start(run, told, round_trip, place)
         for record, group in _by_type(untold):
             then = partial(self._types_came, run, place)
             look_up(run, record, group, place, round_trip, self._untold_after, then)
@@ -253,33 +276,20 @@ class NodesStep(Step):
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         gets = self._gets.values()
-        if not self._is_type_unknown:
-            return StepCost(), [(get, starts) for get in gets]
         # Each node is read once. Of some the key tells the type, so that what hangs on them starts at once.
         after = starts.after(at_least=0)
-        return keys_cost(next(iter(gets)).record, starts), [(get.items, after) for get in gets]
+        return keys_cost([get.record for get in gets], starts), [(get.items, after) for get in gets]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if self._is_type_unknown:
-            if view.may_go_on():
-                yield self._untold(view, where)
-            return
-        found: list[Explained] = []
-        for get in self._gets.values():
-            for each in get.explained(view, where):
-                same = next((other for other in found if _is_alike(other, each)), None)
-                if same is None:
-                    found.append(each)
-                else:
-                    _join(same, each)
-        yield from found
+        if view.may_go_on():
+            yield self._untold(view, where)
 
     def _untold(self, view: View, where: Where) -> Explained:
         """Nodes of which only reading tells the types, so that nothing below them starts before."""
         shown = Explained("get node", where, (), (), problem=where.problem)
         after = where.later()
         for get in self._gets.values():
-            _join(shown, view.get(get.record, where))
+            joined([shown, view.get(get.record, where)])
             shown.steps += get.items.explained_below(view, after, after, None)
         return shown
 
@@ -287,16 +297,6 @@ class NodesStep(Step):
 def _is_alike(one: Explained, other: Explained) -> bool:
     """Whether two steps differ in their types alone."""
     return not one.steps and not other.steps and one.is_read == other.is_read
-
-
-def _join(shown: Explained, other: Explained) -> None:
-    """Shows what is read of another type as a part of a step."""
-    shown.types += other.types
-    shown.requests = tuple(dict.fromkeys((*shown.requests, *other.requests)))
-    if shown.attributes is None or other.attributes is None:
-        shown.attributes = None
-    else:
-        shown.attributes = tuple(sorted({*shown.attributes, *other.attributes}))
 
 
 class EndStep(Step):

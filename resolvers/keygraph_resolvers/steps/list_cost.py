@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -17,14 +18,15 @@ from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.steps.step import MOST, Below, Priced, Starts, StepCost
 
 
-def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> StepCost:
-    """What it takes to look so many items up for each start."""
-    shards = len(record.table_keys.shard_texts)
+def keys_cost(records: Sequence[RecordType], starts: Starts, keys: int = 1) -> StepCost:
+    """What it takes to look so many items up for each start, each of one of the types."""
+    shards = max(len(record.table_keys.shard_texts) for record in records)
+    item_bytes = max(record.item_bytes for record in records)
     items = starts.times(keys).count
-    units = items * (read_units(record.item_bytes, consistent=False) + (shards - 1) / 2)
+    units = items * (read_units(item_bytes, consistent=False) + (shards - 1) / 2)
     in_all = starts.times(keys * shards).count
-    is_large = record.item_bytes * BATCH_GET_KEYS > BATCH_GET_BYTES
-    left_over = items * record.item_bytes // (BATCH_GET_BYTES - ITEM_BYTES) if is_large else 0
+    is_large = item_bytes * BATCH_GET_KEYS > BATCH_GET_BYTES
+    left_over = items * item_bytes // (BATCH_GET_BYTES - ITEM_BYTES) if is_large else 0
     return StepCost(left_over, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
 
 
@@ -77,9 +79,18 @@ class ListCost:
         """What a list with these arguments costs."""
         neighbours = arguments.shown(run) or arguments.any_shown
         reading, begins_behind = neighbours.reading, arguments.begins_behind
-        names = [] if run.access is None else run.access.links(path.record, arguments.seen(run))
-        links = dict.fromkeys(name.link for name in names)
-        own_links = tuple(each for each in links if each.end is not None and each.end.name == path.end)
+        access, seen = run.access, arguments.seen(run)
+        by_type: dict[AccessPath, dict[Link, None]] = {}
+        if access is not None:
+            for each, decision in seen.items():
+                by_type[each] = dict.fromkeys(name.link for name in access.links(each.record, decision))
+        links = dict.fromkeys(link for found in by_type.values() for link in found)
+        own_links = tuple(
+            link
+            for each, found in by_type.items()
+            for link in found
+            if link.end is not None and link.end.name == each.end
+        )
         is_searched = neighbours.is_searched
         is_filtered = is_searched or bool(reading.others)
         return cls(
@@ -105,7 +116,7 @@ class ListCost:
             or path.reads_others
             or path.is_uncertain
             or neighbours.form.leaves_out
-            or path.record.expiry is not None
+            or path.expires
             or (begins_behind and len(path.keys.shard_texts) > 1),
             len(count_requests(neighbours)) if has_total else 0,
             tuple(each for each in links if each not in own_links),
@@ -123,7 +134,7 @@ class ListCost:
 
     @property
     def per_page(self) -> int:
-        return max(1, PAGE_BYTES // self.path.record.item_bytes)
+        return max(1, PAGE_BYTES // self.path.item_bytes)
 
     def page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """The page of each owner."""
@@ -136,7 +147,7 @@ class ListCost:
         """What tells whether the viewer sees anything of it, and when the list is read then."""
         cost = StepCost()
         for each in self.own_links:
-            cost.add(keys_cost(each.record, starts))
+            cost.add(keys_cost([each.record], starts))
         return cost, starts.after(at_least=0) if self.own_links else starts
 
     def _page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
@@ -161,9 +172,9 @@ class ListCost:
             number = 1 if named is None else named
             if not number or not (self.shown or self.has_total):
                 return StepCost(), starts, 0
-            cost, after = keys_cost(path.record, starts, number), starts.after()
+            cost, after = keys_cost(path.records, starts, number), starts.after()
             for each in self.links:
-                cost.add(keys_cost(each.record, after, number))
+                cost.add(keys_cost([each.record], after, number))
             return cost, after.after(at_least=0) if self.links else after, number
         between = path.keys_of_both_ends
         requests = (named or 0) * (len(between.shard_texts) if between else 1)
@@ -237,7 +248,7 @@ class ListCost:
         """So many requests for each start, of which so many are sent one after the other."""
         if not requests:
             return StepCost()
-        units = read_units(ceil(items / requests) * self.path.record.item_bytes, consistent=False) * requests
+        units = read_units(ceil(items / requests) * self.path.item_bytes, consistent=False) * requests
         cost = StepCost(
             starts.times(requests).count,
             0,
@@ -247,7 +258,7 @@ class ListCost:
             min(float(MOST), starts.count * units),
         )
         for each in self.links:
-            found = keys_cost(each.record, starts, items)
+            found = keys_cost([each.record], starts, items)
             found.apart, found.keys = starts.times(requests + items // BATCH_GET_KEYS).count + found.apart, 0
             cost.add(found)
         return cost

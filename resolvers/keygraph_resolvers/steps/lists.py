@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,7 +16,8 @@ from keygraph.lists.listing import Located
 from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import Found, page_requests
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import restricted_name
+from keygraph.model.permissions import Seen, restricted_name
+from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import links_of, seen_by_item, without_refused
@@ -33,6 +34,7 @@ from keygraph_resolvers.steps.explained import (
     Where,
     access_text,
     arguments_text,
+    joined,
     page_text,
 )
 from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
@@ -107,7 +109,7 @@ class ListStep(Step):
             self.later |= after
         self._after_links = self.later
         """In which round trips keys are asked for when it is known whether the viewer sees anything of it."""
-        self.has_links = path.record.access is not None and bool(path.record.access.links("read"))
+        self.has_links = any(each.access is not None and each.access.links("read") for each in path.records)
         if self.has_links:
             self.later |= AT_ONCE | later(self.later) | later(self.later, 2)
 
@@ -115,6 +117,8 @@ class ListStep(Step):
     def may_look_up(self) -> bool:
         """Whether it may be read by the keys of its items: the values of its arguments say it."""
         path, selected = self.path, self.selected
+        if path.members:
+            return False
         if selected.says("to"):
             return path.finds_by_node
         is_narrowed = any(selected.says(camel(argument.name)) for argument in path.ranged)
@@ -132,11 +136,14 @@ class ListStep(Step):
         return self.selected.says("to")
 
     @property
-    def needed(self) -> frozenset[str]:
-        """The ends that are needed of its items: to go on to the nodes there, and to tell whose they are."""
+    def needed(self) -> Mapping[RecordType, frozenset[str]]:
+        """The ends that are needed of its items, by type: to go on to the nodes there, and to tell whose they are."""
         leads = self.names_edges or (self.page is not None and self.page.shows_nodes)
-        ends = (self.path.far_end if leads else None, self.path.end if self.path.untold else None)
-        return frozenset(end for end in ends if end is not None)
+        ends = {
+            each: (each.far_end if leads else None, each.end if each.untold else None)
+            for each in self.path.each
+        }
+        return {each.record: frozenset(end for end in own if end is not None) for each, own in ends.items()}
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
@@ -254,7 +261,7 @@ class ListStep(Step):
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
             most = self.most(run)
-            if self.arguments(run).seen(run) is False:
+            if self.arguments(run).is_unseen(run):
                 return StepCost(), ()
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
@@ -285,13 +292,13 @@ class ListStep(Step):
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         place, [node, *_] = self.below(where.place), self.selected.nodes
         here = replace(where, place=place, key="" if self.path.owner is None else where.key)
-        names, arguments = (self.path.record.name,), arguments_text(node)
+        names, arguments = tuple(record.name for record in self.path.records), arguments_text(node)
         base = Explained("read list", here, names, path=self.path, arguments=arguments, source=self)
         if self.page is not None and view.may_go_on():
             shown = replace(
                 base,
                 page="1" if self.path.is_one else page_text(node),
-                attributes=view.attributes(self.path.record),
+                attributes=view.attributes(*self.path.records),
             )
             self._explain_requests(view, shown, where)
             is_many = where.is_many or not self.path.is_one
@@ -310,7 +317,7 @@ class ListStep(Step):
             if neighbours is None:
                 shown.access = NOTHING
                 return
-            shown.access = access_text(arguments.seen(view.run))
+            shown.access = _access_text(arguments.seen(view.run))
             self._explain_links(view, shown, where)
             if arguments.is_key_lookup or arguments.to is not None:
                 shown.requests += (self._lookup_request(view, arguments, is_many=where.is_many),)
@@ -324,9 +331,11 @@ class ListStep(Step):
 
     def _explain_links(self, view: View, shown: Explained, where: Where) -> None:
         """Adds how the other items are looked up that decide what the viewer sees of it."""
-        for each in links_of(view.run, self.path.record):
-            is_one = each.end is not None and each.end.name == self.path.end
-            shown.requests += (view.link_request(each, replace(where, is_many=where.is_many or not is_one)),)
+        for member in self.path.each:
+            for each in links_of(view.run, member.record):
+                is_one = each.end is not None and each.end.name == member.end
+                is_many = where.is_many or not is_one
+                shown.requests += (view.link_request(each, replace(where, is_many=is_many)),)
 
     def _lookup_request(self, view: View, arguments: ListArguments, *, is_many: bool) -> DescribedRequest:
         """How items are read of which the keys are known, or the nodes that a client names."""
@@ -345,6 +354,14 @@ class ListStep(Step):
             for key, template in zip(between.attributes, between.templates, strict=False)
         )
         return DescribedRequest("Query", between.index_name, f"{keys}, {count} times")
+
+
+def _access_text(seen: Seen) -> str:
+    """What has to hold so that the viewer sees an item: of several types, of each."""
+    texts = {each.record.name: access_text(decision) for each, decision in seen.items()}
+    if len(texts) == 1 or not any(texts.values()):
+        return next(iter(texts.values()))
+    return "; ".join(f"{name}: {text or 'always'}" for name, text in texts.items())
 
 
 def learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> bool:
@@ -492,13 +509,13 @@ class PageStep(Priced):
         """What goes on from so many edges takes, besides what these steps do."""
         cost = StepCost()
         if self._is_partial:
-            cost, starts = keys_cost(self._path.record, starts), starts.after()
+            cost, starts = keys_cost(self._path.records, starts), starts.after()
         return cost, [(step, starts) for step in self._children]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        record = self._path.record
         if self._is_partial:
-            whole = view.get(record, replace(where, key=f"the table key in {self._path.keys.index_name}"))
+            at = replace(where, key=f"the table key in {self._path.keys.index_name}")
+            whole = joined(view.get(record, at) for record in self._path.records)
             whole.steps = [*self._explained_below(view, where.later())]
             yield whole
         else:

@@ -174,7 +174,7 @@ class NodeWalkStep(Step):
             # Some of them leave in the middle of a round, on their own.
             cost.add(
                 replace(
-                    keys_cost(record, starts.after(chain, at_least=0), most.items + 1), apart=most.items + 1
+                    keys_cost([record], starts.after(chain, at_least=0), most.items + 1), apart=most.items + 1
                 )
             )
         if page is None:
@@ -182,7 +182,7 @@ class NodeWalkStep(Step):
         after = starts.after(chain, at_least=0)
         for via in page.vias:
             for path in via.partial:
-                cost.add(keys_cost(path.record, after, size))
+                cost.add(keys_cost(path.records, after, size))
         found = after.times(size)
         below = [(step, found) for step in page.children]
         below += [

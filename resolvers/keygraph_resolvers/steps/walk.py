@@ -39,7 +39,7 @@ class ReadEdge(NamedTuple):
 
     def object(self) -> Edge:
         """The edge as an object of an answer."""
-        return ViaEdge(self.connection, *self.located)
+        return ViaEdge(self.connection, self.located)
 
 
 class WalkedLists:
@@ -164,7 +164,7 @@ def _far_reader(path: AccessPath) -> Callable[[Located], Vertex | None]:
     """What gives the node to which an item of a list leads; None where there is none."""
     record = path.record
     if path.far_end is None:
-        return lambda located: Vertex(record, located.identity)
+        return lambda located: Vertex(located.record, located.identity)
     read_end = end_reader(record, record.ends[path.far_end])
 
     def read(located: Located) -> Vertex | None:

@@ -123,16 +123,17 @@ class Adviser:
         for path, (load, key, cost) in busy.items():
             before = max(1, len(path.keys.shards))
             count = max(2, math.ceil(load / _BUSY)) * before
-            partition = str(path.keys.partition)
-            if before == 1:
-                partition += "#{shard}"
+            added = "#{shard}" if before == 1 else ""
             yield Advice(
                 cost.units,
                 f"The partition {key} of {cost.field} takes {cost.reads:,.0f} read and {cost.writes:,.0f} write units per "
                 f"second, and DynamoDB gives one partition {READS_PER_PARTITION:,.0f} and {WRITES_PER_PARTITION:,.0f}. "
                 f"{count} shards take about {cost.units * before / count:,.0f} units each. A page of the list then takes {count} "
                 "requests, sent at the same time. Items that are there have to be written again.",
-                (self._declared(path.record, path.keys, partition, count),),
+                tuple(
+                    self._declared(each.record, each.keys, f"{each.keys.partition}{added}", count)
+                    for each in path.each
+                ),
             )
 
     def _declared(self, record: RecordType, keys: Keys, partition: str, shards: int) -> str:
@@ -153,7 +154,7 @@ class Adviser:
                 yield Advice(
                     cost.units,
                     f"{share} are spent on counting {name}. A number on {path.owner.name} that is changed with each "
-                    f"{path.record.name} saves them, and {cost.requests:,.1f} requests per second.",
+                    f"{' or '.join(record.name for record in path.records)} saves them, and {cost.requests:,.1f} requests per second.",
                     (f"{path.name}_count: int = 0  # in {path.owner.name}",),
                 )
             elif kind in ("GetItem", "BatchGetItem"):

@@ -1,0 +1,86 @@
+"""Lists of several types: paths, one to each type, that read one partition, as one path."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from keygraph.keys.shards import Shard
+from keygraph.keys.template import Token
+from keygraph.model.declaration import ListOptions
+from keygraph.model.paths import AccessPath, candidates, own_partition, ranked
+from keygraph.model.records import RecordType
+
+NEIGHBOURS = "neighbours"
+"""What the list is called of everything that stands under a node."""
+_EVERYTHING = "Everything that stands under it, of any type."
+
+
+def candidates_of(
+    name: str, owner: RecordType, records: Sequence[RecordType], options: ListOptions
+) -> list[AccessPath]:
+    """Every path from the owner to the type, or to what stands in one partition of several types, the best first.
+
+    Of several, `at` is about those that have such an end.
+    """
+    if len(records) == 1:
+        return candidates(name, owner, records[0], options)
+    found = []
+    for record in records:
+        own = options if options.at in record.ends else replace(options, at=None)
+        found.append(candidates(name, owner, record, own))
+    return joined(found)
+
+
+def root_candidates(name: str, records: Sequence[RecordType], options: ListOptions) -> list[AccessPath]:
+    """Every path from the root to the type, or to what stands in one partition of several types, the best first."""
+    found = [
+        [
+            AccessPath(name, None, record, None, keys)
+            for keys in record.keys.values()
+            if (options.any_index or keys.index == options.index) and not record.is_virtual
+        ]
+        for record in records
+    ]
+    return joined(found) if len(found) > 1 else ranked(found[0])
+
+
+def neighbours(owner: RecordType, records: Iterable[RecordType]) -> AccessPath | None:
+    """The path to everything that stands in a node's partition of the table besides itself; None where nothing can."""
+    table = ListOptions(None, None, any_index=False)
+    own = own_partition(owner), owner.table_keys.shards
+    found = [
+        [path for path in candidates(NEIGHBOURS, owner, record, table) if _partition_of(path) == own][:1]
+        for record in records
+    ]
+    members = [path for paths in found for path in paths]
+    return replace(_as_one(members), description=_EVERYTHING) if members else None
+
+
+def joined(found: Sequence[Sequence[AccessPath]]) -> list[AccessPath]:
+    """Of the paths to each type, the best first, those that read one partition as one."""
+    by_partition = [_by_partition(paths) for paths in found]
+    first, *others = by_partition
+    paths = [
+        _as_one([group[place][0] for group in by_partition])
+        for place in first
+        if all(place in other for other in others)
+    ]
+    return ranked(paths)
+
+
+def _as_one(members: Iterable[AccessPath]) -> AccessPath:
+    first, *others = (replace(member, is_member=True) for member in members)
+    return replace(first, is_member=False, members=(first, *others))
+
+
+def _by_partition(paths: Iterable[AccessPath]) -> dict[Hashable, list[AccessPath]]:
+    """The paths by what they read."""
+    found: dict[Hashable, list[AccessPath]] = {}
+    for path in paths:
+        found.setdefault((path.keys.index_name, *_partition_of(path)), []).append(path)
+    return found
+
+
+def _partition_of(path: AccessPath) -> tuple[tuple[Token, ...], tuple[Shard, ...]]:
+    return path.as_said(path.keys.partition), path.keys.shards

@@ -1,0 +1,208 @@
+"""Lists of several types: one Query of one partition, and one page in the order of the keys."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from keygraph.dynamo.store import Query
+from keygraph_resolvers.steps.explained import steps_text
+from tests.conftest import MakeStore
+from tests.resolvers.several_worlds import record_item, several, several_items, told_by_keys_alone
+from tests.resolvers.worlds import World, world
+
+
+@pytest.fixture
+async def lists(make_store: MakeStore) -> World:
+    made = world(several, await make_store(several.table))
+    await made.put(
+        *several_items(), record_item("Message", "ann", "2024-02-01T10:00:00Z", expires=Decimal(1))
+    )
+    return made
+
+
+@pytest.fixture
+async def without_types(make_store: MakeStore) -> World:
+    """Items whose type only their keys tell."""
+    made = world(told_by_keys_alone, await make_store(told_by_keys_alone.table))
+    await made.put(
+        *({name: each for name, each in item.items() if name != "Type"} for item in several_items())
+    )
+    return made
+
+
+ACTIVITY = """{ user(userId: "ann") { activity(ARGUMENTS) {
+  edges { cursor node { __typename ... on Order { orderId } ... on Review { reviewId stars } } }
+  nodes { ... on Order { orderId } ... on Review { reviewId } } totalCount pageInfo { hasNextPage }
+} } }"""
+
+
+def ids(found: list[dict[str, str]]) -> list[str]:
+    return [each.get("orderId") or each["reviewId"] for each in found]
+
+
+async def activity(asked: World, arguments: str) -> list[str]:
+    found = (await asked.ask(ACTIVITY.replace("ARGUMENTS", arguments)))["user"]["activity"]
+    assert ids(found["nodes"]) == ids([edge["node"] for edge in found["edges"]])
+    return ids(found["nodes"])
+
+
+async def test_one_page_has_all_types_in_the_order_of_the_keys(lists: World) -> None:
+    """A client would have to read a list of each type, and merge them."""
+    found = (await lists.ask(ACTIVITY.replace("ARGUMENTS", "first: 6")))["user"]["activity"]
+    assert ids(found["nodes"]) == ["o0", "o1", "o2", "o3", "r0", "r3"]
+    assert found["edges"][4]["node"] == {"__typename": "Review", "reviewId": "r0", "stars": 0}
+    assert found["totalCount"] == 8
+    assert found["pageInfo"]["hasNextPage"]
+    assert await activity(lists, "first: 3, direction: DESC") == ["r2", "r1", "r3"]
+    assert await activity(lists, "last: 2") == ["r1", "r2"]
+
+
+async def test_it_is_one_query_for_each_part_between_siblings(lists: World) -> None:
+    """What stands between the types would be read and paid for, or each type would be a Query of its own."""
+    lists.forget()
+    await lists.ask('{ user(userId: "ann") { activity(first: 2) { nodes { __typename } } } }')
+    [query] = [each for each in lists.tracer.requests if isinstance(each, Query)]
+    assert query.index == "ByOwner"
+    lists.forget()
+    await lists.ask('{ user(userId: "ann") { things { nodes { __typename } } } }')
+    assert lists.operations == {"GetItem": 1, "Query": 1}  # of drafts to messages; notes are behind those
+    lists.forget()
+    await lists.ask('{ user(userId: "ann") { activity { nodes { __typename } } } }')
+    assert lists.operations == {"GetItem": 1, "Query": 2}  # around the likes
+    lists.forget()
+    await lists.ask('{ feed(day: "2024-01-01") { nodes { __typename } } }')
+    assert lists.operations == {"Query": 3}  # the shards
+
+
+async def test_edges_are_objects_with_both_ends(lists: World) -> None:
+    """The attributes of an edge, or its nodes, could not be asked for."""
+    found = await lists.ask("""{ order(orderId: "o2") { contents { nodes {
+      ... on OrderItem { quantity product { title } order { orderId } }
+      ... on Parcel { number }
+    } } } }""")
+    nodes = found["order"]["contents"]["nodes"]
+    assert nodes[0] == {"quantity": 2, "product": {"title": "Title of p"}, "order": {"orderId": "o2"}}
+    assert nodes[2:] == [{"number": 0}, {"number": 1}]
+
+
+async def test_types_and_conditions_choose(lists: World) -> None:
+    """What is not asked for would be listed, counted or looked at."""
+    await _types_and_conditions_choose(lists)
+    assert await lists.codes('{ user(userId: "ann") { activity(types: []) { totalCount } } }') == [
+        "BAD_USER_INPUT"
+    ]
+    lists.forget()
+    await activity(lists, "types: [Review]")
+    ranges = {str(each.range) for each in lists.tracer.requests if isinstance(each, Query)}
+    assert ranges == {"Prefix(value='REVIEW#')"}
+
+
+async def test_types_and_conditions_choose_where_keys_alone_tell_types(without_types: World) -> None:
+    """The store would be asked for types that it cannot tell."""
+    await _types_and_conditions_choose(without_types)
+
+
+async def _types_and_conditions_choose(asked: World) -> None:
+    assert await activity(asked, "types: [Review]") == ["r0", "r3", "r1", "r2"]
+    reviews = ["r0", "r3", "r1", "r2"]
+    assert await activity(asked, 'where: {order: {word: {eq: "a"}}}') == ["o0", "o2", *reviews]
+    both = "where: {order: {total: {gte: 2}}, review: {stars: {eq: 0}}}"
+    assert await activity(asked, both) == ["o2", "o3", "r0", "r3"]
+    assert await activity(asked, "types: [Order], where: {order: {total: {gte: 2}}}") == ["o2", "o3"]
+    counted = await asked.ask(f'{{ user(userId: "ann") {{ activity({both}) {{ totalCount }} }} }}')
+    assert counted["user"]["activity"]["totalCount"] == 4
+
+
+async def test_the_store_filters_by_type(lists: World) -> None:
+    """Items that no condition lets through would be sent."""
+    lists.forget()
+    await activity(lists, 'where: {order: {word: {eq: "a"}}}')
+    filters = {str(each.filter) for each in lists.tracer.requests if isinstance(each, Query)}
+    assert all("Order" in each and "Review" in each and "word" in each for each in filters)
+
+
+async def test_cursors_hold_for_other_types_and_conditions(lists: World) -> None:
+    """A client that changes what it looks for would have to begin anew."""
+    found = (await lists.ask(ACTIVITY.replace("ARGUMENTS", "first: 2")))["user"]["activity"]
+    after = f'after: "{found["edges"][1]["cursor"]}"'
+    assert await activity(lists, f"first: 3, {after}") == ["o2", "o3", "r0"]
+    assert await activity(lists, f"types: [Review, Order], first: 2, {after}") == ["o2", "o3"]
+    assert await activity(lists, f"types: [Review], first: 2, {after}") == ["r0", "r3"]
+    assert await activity(lists, f"direction: DESC, {after}") == ["o0"]
+
+
+async def test_the_sort_key_narrows_where_the_types_have_nothing_in_common(lists: World) -> None:
+    """A part of the list could not be asked for."""
+    assert await activity(lists, 'sortKey: {beginsWith: "ORDER#2024-01-0"}') == ["o0", "o1", "o2", "o3"]
+    assert await activity(lists, 'sortKey: {from: "ORDER#2024-01-03", to: "REVIEW#0"}') == [
+        "o2",
+        "o3",
+        "r0",
+        "r3",
+    ]
+    assert await activity(lists, 'sortKey: {eq: "REVIEW#1"}') == ["r1"]
+    assert await activity(lists, 'sortKey: {from: "S"}') == []
+    asked = '{ user(userId: "ann") { numbered(sortKey: {from: "1"}) { totalCount } } }'
+    assert (await lists.ask(asked))["user"]["numbered"]["totalCount"] == 4
+    many = '{ user(userId: "ann") { activity(sortKey: {from: "a", beginsWith: "b"}) { totalCount } } }'
+    assert await lists.codes(many) == ["BAD_USER_INPUT"]
+
+
+async def test_a_placeholder_that_all_have_first_is_an_argument(lists: World) -> None:
+    """Times could not be asked for, though they stand first in the keys of all types."""
+    found = await lists.ask("""{ user(userId: "ann") {
+      posted(at: {from: "2024-01-02T00:00:00Z", to: "2024-01-03T23:00:00Z"}) {
+        nodes { ... on Post { postId at } ... on Photo { photoId } } totalCount
+      } } }""")
+    nodes = [each.get("photoId") or each["postId"] for each in found["user"]["posted"]["nodes"]]
+    assert nodes == ["1", "1", "2", "2"]
+    assert found["user"]["posted"]["totalCount"] == 4
+
+
+async def test_what_has_expired_is_not_there(lists: World) -> None:
+    """A message would be shown that is gone, since another type does not expire."""
+    asked = '{ user(userId: "ann") { things(first: 50) { totalCount nodes { __typename } } } }'
+    found = (await lists.ask(asked))["user"]["things"]
+    assert found["totalCount"] == len(found["nodes"]) == 10
+
+
+async def test_an_index_that_lacks_attributes_is_completed_by_type(lists: World) -> None:
+    """Fields would be missing of one type, or be read for the other one too."""
+    lists.forget()
+    found = await lists.ask("{ latest(first: 4) { nodes { ... on Order { word } ... on Review { word } } } }")
+    assert found["latest"]["nodes"] == [{"word": each} for each in "abab"]
+    assert lists.operations == {"Query": 1}
+    lists.forget()
+    found = await lists.ask("{ latest(last: 4) { nodes { ... on Order { word } ... on Review { text } } } }")
+    assert found["latest"]["nodes"][0] == {"text": "Text of r50"}
+    assert lists.operations == {"Query": 1, "BatchGetItem": 1}
+
+
+async def test_a_list_at_the_root_may_have_one_type(lists: World) -> None:
+    """A second list of a type could not be offered."""
+    found = await lists.ask("{ ordersById(first: 2) { nodes { orderId } } }")
+    assert found["ordersById"]["nodes"] == [{"orderId": "o0"}, {"orderId": "o1"}]
+
+
+async def test_everything_under_a_node_is_found(lists: World) -> None:
+    """Somebody who looks around would not see what is there."""
+    found = await lists.ask("""{
+      user(userId: "ann") { neighbours(first: 50) { totalCount nodes { __typename } } }
+      order(orderId: "o1") { neighbours(types: [Parcel]) { nodes { __typename ... on Parcel { number } } } }
+    }""")
+    everything = found["user"]["neighbours"]
+    assert {each["__typename"] for each in everything["nodes"]} == {"Follow", "Message", "Draft", "Note"}
+    assert everything["totalCount"] == len(everything["nodes"]) == 14
+    assert found["order"]["neighbours"]["nodes"] == [{"__typename": "Parcel", "number": 0}]
+
+
+async def test_the_plan_shows_all_types(lists: World) -> None:
+    """Nobody would see what is read of which type."""
+    explained = lists.service.explain(
+        '{ user(userId: "ann") { activity(first: 2, where: {order: {total: {gt: 1}}}) { nodes { __typename } } } }'
+    )
+    text = steps_text(explained.steps)
+    for shown in ("read list Order or Review", "REVIEW#", "total > 1"):
+        assert shown in text
