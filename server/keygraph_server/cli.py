@@ -32,7 +32,7 @@ _COMMANDS = {
     "init": _Command(
         "commands.init:init", "Write a model, data and queries into this folder, to begin with."
     ),
-    "serve": _Command("commands.serve:serve", "Serve a model as GraphQL, with a playground."),
+    "serve": _Command("commands.serve:serve_app", "Serve a model as GraphQL, with a playground."),
     "schema": _Command("commands.schema:schema", "Print the GraphQL schema of a model."),
     "describe": _Command(
         "commands.describe:describe",

@@ -1,10 +1,13 @@
-"""The options of every command. An option that is not given is None, and its setting is used."""
+"""The options of every command, and the settings in its help. An option that is not given is None, and its setting is used."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from enum import Enum
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 ModelOption = Annotated[
     str | None,
@@ -27,3 +30,33 @@ StoreOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+class WithSettings(TyperCommand):
+    """A command whose help ends with all settings and their defaults."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        # Imported here, since other help does without.
+        from keygraph_server.settings import Environment, Settings, environment_name
+
+        # What has another default in production says so.
+        given = {"env": Environment.DEVELOPMENT}
+        rows = []
+        for name, setting in Settings.model_fields.items():
+            default = setting.get_default(call_default_factory=True, validated_data=given)
+            rows.append(
+                (environment_name(name), f"{_first_sentence(setting.description)} [{_shown(default)}]")
+            )
+        with formatter.section("Settings (variables of the environment; see docs/settings.md)"):
+            formatter.write_dl(rows)
+
+
+def _first_sentence(text: str | None) -> str:
+    return re.split(r"(?<=[a-z\d)`]{2}[.:]) ", text or "")[0].rstrip(".:")
+
+
+def _shown(default: object) -> str:
+    value = default.value if isinstance(default, Enum) else default
+    if value in (None, ""):
+        return "unset"
+    return f"default: {str(value).lower() if isinstance(value, bool) else value}"

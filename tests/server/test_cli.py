@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -20,6 +22,7 @@ from keygraph.engines.open import open_store
 from keygraph_server.cli import app
 from keygraph_server.models import load_model
 from keygraph_server.schema_text import printed
+from keygraph_server.settings import Settings, environment_name
 from tests.server.command_line import run
 from tests.server.library import MODEL
 
@@ -142,6 +145,32 @@ class TestStart:
         """A report of a mistake could not say which version has it; without scripts on the path there is no command."""
         shown = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert shown.stdout == f"keygraph {version('keygraph')}\n"
+
+    def test_help_says_every_setting(self) -> None:
+        """Somebody would not know that there is a setting for what they want."""
+        shown = run("serve", "--help").stdout
+        assert [name for name in map(environment_name, Settings.model_fields) if name not in shown] == []
+        assert re.search(
+            r"KEYGRAPH_PORT +The port to listen on; 0 picks a free port\s+\[default: 8000\]", shown
+        )
+        assert "Undefined" not in shown
+
+    def test_help_says_what_an_option_is_by_default(self) -> None:
+        """Somebody would not know what a command does without an option."""
+        group: Any = typer.main.get_command(app)
+        silent = set()
+        for name in group.list_commands(typer.Context(group)):
+            _, command, _ = group.resolve_command(typer.Context(group), [name])
+            for each in [command, *getattr(command, "commands", {}).values()]:
+                silent |= {
+                    f"{name} {option.opts[0]}"
+                    for option in each.params
+                    if option.param_type_name == "option"
+                    and option.default is None
+                    and not re.search("Default|Without", option.help)
+                }
+        # Without these, there is nothing.
+        assert silent == {"explain --operation", "explain --variables", "load --sample", "schema --check"}
 
     def test_each_command_says_what_the_list_of_commands_says(self) -> None:
         """`keygraph --help` would promise something else than the command does."""

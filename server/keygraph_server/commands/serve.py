@@ -25,7 +25,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
-from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.options import ModelOption, StoreOption, WithSettings
 from keygraph_server.processes.process import allow_open_files
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.workers import Workers
@@ -40,6 +40,10 @@ _FILES_OF_ITS_OWN = 400
 """Open files that are no connections of clients: connections to DynamoDB, of `KEYGRAPH_CONCURRENCY`, and others."""
 
 
+serve_app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@serve_app.command(cls=WithSettings)
 def serve(
     model: ModelOption = None,
     store: StoreOption = None,

@@ -21,7 +21,11 @@ from keygraph_server.stores import comparison, open_answering_store
 from keygraph_server.terminal.output import grid, out
 
 table_app = typer.Typer(
-    name="table", help="Create or describe the table.", no_args_is_help=True, rich_markup_mode=None
+    name="table",
+    help="Create or describe the table.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 
