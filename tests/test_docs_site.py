@@ -36,7 +36,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_there(site: Path) -> None:
     """A page would be written and never found."""
-    pages = {file.relative_to(ROOT / "docs").with_suffix(".html") for file in (ROOT / "docs").rglob("*.md")}
+    files = [file.relative_to(ROOT / "docs") for file in (ROOT / "docs").rglob("*.md")]
+    pages = {file.with_name("index.html" if file.stem == "README" else f"{file.stem}.html") for file in files}
     assert {page for page in pages if not (site / page).is_file()} == set()
     contents = (site / "index.html").read_text("utf-8")
     for page in ("clients", "owners", "deploy", "glossary", "SECURITY", "CHANGELOG"):

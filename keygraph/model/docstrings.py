@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
 
 
 def member_docstrings(cls: type) -> dict[str, str]:
@@ -12,14 +16,37 @@ def member_docstrings(cls: type) -> dict[str, str]:
     Empty where the source is not there: descriptions are lost then, and nothing else.
     """
     try:
-        source = inspect.getsource(cls)
-        # A class in a function is indented; a block around it allows that, whatever its strings hold.
-        tree = ast.parse("if True:\n" + source if source[:1].isspace() else source)
-    except (OSError, TypeError, SyntaxError):
+        file = inspect.getsourcefile(cls)
+        linecache.checkcache(file)
+        source = "".join(linecache.getlines(file or "", vars(sys.modules[cls.__module__])))
+        return _of_classes(source).get(cls.__qualname__, {})
+    except (KeyError, OSError, SyntaxError, TypeError):
         return {}
-    definition = next((inner for inner in ast.walk(tree) if isinstance(inner, ast.ClassDef)), None)
-    if definition is None:
-        return {}
+
+
+# A model's classes are asked for one after the other, and parsing a file takes milliseconds.
+@lru_cache(maxsize=8)
+def _of_classes(source: str) -> dict[str, dict[str, str]]:
+    """The strings of every class in a file, by its qualified name."""
+    found: dict[str, dict[str, str]] = {}
+    for name, definition in _classes(ast.parse(source), ""):
+        found.setdefault(name, _of_members(definition))
+    return found
+
+
+def _classes(parent: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for each in ast.iter_child_nodes(parent):
+        inner = prefix
+        match each:
+            case ast.ClassDef(name=name):
+                yield prefix + name, each
+                inner = f"{prefix}{name}."
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                inner = f"{prefix}{name}.<locals>."
+        yield from _classes(each, inner)
+
+
+def _of_members(definition: ast.ClassDef) -> dict[str, str]:
     found: dict[str, str] = {}
     for statement, following in zip(definition.body, definition.body[1:], strict=False):
         match statement:

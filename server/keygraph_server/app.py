@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from typing import NoReturn
 
 from starlette.applications import Starlette
@@ -208,9 +209,10 @@ def ready_endpoint(settings: Settings) -> Callable[[Request], Awaitable[Response
 
 def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint that serves the schema as text."""
-    text = printed(model.schema)
+    # When it is first asked for: it takes as long as building the schema.
+    text = cache(lambda: printed(model.schema))
 
     async def answer_schema(request: Request) -> Response:
-        return PlainTextResponse(text)
+        return PlainTextResponse(text())
 
     return answer_schema

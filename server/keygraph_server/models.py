@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,14 @@ _FUTURE = "Begin the file with `from __future__ import annotations`, so that a t
 _WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
 
 
+# `keygraph serve` checks a model, and serves it in the same process.
+@lru_cache(maxsize=1)
+def _schema_of(graph: Graph) -> GraphSchema:
+    from keygraph_resolvers import build_schema
+
+    return build_schema(graph)
+
+
 @dataclass(frozen=True)
 class Model:
     """A model to serve: a graph, its module, and the files next to the module."""
@@ -48,14 +56,10 @@ class Model:
     own_schema: GraphSchema | None = None
     """The schema, if the import string leads to one instead of a graph."""
 
-    @cached_property
+    @property
     def schema(self) -> GraphSchema:
         """The GraphQL schema, built from the graph unless the model has its own."""
-        if self.own_schema is not None:
-            return self.own_schema
-        from keygraph_resolvers import build_schema
-
-        return build_schema(self.graph)
+        return self.own_schema if self.own_schema is not None else _schema_of(self.graph)
 
     @property
     def sample_files(self) -> list[Path]:

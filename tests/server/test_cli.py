@@ -140,6 +140,16 @@ class TestStart:
 
         assert min(seconds() for _ in range(3)) < 0.3
 
+    def test_a_server_imports_only_what_its_settings_need(self) -> None:
+        """Every start, and every cold start of a function, would wait for libraries that nobody uses."""
+        code = "import sys; import keygraph_server.commands.serve, keygraph_server.app; print(*sys.modules)"
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        loaded = set(shown.stdout.split())
+        assert {"strawberry", "uvicorn"} <= loaded
+        assert (
+            loaded & {"aioboto3", "botocore", "fastapi", "jwt", "opentelemetry", "prometheus_client"} == set()
+        )
+
     @pytest.mark.parametrize("command", [[KEYGRAPH], [sys.executable, "-m", "keygraph"]])
     def test_the_version(self, command: list[str]) -> None:
         """A report of a mistake could not say which version has it; without scripts on the path there is no command."""
