@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self, TypeAlias
 
 from keygraph.dynamo.conditions import Condition
@@ -19,7 +19,6 @@ from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.partners import Partners
 from keygraph.writing.presence import Presence, has_version
@@ -28,6 +27,7 @@ from keygraph.writing.rules import (
     UNGUARDED,
     Guard,
     WriteAccess,
+    exists_already,
 )
 from keygraph.writing.step import TransactionStep
 
@@ -113,6 +113,12 @@ class StepGround:
             return UNGUARDED
         return self.access.guard(self.maker(request.record), request, old, refusals or Refusals())
 
+    def _taken(self, record: RecordType, where: InputPath) -> Callable[[Item | None], Refusal]:
+        """What is told of a new record where there is one."""
+        if self.access is not None:
+            return partial(self.access.taken, record, where)
+        return lambda _: exists_already(record, where)
+
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
 
@@ -160,11 +166,6 @@ class StepGround:
             if value is not None:
                 kept[field.name] = value + 1 if field.kept == "version" else value
         return kept
-
-
-def exists_already(record: RecordType, where: InputPath, item: Item | None) -> Refusal:
-    """What is told of a new record where there is one."""
-    return Refusal("ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where)
 
 
 def named_in(request: Change) -> set[str]:

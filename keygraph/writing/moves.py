@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import (
@@ -14,7 +13,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.model.record_keys import Texts
 from keygraph.writing.changes import ChangeSteps
-from keygraph.writing.ground import Made, Stored, exists_already, named_in
+from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import MARK
 from keygraph.writing.presence import is_unchanged
@@ -77,7 +76,7 @@ class MoveSteps(ChangeSteps):
         record = request.record
         if identity == request.identity:
             refusals.add(request.to, f"The key of this {record.name} would stay the same.")
-        exists, free = partial(exists_already, record, request.to), self._presence.is_free(record)
+        exists, free = self._taken(record, request.to), self._presence.is_free(record)
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
         guard = self.guard(request, old, refusals)
         delete = actions.DeleteItem(key, And((*self.conditions(request, guard), *same)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import cast
 
 from keygraph.access.language import Action
@@ -12,7 +11,7 @@ from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
 from keygraph.model.record_keys import Texts
 from keygraph.writing.ends import EndSteps
-from keygraph.writing.ground import Made, Stored, exists_already
+from keygraph.writing.ground import Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.partners import Partner
 from keygraph.writing.presence import all_of
@@ -41,11 +40,11 @@ class NewSteps(EndSteps):
             return [], Done(record, identity, None)
         if known is None:
             there = self._found(record, identity, stored, where, refusals)
-        exists = partial(exists_already, record, where)
+        exists = self._taken(record, where)
         conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
         if self.access is not None:
             conditions += self._held_new(self.access, request, identity, item, there, refusals)
-        if there is not None and conditions:
+        if there is not None and isinstance(request, Create):
             refusals.found.append(exists(there))
         elif there is not None:
             # It stays in the shard where somebody put it.

@@ -25,6 +25,7 @@ from keygraph.model.permissions import Permissions, as_it_is
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.write_rules import WriteRule
+from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.presence import is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
@@ -272,6 +273,14 @@ class WriteAccess:
         paths += [path for end in ends if end is not None for path in end.attributes.values()]
         return all_of([is_unchanged(path, item) for path in dict.fromkeys(paths)])
 
+    def taken(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal:
+        """What is told of a new record where there is one: nothing of one that the viewer does not see."""
+        identity = None if item is None else record.read_identity(item)
+        is_seen = (
+            item is not None and identity is not None and self.permissions.of_item(record, identity, item)
+        )
+        return exists_already(record, where) if is_seen else _forbidden(record, "create", where)
+
     def sees_by_item(self, record: RecordType) -> bool:
         """Whether only a node's item tells which other items decide whether the viewer sees it."""
         return self._needs_item(record, self.permissions.decision(record))
@@ -305,6 +314,11 @@ def _names(request: WriteRequest) -> list[str]:
         return []
     added = [*request.added, *request.taken] if isinstance(request, Change) else []
     return [*dict.fromkeys((*request.values, *added))]
+
+
+def exists_already(record: RecordType, where: InputPath) -> Refusal:
+    """What is told of a new record where there is one."""
+    return Refusal("ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where)
 
 
 def _missing(request: WriteRequest) -> Refusal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -47,7 +47,7 @@ from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.validation import MOST_ERRORS
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.meter import MeteredStore
+from keygraph_resolvers.read.meter import MeteredStore, Sent
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
@@ -209,7 +209,7 @@ class Service:
             answer = await self._in_time(self._admitted(plan, run, read, variables), ends)
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
-            sent = None if plan.is_secretive(run) else run.meter.sent
+            sent = _told(plan, run)
             report = cost_report(bound if has_bound else None, sent, plan.elsewhere, self.schema.graph.table)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
@@ -336,7 +336,7 @@ class Service:
             if refusal is not None and not plan.is_mutation:
                 return {"errors": [public_error(GraphQLError(str(refusal), original_error=refusal))]}
             if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
-                return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
+                return {"data": None, "errors": [exceeded_error(_told(plan, run), self._cost_limit)]}
             return await self._answered(plan, run, found)
         except AnswerTooLarge:
             return {"data": None, "errors": [answer_limit_error(run.limits.answer_bytes)]}
@@ -532,6 +532,11 @@ class _Refused(Exception):
 def _no_plan(operation: OperationDefinitionNode) -> BadUserInput:
     kind = operation.operation.value
     return BadUserInput(f"this {kind} has no plan, because graphql-core's own execution answers it")
+
+
+def _told(plan: Plan, run: Run) -> Sequence[Sent] | None:
+    """The requests of an operation, as far as whoever asks may know them."""
+    return None if plan.is_secretive(run) else run.meter.sent
 
 
 def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:

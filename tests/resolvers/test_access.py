@@ -283,6 +283,36 @@ async def test_pages_are_filled_with_what_is_seen(shop: Shop) -> None:
     assert [each["orderId"] for each in orders["nodes"]] == ["a4", "a5"]
 
 
+async def test_a_cursor_does_not_tell_that_its_item_is_there(shop: Shop) -> None:
+    """Whoever has another viewer's cursor would learn from `hasPreviousPage` that there is something they do not see."""
+    document = """query ($after: String, $first: Int) { byState(state: %s, first: $first, after: $after) {
+      nodes { orderId } pageInfo { hasPreviousPage hasNextPage endCursor } } }"""
+    cursors = {}
+    for state in ("PAID", "OPEN"):
+        found = (await shop.ask(document % state, HELP, first=1))["byState"]
+        cursors[state] = found["pageInfo"]["endCursor"]
+    hidden = {"sub": "nobody"}
+    for state, cursor in cursors.items():
+        for first in (0, 1):
+            found = (await shop.ask(document % state, hidden, first=first, after=cursor))["byState"]
+            info = found["pageInfo"]
+            assert (found["nodes"], info["hasPreviousPage"], info["hasNextPage"]) == ([], False, False)
+    own = (await shop.ask(document % "PAID", A, first=0, after=cursors["PAID"]))["byState"]["pageInfo"]
+    assert own["hasPreviousPage"] is True
+    other = (await shop.ask(document % "PAID", B, first=0, after=cursors["PAID"]))["byState"]["pageInfo"]
+    assert other["hasPreviousPage"] is False
+
+
+async def test_the_limit_of_cost_does_not_tell_how_much_is_hidden(make_store: MakeStore) -> None:
+    """Figures of an operation that was stopped would tell how large what is hidden is."""
+    made = world(graph, await make_store(graph.table), cost_limit=5)
+    await made.put(user("big", hidden=True, blob="x" * 300_000))
+    answer = await made.service.execute('{ user(userId: "big") { name } }', viewer=B)
+    [error] = answer["errors"]
+    assert error["extensions"] == {"code": "COST_LIMIT", "limit": 5}
+    assert "user" not in error["message"]
+
+
 async def test_lists_from_the_root(shop: Shop) -> None:
     """A list of everybody's orders would show those of others."""
     document = "{ byState(state: PAID) { totalCount nodes { orderId customer { name } } } }"

@@ -328,6 +328,11 @@ async def test_writes_are_held_by_what_other_items_say(club: Shop) -> None:
     assert [(await club.answer(document % n, C))["errors"][0]["extensions"]["code"] for n in (1, 99)] == [
         "NOT_FOUND"
     ] * 2
+    again = (
+        'mutation { putPost(input: {groupId: "g3", number: 1, authorId: "a", text: "%s"}) { post { text } } }'
+    )
+    assert await club.ask(again % "again", A) == {"putPost": {"post": {"text": "again"}}}
+    assert (await club.answer(again % "mine", B))["errors"][0]["extensions"]["code"] == "FORBIDDEN"
     named = 'mutation { createNote(input: {noteId: "%s", groupId: "%s"}) { note { noteId } } }'
     answers = [await club.answer(named % (f"new{n}", name), A) for n, name in enumerate(("g3", "g1", "x"))]
     assert "errors" not in answers[0]

@@ -206,6 +206,16 @@ async def test_who_may_change_a_field_may_not_move_the_record(shop: Shop) -> Non
     assert await shop.done(move, CLERK) == {"moveOrder": {"order": {"orderId": "new"}}}
 
 
+async def test_a_create_does_not_tell_what_is_hidden(shop: Shop) -> None:
+    """Whoever tries keys would learn which orders there are."""
+    create = 'createOrder(input: {orderId: "%s", customerId: "a", status: PENDING}) { order { orderId } }'
+    assert (await shop.refused(create % "a1", A))[0][0] == "ALREADY_EXISTS"
+    refused = [(FORBIDDEN, "You may not create this Order.")]
+    assert await shop.refused(create % "b1", A) == refused
+    assert await shop.refused((create % "new").replace("PENDING", "PAID"), A) == refused
+    assert (await shop.refused((create % "b1").replace('"a"', '"b"'), HELP))[0][0] == "ALREADY_EXISTS"
+
+
 async def test_the_version_of_a_hidden_record_is_not_told(shop: Shop) -> None:
     """A wrong version would tell the right one, and that the record exists."""
     change = 'updateOrder(input: {orderId: "b1", note: "x", expectedRevision: 9}) { order { note } }'

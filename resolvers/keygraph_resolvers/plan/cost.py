@@ -164,8 +164,11 @@ def refused_error(bound: Bound, limit: float) -> dict[str, Any]:
     return _limit_error(message, {"bound": shown_figures(bound.total)}, bound.most_expensive, limit)
 
 
-def exceeded_error(sent: Sequence[Sent], limit: float) -> dict[str, Any]:
-    """Of an operation that has cost more than the limit while it ran."""
+def exceeded_error(sent: Sequence[Sent] | None, limit: float) -> dict[str, Any]:
+    """Of an operation that has cost more than the limit while it ran. `sent` is None where nobody is to know what was read."""
+    if sent is None:
+        told = f"This operation has cost more than the limit, {_number(limit)} read units: it was stopped. Ask for smaller pages."
+        return public_error(GraphQLError(told, extensions={"limit": limit}), code=CostExceeded.code)
     actual = spent(sent).shown
     places = {place: each.read_units for place, each in spent_by_place(sent).items()}
     place = max(places, key=lambda each: places[each], default="")

@@ -354,7 +354,13 @@ class Connection:
         if not self.arguments.may_look_back or extent.after is None:
             return False
         if self.arguments.size == 0 or (not found.items and found.resume is None and self._may_be_crossed()):
-            return True  # the cursor's own item
+            if isinstance(self.seen, bool):
+                return True  # the cursor's own item
+            # The viewer need not see that one: the first of the list tells.
+            return PageOf(
+                self.neighbours,
+                Extent(1, forward=extent.forward, budget=extent.budget, attributes=frozenset()),
+            )
         first = self.neighbours.place_of(found.items[0].item) if found.items else None
         nearest = Extent(
             0,
@@ -365,6 +371,16 @@ class Connection:
             attributes=frozenset(),
         )
         return PageOf(self.neighbours, nearest)
+
+    def stands_behind(self, found: Found) -> bool:
+        """Whether what `taken` said to read has anything on the side from which the page was read."""
+        start = self.request.extent.after
+        if start is None or not found.items or self.arguments.size:
+            # The answer may be a longer part, which another list of the operation reads from there.
+            return found.more or bool(found.items)
+        order = self.neighbours.order_of
+        first, here = order(self.neighbours.place_of(found.items[0].item)), order(start)
+        return first <= here if self.request.extent.forward else first >= here
 
     def _may_be_crossed(self) -> bool:
         """Whether two cursors are such that the first may stand at or behind the second."""

@@ -443,9 +443,7 @@ class PageStep(Priced):
         if isinstance(answer, Exception):
             bound.fail(answer)
         else:
-            # The answer may be a longer part, which another list of the operation reads from there.
-            is_behind = answer.more or bool(answer.items)
-            self.show(run, bound, found, is_behind, round_trip)
+            self.show(run, bound, found, bound.connection.stands_behind(answer), round_trip)
 
     def show(self, run: Run, bound: BoundList, found: Found, is_behind: bool, round_trip: int) -> None:
         edges, info = bound.connection.page(found, is_behind=is_behind)
