@@ -26,7 +26,7 @@ from keygraph.model.references import EndReference
 from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
-from keygraph.writing.presence import has_version, is_unchanged
+from keygraph.writing.presence import all_of, has_version, is_unchanged
 from keygraph.writing.requests import Change, Delete, Done
 from keygraph.writing.rules import (
     UNGUARDED,
@@ -179,6 +179,7 @@ class ChangeSteps(EndSteps):
                 check_rules(self.maker(partner.record), after, where, refusals)
                 own = self.maker(partner.record).paths(partner.own)
                 conditions += [is_unchanged(path, there) for path in own]
+        conditions += self._held_partner(request, before, after, refusals)
         key, key_after = map(self._key_of, (before, after))
         if key != key_after:
             return self._partner_moved(request, key, after, conditions)
@@ -216,7 +217,8 @@ class ChangeSteps(EndSteps):
             other = self._partners.there(record, old, stored) if partner.is_loose else None
             other = other or self._partners.item(record, old, request.where, refusals)
             if other and self._key_of(other) != key:
-                others = [TransactionStep(actions.DeleteItem(self._key_of(other)), again)]
+                held = self._held_partner(request, other, None, refusals)
+                others = [TransactionStep(actions.DeleteItem(self._key_of(other), all_of(held)), again)]
         delete = actions.DeleteItem(key, And(tuple(conditions)))
         return [TransactionStep(delete, self.refused(request, guard)), *others], done
 

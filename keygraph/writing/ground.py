@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Self, TypeAlias
 
+from keygraph.access.language import WRITES
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
@@ -118,6 +119,26 @@ class StepGround:
         if self.access is not None:
             return partial(self.access.taken, record, where)
         return lambda _: exists_already(record, where)
+
+    def _holds_partner(self, record: RecordType) -> bool:
+        """Whether the viewer may not do everything to the counterparts of edges of the type."""
+        told = self._graph.correspondences.get(record.name)
+        if self.access is None or told is None or told.is_mirror:
+            return False
+        decision = self.access.permissions.decision
+        return any(decision(told.other, action) is not True for action in WRITES)
+
+    def _held_partner(
+        self, request: WriteRequest, before: Item | None, after: Item | None, refusals: Refusals
+    ) -> list[Condition]:
+        """Refuses what the viewer may not do to the counterpart of an edge, which has rules of its own; what they ask of it.
+
+        A mirror is the same edge, from its other end.
+        """
+        told = self._graph.correspondences.get(request.record.name)
+        if self.access is None or told is None or told.is_mirror:
+            return []
+        return self.access.held_partner(self.maker(told.other), before, after, request.where, refusals)
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)

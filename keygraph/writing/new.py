@@ -87,7 +87,9 @@ class NewSteps(EndSteps):
         maker, own = self.maker(request.record), identity or ()
         action: Action = "create" if there is None or isinstance(request, Create) else "update"
         access.check_new(maker, own, item, action, request.values, request.where, refusals)
-        if isinstance(request, Create) or access.may_put(request):
+        if isinstance(request, Create) or (
+            access.may_put(request) and not self._holds_partner(request.record)
+        ):
             return ()
         if there is None:
             return (self._presence.is_free(request.record),)
@@ -102,11 +104,14 @@ class NewSteps(EndSteps):
         made = None if partner is None else partners.item(record, item, where, refusals)
         if partner is None or made is None:
             return []
+        mine = None if there is None else partners.item(record, there, where, refusals)
         if not partner.is_loose:
+            self._held_partner(request, mine, made, refusals)
             return [TransactionStep(actions.PutItem(made), again)]
         other = partner.record
         check_rules(self.maker(other), made, where, refusals)
         found = partners.there(record, item, stored)
+        self._held_partner(request, found, made, refusals)
         back = None if found is None else partners.item(other, found, where, refusals)
         key_of = self._key_of
         if found is not None:

@@ -157,6 +157,25 @@ class WriteAccess:
             if not is_allowed(record, identity, item, action, name):
                 refusals.found.append(_forbidden_field(maker, name, where))
 
+    def held_partner(
+        self, maker: ItemMaker, before: Item | None, after: Item | None, where: InputPath, refusals: Refusals
+    ) -> list[Condition]:
+        """Refuses what the viewer may not do to the other item of an edge, which is or would be that; what is asked of it."""
+        record = maker.record
+        identity = record.read_identity(before or after or {}) or ()
+        if after is not None:
+            self.check_new(maker, identity, after, "update" if before else "create", (), where, refusals)
+        if before is None:
+            return []
+        action: Action = "delete" if after is None else "update"
+        if not self.permissions.of_item(record, identity, before, action):
+            refusals.found.append(_forbidden(record, action, where))
+        decision = self.permissions.of_key(record, identity, action)
+        if isinstance(decision, bool) or self.permissions.links(record, decision):
+            return []
+        seen = all(path[0] not in record.attributes_in_keys for path in paths_of(decision))
+        return [decision] if seen else []
+
     def may_put(self, request: Put) -> bool:
         """Whether it may be put whatever is there, and whatever it is."""
         record, decision = request.record, self.permissions.decision

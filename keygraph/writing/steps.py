@@ -53,6 +53,7 @@ class StepMaker(UpsertSteps, MoveSteps):
         item: Item | None = None
         if self.access is not None:
             is_whole = is_whole or self.access.must_read(self.maker(record), request)
+            is_whole = is_whole or self._holds_partner(record)
         if isinstance(request, Create | Put | Upsert):
             is_read = self._is_looked_for(record) or isinstance(request, Upsert) or self.is_replaced(request)
             is_read = is_read or (is_whole and isinstance(request, Put))

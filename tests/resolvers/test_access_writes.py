@@ -343,3 +343,51 @@ async def test_a_plan_shows_the_rule(shop: Shop) -> None:
     [shown] = shop.world.service.explain(document, viewer=A).steps
     [transaction] = shown.transactions
     assert "customerId = a" in str(transaction.actions[0].condition)
+
+
+@node("FIRM#{firm_id}", access=[read()])
+class Firm:
+    firm_id: ID
+
+
+@node("BILL#{bill_id}", access=[read()])
+class Bill:
+    bill_id: ID
+
+
+@edge("{firm}", "{bill}", counterpart="BillFirm", access=[read(), write(role="firm"), write(role="both")])
+class FirmBill:
+    firm: Firm
+    bill: Bill
+    amount: int
+
+
+@edge(
+    "{bill}",
+    "{firm}",
+    counterpart="FirmBill",
+    access=[read(), create(where={"amount": {"lte": 10}}), update(role="both"), delete(role="both")],
+)
+class BillFirm:
+    bill: Bill
+    firm: Firm
+    amount: int
+
+
+async def test_the_counterpart_of_an_edge_is_held_too(make_store: MakeStore) -> None:
+    """Whoever may write one of two edges would write the other one, whatever its rules say."""
+    bills = Graph(Table("Bills", partition_key="PK", sort_key="SK"), Firm, Bill, FirmBill, BillFirm).check()
+    made = Shop(world(bills, await make_store(bills.table)))
+    await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", "BILL#b", "BILL#c")))
+    firm, both = {"roles": ["firm"]}, {"roles": ["both"]}
+    put = 'putFirmBill(input: {firmId: "f", billId: "%s", amount: %d}) { firmBill { amount } }'
+    assert await made.refused(put % ("b", 11), firm) == [(FORBIDDEN, "You may not create this BillFirm.")]
+    await made.done(put % ("b", 10), firm)
+    assert await made.refused(put % ("b", 5), firm) == [(FORBIDDEN, "You may not update this BillFirm.")]
+    change = 'updateFirmBill(input: {firmId: "f", billId: "b", amount: 5}) { firmBill { amount } }'
+    assert await made.refused(change, firm) == [(FORBIDDEN, "You may not update this BillFirm.")]
+    gone = 'deleteFirmBill(input: {firmId: "f", billId: "b"}) { firm { firmId } }'
+    assert await made.refused(gone, firm) == [(FORBIDDEN, "You may not delete this BillFirm.")]
+    await made.done(change, both)
+    await made.done(gone, both)
+    assert len(await made.items()) == 3
