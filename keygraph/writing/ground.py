@@ -138,7 +138,7 @@ class StepGround:
         told = self._graph.correspondences.get(request.record.name)
         if self.access is None or told is None or told.is_mirror:
             return []
-        return self.access.held_partner(self.maker(told.other), before, after, request.where, refusals)
+        return self.access.held_partner(told.other, before, after, request.where, refusals)
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)

@@ -158,18 +158,22 @@ class WriteAccess:
                 refusals.found.append(_forbidden_field(maker, name, where))
 
     def held_partner(
-        self, maker: ItemMaker, before: Item | None, after: Item | None, where: InputPath, refusals: Refusals
+        self,
+        record: RecordType,
+        before: Item | None,
+        after: Item | None,
+        where: InputPath,
+        refusals: Refusals,
     ) -> list[Condition]:
         """Refuses what the viewer may not do to the other item of an edge, which is or would be that; what is asked of it."""
-        record = maker.record
         identity = record.read_identity(before or after or {}) or ()
-        if after is not None:
-            self.check_new(maker, identity, after, "update" if before else "create", (), where, refusals)
+        action: Action = "create" if before is None else "delete" if after is None else "update"
+        if not all(
+            self.permissions.of_item(record, identity, each, action) for each in (before, after) if each
+        ):
+            refusals.found.append(_forbidden(record, action, where))
         if before is None:
             return []
-        action: Action = "delete" if after is None else "update"
-        if not self.permissions.of_item(record, identity, before, action):
-            refusals.found.append(_forbidden(record, action, where))
         decision = self.permissions.of_key(record, identity, action)
         if isinstance(decision, bool) or self.permissions.links(record, decision):
             return []

@@ -354,7 +354,7 @@ class Connection:
         if not self.arguments.may_look_back or extent.after is None:
             return False
         if self.arguments.size == 0 or (not found.items and found.resume is None and self._may_be_crossed()):
-            if isinstance(self.seen, bool):
+            if all(isinstance(decision, bool) for decision in self.seen.values()):
                 return True  # the cursor's own item
             # The viewer need not see that one: the first of the list tells.
             return PageOf(
