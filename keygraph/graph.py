@@ -31,7 +31,7 @@ class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None,
-    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False)`: list the types, or in `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
+    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False, paths=False)`: list the types, or in `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
     written as attributes; the type attribute is that in which every item says its record type, where there is one;
     `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
     the separator is a character that stands between the parts of keys, and in no text in them. With
@@ -43,7 +43,7 @@ class Graph(RecordTypes):
 
     `lists` are further lists at the root, by their names: `lists={"timeline": many(Post | Photo, index=gsi1)}` lists what stands
     in one partition of several types. With `explore=True` every node has `neighbours`: everything that stands in its
-    partition of the table.
+    partition of the table. With `paths=True` the root answers how one node is connected to another.
     """
 
     @cached_property

@@ -86,4 +86,5 @@ graph = Graph(
     Like,
     Follow,
     store_key_fields=False,
+    paths=True,
 )

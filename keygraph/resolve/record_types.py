@@ -32,6 +32,7 @@ from keygraph.resolve.records import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
 from keygraph.resolve.type_values import TypeValues
 from keygraph.resolve.walks import NodeWalk, resolve_walks
+from keygraph.resolve.ways import FollowedList, followed_list
 
 _NEAREST = 3
 """How many templates a message shows that an item's key comes near to."""
@@ -55,6 +56,7 @@ class RecordTypes:
         shared: Sequence[type] = (),
         lists: Mapping[str, object] | None = None,
         explore: bool = False,
+        paths: bool = False,
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -69,6 +71,8 @@ class RecordTypes:
         self._shared = tuple(shared)
         self.declared_root_lists: Mapping[str, object] = lists or {}
         self._explore = explore
+        self.has_ways = paths
+        """Whether the root is asked for ways from node to node."""
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
@@ -169,6 +173,12 @@ class RecordTypes:
     @property
     def walk_mistakes(self) -> list[Mistake]:
         return self._resolved_walks[1]
+
+    @cached_property
+    def followed(self) -> tuple[FollowedList, ...]:
+        """The lists that ways from node to node may go along."""
+        found = map(followed_list, self.node_lists.values() if self.has_ways else ())
+        return tuple(each for each in found if each is not None)
 
     @cached_property
     def root_lists(self) -> tuple[AccessPath, ...]:

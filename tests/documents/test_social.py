@@ -188,6 +188,26 @@ class TestFriends:
         ]
 
 
+class TestPaths:
+    async def test_how_alice_and_david_are_connected(self, sample: Served) -> None:
+        """Who connects two users would be found by reading everybody whom anybody knows."""
+        assert await sample.ask("""{
+          path(from: "WyJVc2VyIiwiQWxpY2UiXQ", to: "WyJVc2VyIiwiRGF2aWQiXQ", via: [USER_FRIENDS]) {
+            length nodes { ... on User { userId } } edges { via node { ... on User { userId } } }
+          }
+        }""") == {
+            "path": {
+                "length": 2,
+                "nodes": [{"userId": "Alice"}, {"userId": "Bob"}, {"userId": "David"}],
+                "edges": [
+                    {"via": "USER_FRIENDS", "node": {"userId": "Bob"}},
+                    {"via": "USER_FRIENDS", "node": {"userId": "David"}},
+                ],
+            }
+        }
+        assert sorted(sample.sent) == [FRIENDS.format("Alice"), FRIENDS.format("David")]
+
+
 class TestLikesAndFollows:
     async def test_what_alice_likes(self, article: Served) -> None:
         """A user's likes would not be found among the other items of the partition, or their posts would be read."""

@@ -174,6 +174,7 @@ def guarded(graph: Graph, rules: Rules) -> Graph | None:
             separator=graph.separator,
             store_key_fields=graph.store_key_fields,
             ttl_attribute=graph._ttl_attribute,
+            paths=graph.has_ways,
         )
         return None if made.mistakes or not made.has_access_rules else made
 

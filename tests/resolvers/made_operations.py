@@ -234,6 +234,8 @@ class Maker:
             for name, each in type_.fields.items()
             if (depth < DEEPEST and self.left > 0) or not is_composite_type(get_named_type(each.type))
         }
+        # Of several ways that are shortest anyone may be shown.
+        fields = {name: each for name, each in fields.items() if not _is_way(each)}
         if not fields or self.chance(12):
             return "__typename" if depth or self.chance(2) else "kind: __typename"
         lists = [name for name, each in fields.items() if is_composite_type(get_named_type(each.type))]
@@ -420,6 +422,13 @@ _LOOKS = (
     '__type(name: "None")%s { name }',
     "__schema%s { queryType { name } }",
 )
+
+
+def _is_way(definition: Any) -> bool:
+    served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
+    return isinstance(served, ServedField) and isinstance(served.kind, field_kinds.WaysBetween)
+
+
 _RARE = ("after", "before", "where", "to", "last", "direction", "alsoOf")
 
 

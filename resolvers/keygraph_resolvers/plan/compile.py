@@ -46,6 +46,7 @@ from keygraph_resolvers.schema.field_kinds import (
     Via,
     WalkedNode,
     WalkOf,
+    WaysBetween,
     Writes,
     WritesEach,
     WritesTogether,
@@ -54,11 +55,12 @@ from keygraph_resolvers.schema.field_kinds import (
 from keygraph_resolvers.schema.names import ALSO_OF, connection_prefix
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
-from keygraph_resolvers.steps.common import CommonStep
 from keygraph_resolvers.steps.get import ByType, EndStep, Get, Items, Named, UntoldNodes
 from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.node_walks import NodeWalkStep, ViaStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
+from keygraph_resolvers.steps.questions.common import CommonStep
+from keygraph_resolvers.steps.questions.ways import WayFields, WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.write import WriteStep
@@ -88,9 +90,10 @@ def compile_plan(
     written = root.having(Writes, WritesEach, WritesTogether)
     writes = [steps.write(each, position) for position, each in enumerate(written)]
     own = [steps.own(each) for each in root.having(OwnNode)]
-    by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *writes)}
+    ways = [steps.ways(each) for each in root.having(WaysBetween)]
+    by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *ways, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
-    start = Items(root, lists, [*named, *own], ())
+    start = Items(root, lists, [*named, *own, *ways], ())
     return Plan(
         operation, graph, root, selections.made, start, roots, steps.lists, steps.walks, steps.gathers
     )
@@ -221,7 +224,7 @@ class _Steps:
 
     def __init__(self, graph: Graph, selections: Sequence[Selection], *, is_consistent: bool) -> None:
         self.lists: list[ListStep] = []
-        self.walks: list[NodeWalkStep] = []
+        self.walks: list[NodeWalkStep | WaysStep] = []
         self._is_consistent = is_consistent
         self._graph = graph
         self._items: dict[Selection, Items] = {}
@@ -385,6 +388,21 @@ class _Steps:
             looks_ahead=any(look.name == "hasNextPage" for info in infos for look in info.only.fields),
             is_consistent=self._is_consistent,
         )
+        self.walks.append(step)
+        return step
+
+    def ways(self, selected: SelectedField) -> WaysStep:
+        """The step of a field of the root that tells how nodes are connected."""
+        nodes = selected.only.having(field_kinds.WayNodes)
+        edges = selected.only.having(field_kinds.WayEdges)
+        shown = WayFields(
+            [(each, self._walked(each)) for each in nodes],
+            [
+                (each, [(node, self._walked(node)) for node in each.only.having(field_kinds.WayNode)])
+                for each in edges
+            ],
+        )
+        step = WaysStep(selected, self._graph.followed, shown, is_consistent=self._is_consistent)
         self.walks.append(step)
         return step
 

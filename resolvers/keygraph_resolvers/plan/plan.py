@@ -34,6 +34,7 @@ from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.get import Items, Named
 from keygraph_resolvers.steps.lists import ListStep
 from keygraph_resolvers.steps.node_walks import NodeWalkStep
+from keygraph_resolvers.steps.questions.ways import WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.write import WriteStep
@@ -58,7 +59,7 @@ class Plan:
     roots: Sequence[Step]
     """The steps of the root in the order of the document."""
     lists: Sequence[ListStep]
-    walks: Sequence[NodeWalkStep]
+    walks: Sequence[NodeWalkStep | WaysStep]
     gathers: Sequence[Gather]
     bounds: dict[Any, Any] = field(default_factory=dict)
     """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""

@@ -141,6 +141,25 @@ class OwnNode(FieldKind):
     is_list: bool
 
 
+@dataclass(frozen=True, slots=True)
+class WaysBetween(FieldKind):
+    """The shortest way from one node to another, or several of them, at the root."""
+
+    is_list: bool
+
+
+class WayNodes(FieldKind):
+    """The nodes on a way."""
+
+
+class WayEdges(FieldKind):
+    """The edges of a way."""
+
+
+class WayNode(FieldKind):
+    """The node to which an edge of a way leads."""
+
+
 # --- Mutations ------------------------------------------------------------------------------------------
 
 

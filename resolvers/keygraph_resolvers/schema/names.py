@@ -56,6 +56,8 @@ RESERVED_TYPES = frozenset(
     ]
 )
 ALSO_OF = "alsoOf"
+WAY_FIELDS = ("path", "paths")
+WAY_TYPES = ("Path", "PathEdge", "ListName")
 LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to", ALSO_OF)
 EDGE_FIELDS = ("cursor", "node")
 
@@ -288,6 +290,9 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
         yield f"{prefix}Edge", what
         if walk.is_reach and len(walk.paths) > 1:
             yield f"{prefix}Via", what
+    if graph.followed:
+        for name in WAY_TYPES:
+            yield name, "a type of `path`"
     yield from mutation_types(graph)
 
 
@@ -367,7 +372,8 @@ def _member_mistakes(where: str, type_: FieldType) -> Iterator[Mistake]:
 
 
 def _root_mistakes(graph: Graph) -> Iterator[Mistake]:
-    named: dict[str, list[str]] = {name: ["the field of that name"] for name in ("node", "nodes")}
+    fixed = ("node", "nodes", *(WAY_FIELDS if graph.followed else ()))
+    named: dict[str, list[str]] = {name: ["the field of that name"] for name in fixed}
     for record in graph.nodes:
         named.setdefault(field_name(record), []).append(f"the {record.name} by its key")
     for path in (*graph.root_lists, *graph.finders):

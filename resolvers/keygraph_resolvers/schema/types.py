@@ -102,6 +102,7 @@ from keygraph_resolvers.schema.names import (
 )
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 from keygraph_resolvers.schema.walk_types import WalkTypes
+from keygraph_resolvers.schema.way_types import way_fields
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for one that failed on its own."
@@ -441,7 +442,7 @@ class _Types:
         fields += [self._by_key_field(record) for record in self._graph.nodes]
         fields += [self.list_field(path) for path in self._graph.root_lists]
         fields += [self.list_field(path) for path in self._graph.finders]
-        return fields
+        return [*fields, *way_fields(self._graph, self._node)]
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
         """A field that somebody added to the root: one whose resolver returns a node of the model goes on to it."""

@@ -11,7 +11,7 @@ from typing import Any
 from keygraph.dynamo.limits import PAGE_BYTES
 from keygraph.dynamo.store import read_units
 from keygraph.errors import BadUserInput
-from keygraph.lists.describe import described_requests
+from keygraph.lists.describe import DescribedRequest, described_requests
 from keygraph.lists.reading import most_requests, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
@@ -170,7 +170,7 @@ class NodeWalkStep(Step):
             starts.count * most.read_units,
             is_open=True,
         )
-        for record in self._undecided(run):
+        for record in undecided(run, self.walk.paths, self._nodes):
             # Some of them leave in the middle of a round, on their own.
             cost.add(
                 replace(
@@ -192,27 +192,13 @@ class NodeWalkStep(Step):
         ]
         return cost, below if size else ()
 
-    def _undecided(self, run: Run) -> list[RecordType]:
-        """The types of what is read to tell whether the viewer sees nodes and edges, and may read lists: one of each at most
-        for an edge."""
-        access = run.access
-        if access is None:
-            return []
-        found: list[RecordType] = []
-        for path in self.walk.paths:
-            names_of_links = access.links(path.record, access.decision(path.record))
-            found += [name.link.record for name in names_of_links]
-        for record in self._nodes:
-            found += [each.record for each in links_of(run, record)]
-            names = [restricted_name(record, path.name) for path in self.walk.paths if path.owner is record]
-            decisions = [access.decision(record, "read", name) for name in (None, *filter(None, names))]
-            if not all(access.is_told(record, each) for each in decisions):
-                found.append(record)
-        return found
-
     def most(self, run: Run, arguments: WalkArguments) -> WalkMost:
         """What one walk takes at most."""
-        return WalkMost.of(run, self.lists(run), self.walk, arguments, is_decided=not self._undecided(run))
+        levels = arguments.depth if self.walk.is_reach else len(self.walk.levels)
+        is_decided = not undecided(run, self.walk.paths, self._nodes)
+        return WalkMost.of(
+            run, self.lists(run), self.walk.paths, arguments.budget, levels, is_decided=is_decided
+        )
 
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
@@ -262,7 +248,7 @@ class NodeWalkStep(Step):
                     page=f"{said}: at most {most:,} list{'s' * (most > 1)}, {arguments.budget:,} items in all",
                     source=self,
                 )
-                step.requests = (_request(view, path, arguments.budget),)
+                step.requests = (list_request(view, path, arguments.budget),)
                 shown.steps.append(step)
             most = arguments.budget
         after = Where(place, f"{KEY_OF}node found", where.round_trip + len(levels), is_many=True)
@@ -471,12 +457,32 @@ _AHEAD = 64
 """How many round trips ahead a walk may ask for keys: how many it takes is not known."""
 
 
-def _request(view: View, path: AccessPath, budget: int) -> Any:
+def list_request(view: View, path: AccessPath, budget: int) -> DescribedRequest:
+    """What is sent for a part of a list that a walk reads."""
     arguments = ListArguments(view.run, path, {}, frozenset())
     neighbours = arguments.any_shown
     extent = replace(arguments.extent, count=min(LARGEST_PART, budget))
     requests = page_requests(neighbours, extent)
     return described_requests(view.run.graph, requests, len(path.keys.shard_texts))
+
+
+def undecided(run: Run, paths: Sequence[AccessPath], nodes: Sequence[RecordType]) -> list[RecordType]:
+    """The types of what is read to tell whether the viewer sees nodes and edges of a walk, and may read lists: one of each at
+    most for an edge."""
+    access = run.access
+    if access is None:
+        return []
+    found: list[RecordType] = []
+    for path in paths:
+        names_of_links = access.links(path.record, access.decision(path.record))
+        found += [name.link.record for name in names_of_links]
+    for record in nodes:
+        found += [each.record for each in links_of(run, record)]
+        names = [restricted_name(record, path.name) for path in paths if path.owner is record]
+        decisions = [access.decision(record, "read", name) for name in (None, *filter(None, names))]
+        if not all(access.is_told(record, each) for each in decisions):
+            found.append(record)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,12 +496,19 @@ class WalkMost:
 
     @classmethod
     def of(
-        cls, run: Run, lists: WalkedLists, walk: NodeWalk, arguments: WalkArguments, *, is_decided: bool
+        cls,
+        run: Run,
+        lists: WalkedLists,
+        paths: Sequence[AccessPath],
+        budget: int,
+        levels: int,
+        *,
+        is_decided: bool,
     ) -> WalkMost:
         """Each request uses up as much of the budget as it looks at, and one at least; of a list that is read in several parts
         at once, as many as there are."""
-        budget, parts, chain = arguments.budget, 1, 1
-        for path in walk.paths:
+        parts, chain = 1, 1
+        for path in paths:
             neighbours = lists.any_shown(path)
             per_page = max(1, PAGE_BYTES // path.record.item_bytes)
             pieces = max(1, len(neighbours.reading.pieces)) + neighbours.is_filtered
@@ -513,8 +526,7 @@ class WalkMost:
             else:
                 one = pieces * ceil(LARGEST_PART / per_page)
             chain = max(chain, one)
-        levels = arguments.depth if walk.is_reach else len(walk.levels)
         rounds = most_rounds(levels, budget)
-        units = max(read_units(path.record.item_bytes, consistent=False) for path in walk.paths)
+        units = max(read_units(path.record.item_bytes, consistent=False) for path in paths)
         items = budget * parts
         return cls(items, items, items * units, rounds * chain + (0 if is_decided else 4 * (rounds + 1)))

@@ -45,13 +45,15 @@ class ReadEdge(NamedTuple):
 class WalkedLists:
     """The lists that walks of one run read, and which of them the viewer may read of a node."""
 
-    def __init__(self, run: Run, paths: Iterable[AccessPath]) -> None:
-        """Raises BadUserInput where a list cannot be read without arguments."""
+    def __init__(self, run: Run, paths: Iterable[AccessPath], against: Iterable[AccessPath] = ()) -> None:
+        """`against` are read as well, and are nobody's lists. Raises BadUserInput where a list cannot be read without
+        arguments."""
         self.run = run
-        self._arguments = {path: ListArguments(run, path, {}, frozenset()) for path in paths}
+        own = dict.fromkeys(paths)
+        self._arguments = {path: ListArguments(run, path, {}, frozenset()) for path in (*own, *against)}
         self._ends = {path: _far_reader(path) for path in self._arguments}
         self._by_owner: dict[RecordType, tuple[AccessPath, ...]] = {}
-        for path in self._arguments:
+        for path in own:
             if path.owner is not None:
                 self._by_owner[path.owner] = (*self._by_owner.get(path.owner, ()), path)
         self._connections: dict[tuple[AccessPath, tuple[str, ...]], Connection] = {}
@@ -193,8 +195,8 @@ class Walking(Generic[ResultT]):
         self._later = later
         self._then = then
 
-    def start(self, start: Vertex, round_trip: int) -> None:
-        """Begins with a node of which rules may decide which lists of it are followed."""
+    def start(self, start: Vertex, round_trip: int, *others: Vertex) -> None:
+        """Begins with a node of which rules may decide which lists of it are followed, and others that the walk knows."""
 
         def begin(failed: Answers | None, arrived: int) -> None:
             if not failed and self._lists.is_refused(start):
@@ -202,7 +204,7 @@ class Walking(Generic[ResultT]):
                 failed = [forbidden(start.record, path.name)]
             self._go_on(failed, arrived)
 
-        self._when_decided([start], round_trip, begin)
+        self._when_decided([start, *others], round_trip, begin)
 
     def _go_on(self, answers: Answers | None, round_trip: int) -> None:
         """Gives the walk what it wanted (None: it has not begun), until it is done, or waits for something."""

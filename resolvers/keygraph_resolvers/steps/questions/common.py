@@ -44,10 +44,10 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.schema.names import ALSO_OF
-from keygraph_resolvers.steps.common_cost import CommonCost
 from keygraph_resolvers.steps.explained import Explained, View, Where
 from keygraph_resolvers.steps.get import keep_items, look_up
 from keygraph_resolvers.steps.lists import BoundList, ListStep, learned, look_all_up, when_all
+from keygraph_resolvers.steps.questions.common_cost import CommonCost
 from keygraph_resolvers.steps.step import MOST_ROUND_TRIPS, Below, Starts, StepCost
 
 MOST_IDS = 10

@@ -1,0 +1,57 @@
+"""How ways from node to node may go: which lists can be followed, and how each is read against its direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keygraph.model.declaration import ListOptions
+from keygraph.model.paths import AccessPath, candidates
+from keygraph.model.records import RecordType
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedList:
+    """A list that a way may go along."""
+
+    path: AccessPath
+    against: Mapping[RecordType, AccessPath] | None
+    """How the nodes are found whose lists lead to a node, by its type; None where no keys find all of them."""
+
+
+def followed_list(path: AccessPath) -> FollowedList | None:
+    """A list as ways follow it; None for one that leads to no nodes, is of several types, or needs arguments."""
+    leads = path.far_end is not None or (path.record.is_node and not path.members)
+    if path.owner is None or path.required or not leads:
+        return None
+    against: dict[RecordType, AccessPath] | None = {}
+    for node in path.nodes:
+        found = _against(path, node)
+        if found is None or against is None:
+            against = None
+        else:
+            against[node] = found
+    return FollowedList(path, against)
+
+
+def _against(path: AccessPath, node: RecordType) -> AccessPath | None:
+    if path.far_end is None:
+        return None
+    if path.record.is_mirrored:
+        return path
+    options = ListOptions(at=path.far_end, index=None, any_index=True)
+    several = (each for each in candidates(path.name, node, path.record, options) if _has_all(each))
+    return next((each for each in several if each.far_end == path.end and not each.required), None)
+
+
+def _has_all(path: AccessPath) -> bool:
+    """Whether every item of the type is in what is read, and nothing in its keys is hidden from some viewers."""
+    record = path.record
+    for slot in path.keys.slots:
+        name = slot.path[0]
+        declared = record.fields.get(name) or record.ends.get(name)
+        if slot.name in path.keys.optional or slot.computed or (declared is not None and declared.optional):
+            return False
+        if record.access is not None and not slot.is_shard and record.access.is_restricted(name):
+            return False
+    return True

@@ -1,0 +1,164 @@
+"""Shortest ways from one node to another, by the lists that are followed: a search from both ends.
+
+The side on which fewer nodes were found last is searched next, a distance at a time, until both meet. From the far end lists are
+followed against their direction, by the keys that find their edges from there; where a list has none, the search is from the near
+end alone. Each list of a node is read once. A node that is met first is on a shortest way, since all shorter ones were looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from keygraph.model.paths import AccessPath
+from keygraph.walks.levels import OpenList, Width, read_level
+from keygraph.walks.walk import Budget, Hop, Vertex, Walk
+
+FIRST_LISTS = 16
+"""How many lists the first round of a distance reads: both sides may have met then."""
+
+
+class Followed(NamedTuple):
+    """A list that is followed from a node: how it is read there, and the list that the graph declares."""
+
+    read: AccessPath
+    declared: AccessPath
+
+
+FollowedFrom: TypeAlias = Callable[[Vertex], Sequence[Followed]]
+
+
+class Stretch(NamedTuple):
+    """One edge of a way, in its direction."""
+
+    start: Vertex
+    declared: AccessPath
+    end: Vertex
+
+
+Way: TypeAlias = Sequence[Stretch]
+
+
+@dataclass(slots=True)
+class Ways:
+    """What a search found."""
+
+    length: int | None = None
+    """None: there is no way that is short enough."""
+    found: Sequence[Way] = ()
+    """As many as were wanted; the first ones in the order in which they were found."""
+    is_complete: bool = True
+    """Whether the budget has sufficed to know that."""
+
+
+@dataclass(slots=True)
+class _Side:
+    """The nodes found from one end."""
+
+    frontier: list[Vertex]
+    followed: FollowedFrom | None
+    """None: nothing can be followed from this end."""
+    is_forward: bool
+    distances: dict[Vertex, int]
+    before: dict[Vertex, dict[Vertex, AccessPath]] = field(default_factory=dict)
+    """For each node those before it, by which it was found, with the list."""
+    depth: int = 0
+
+    @classmethod
+    def at(cls, end: Vertex, followed: FollowedFrom | None, *, is_forward: bool) -> _Side:
+        return cls([end], followed, is_forward, {end: 0})
+
+    def lists(self) -> list[tuple[Followed, OpenList]]:
+        """The lists of the nodes that were found last."""
+        followed = self.followed
+        return [
+            (each, OpenList(each.read, node))
+            for node in self.frontier
+            for each in (followed(node) if followed is not None else ())
+        ]
+
+
+def shortest(
+    start: Vertex,
+    end: Vertex,
+    followed: FollowedFrom,
+    followed_back: FollowedFrom | None,
+    most: int,
+    budget: Budget,
+    wanted: int = 1,
+    may_go: Callable[[Vertex, AccessPath], bool] = lambda node, declared: True,
+) -> Walk[Ways]:
+    """Finds so many of the shortest ways of at most so many edges. `followed_back` gives the lists that lead to a node, as they are
+    read there; None where some cannot be. `may_go` says of a node whether a list is followed from it."""
+    if start == end:
+        return Ways(0, [()])
+    near = _Side.at(start, followed, is_forward=True)
+    far = _Side.at(end, followed_back, is_forward=False)
+    while near.depth + far.depth < most and near.frontier and far.frontier:
+        is_near = far.followed is None or len(near.frontier) <= len(far.frontier)
+        side, other = (near, far) if is_near else (far, near)
+        is_whole = yield from _next_distance(side, other, budget, may_go, is_first_enough=wanted == 1)
+        met = [node for node in side.frontier if node in other.distances]
+        if met:
+            ways = _joined(near, far, met, wanted)
+            return Ways(near.depth + far.depth, ways, is_whole or len(ways) == wanted)
+        if not is_whole:
+            return Ways(is_complete=False)
+    return Ways()
+
+
+def _next_distance(
+    side: _Side,
+    other: _Side,
+    budget: Budget,
+    may_go: Callable[[Vertex, AccessPath], bool],
+    *,
+    is_first_enough: bool,
+) -> Walk[bool]:
+    """Finds the nodes one edge further; whether all of them were found, or the first that the other side knows, where that is
+    enough."""
+    lists, found, has_met = side.lists(), dict[Vertex, None](), False
+    side.depth += 1
+
+    def take() -> bool:
+        nonlocal has_met
+        for followed, each in lists:
+            for hop in each.hops:
+                if not side.is_forward and not may_go(hop.node, followed.declared):
+                    continue
+                if side.distances.setdefault(hop.node, side.depth) != side.depth:
+                    continue
+                found[hop.node] = None
+                side.before.setdefault(hop.node, {}).setdefault(each.owner, followed.declared)
+                has_met = has_met or hop.node in other.distances
+            each.hops = list[Hop]()
+        return has_met and is_first_enough
+
+    yield from read_level([each for _, each in lists], budget, Width(FIRST_LISTS), take)
+    side.frontier = [*found]
+    return (has_met and is_first_enough) or all(each.is_ended for _, each in lists)
+
+
+def _joined(near: _Side, far: _Side, met: Sequence[Vertex], wanted: int) -> list[Way]:
+    """The ways through the nodes at which both sides meet, as many as are wanted."""
+    found: list[Way] = []
+    for node in met:
+        for head in _ways(near, node):
+            for tail in _ways(far, node):
+                found.append((*head[::-1], *tail))
+                if len(found) == wanted:
+                    return found
+    return found
+
+
+def _ways(side: _Side, node: Vertex) -> Iterator[tuple[Stretch, ...]]:
+    """The ways from a node to the end of its side, by which it was found."""
+    if side.distances[node] == 0:
+        yield ()
+        return
+    for before, declared in side.before[node].items():
+        here = (before, node) if side.is_forward else (node, before)
+        stretch = Stretch(here[0], declared, here[1])
+        for rest in _ways(side, before):
+            yield (stretch, *rest)

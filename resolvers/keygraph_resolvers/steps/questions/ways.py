@@ -1,0 +1,287 @@
+"""How one node is connected to another: a search from both ends by keys alone. Nodes are read where a path shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from keygraph.errors import BadUserInput
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph.resolve.ways import FollowedList
+from keygraph.walks.shortest import Followed, Way, Ways, shortest
+from keygraph.walks.walk import Budget, Vertex, Walk
+from keygraph_resolvers.errors import message_of
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.schema.field_kinds import WaysBetween
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.way_types import MOST_LENGTH, USUAL_WAYS, list_name, named_lists
+from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text
+from keygraph_resolvers.steps.list_cost import keys_cost
+from keygraph_resolvers.steps.lists import why_not_consistent
+from keygraph_resolvers.steps.node_walks import WalkMost, list_request, undecided
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
+from keygraph_resolvers.steps.walk import WalkedLists, Walking
+
+_AHEAD = frozenset(range(64))
+"""How many round trips ahead keys may be asked for: how long a search takes is not known."""
+
+
+class WayObject(Object):
+    """A way, or an edge of one, as an object of the answer."""
+
+    __slots__ = ("length", "via")
+
+    def __init__(self, length: int = 0, via: str = "") -> None:
+        super().__init__(None, ())  # type: ignore[arg-type]  # it is no item
+        self.length = length
+        self.via = via
+
+
+@dataclass(frozen=True, slots=True)
+class WayFields:
+    """The fields that show nodes of ways, with the steps that go on from them."""
+
+    nodes: Sequence[tuple[SelectedField, Step]]
+    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]]]]
+    """Each with the fields of an edge that show its node."""
+
+    @property
+    def children(self) -> list[Step]:
+        return [*(step for _, step in self.nodes), *(step for _, nodes in self.edges for _, step in nodes)]
+
+
+class WayArguments:
+    """What a client asks."""
+
+    def __init__(self, run: Run, given: Mapping[str, Any], *, is_list: bool) -> None:
+        """`given` are the arguments by their GraphQL names. Raises BadUserInput."""
+        self.start = Vertex(*read_global_id(run.graph, given["from"], "from"))
+        self.end = Vertex(*read_global_id(run.graph, given["to"], "to"))
+        for name, node in (("from", self.start), ("to", self.end)):
+            if not node.record.is_node:
+                raise BadUserInput(f"{name}: {node.record.name} is no node")
+        self.lists: Sequence[FollowedList] = named_lists(run.graph, given["via"])
+        self.most: int = given["maxLength"]
+        if not 0 <= self.most <= MOST_LENGTH:
+            raise BadUserInput(f"maxLength: from 0 to {MOST_LENGTH}")
+        first = given.get("first")
+        self.wanted = 1 if not is_list else USUAL_WAYS if first is None else first
+        if not 1 <= self.wanted <= run.limits.max_page_size:
+            raise BadUserInput(f"first: from 1 to {run.limits.max_page_size}")
+
+    @property
+    def against(self) -> list[AccessPath]:
+        """What is read to follow the lists against their direction; nothing where one cannot be."""
+        found = [each.against for each in self.lists]
+        several = [path for each in found if each is not None for path in each.values()]
+        return [] if None in found else [*dict.fromkeys(several)]
+
+    @property
+    def paths(self) -> list[AccessPath]:
+        """All that may be read."""
+        return [*dict.fromkeys([*(each.path for each in self.lists), *self.against])]
+
+    @property
+    def nodes(self) -> list[RecordType]:
+        """The types of the nodes that are come over."""
+        found = (node for path in self.paths for node in (path.owner, *path.nodes) if node is not None)
+        return [*dict.fromkeys((self.start.record, self.end.record, *found))]
+
+
+class WaysStep(Step):
+    """Searches for ways between two nodes."""
+
+    def __init__(
+        self,
+        selected: SelectedField,
+        followed: Sequence[FollowedList],
+        fields: WayFields,
+        *,
+        is_consistent: bool,
+    ) -> None:
+        """`followed` are all lists that it may be asked to follow."""
+        self.name = selected.key
+        self.selected = selected
+        self._followed = followed
+        self._fields = fields
+        self._is_consistent = is_consistent
+        self._is_list = isinstance(selected.kind, WaysBetween) and selected.kind.is_list
+        self.later = _AHEAD
+
+    @property
+    def _paths(self) -> Iterator[AccessPath]:
+        """All that it may be asked to read."""
+        return (path for each in self._followed for path in (each.path, *(each.against or {}).values()))
+
+    @property
+    def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
+        """What is needed of the items of the lists that it may follow, and of the nodes that rules are about."""
+        for path in self._paths:
+            ends = (path.far_end, path.end if path.untold else None)
+            yield path.record, frozenset(end for end in ends if end is not None)
+        for record in self.looked_for:
+            names = [each.path.name for each in self._followed if each.path.owner is record]
+            access = record.access
+            yield record, frozenset(name for each in names if access for name in access.names("read", each))
+
+    @property
+    def looked_for(self) -> Iterator[RecordType]:
+        """The types of nodes that it may read by key, to see what rules say of them."""
+        found = (node for path in self._paths for node in (path.owner, *path.nodes) if node is not None)
+        return (record for record in dict.fromkeys(found) if record.access is not None)
+
+    def arguments(self, run: Run) -> WayArguments:
+        """What is asked. Raises BadUserInput, or GraphQLError."""
+        found = self.selected.told(run, lambda given: WayArguments(run, given, is_list=self._is_list))
+        if self._is_consistent:
+            refusal = next(filter(None, map(why_not_consistent, found.paths)), None)
+            if refusal is not None:
+                raise refusal
+        return found
+
+    # --- Running ------------------------------------------------------------------------------------------
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        [root], place = objects, self.below(place)
+        try:
+            arguments = self.arguments(run)
+            lists = WalkedLists(run, [each.path for each in arguments.lists], arguments.against)
+        except Exception as error:
+            root.found[self.selected] = error
+            return
+        root.found[self.selected] = None
+        then = partial(self._came, run, root, place)
+        walking = Walking(lists, _walk(arguments, lists, run.limits.read_budget), place, _AHEAD, then)
+        walking.start(arguments.start, round_trip, arguments.end)
+
+    def _came(self, run: Run, root: Object, place: str, ways: Ways | Exception, round_trip: int) -> None:
+        if isinstance(ways, Exception):
+            root.found[self.selected] = ways
+            return
+        if not ways.is_complete:
+            told = f"no answer was found within {run.limits.read_budget:,} items: ask for a smaller maxLength"
+            root.found[self.selected] = BadUserInput(told)
+            return
+        start = self.arguments(run).start
+        shown = [self._shown(run, start, way, round_trip, place) for way in ways.found]
+        root.found[self.selected] = shown if self._is_list else shown[0] if shown else None
+
+    def _shown(self, run: Run, start: Vertex, way: Way, round_trip: int, place: str) -> WayObject:
+        """A way, with what goes on from its nodes."""
+        made, vertices = WayObject(len(way)), [start, *(each.end for each in way)]
+        for selected, step in self._fields.nodes:
+            nodes = made.found[selected] = [Object(*each) for each in vertices]
+            step.start(run, nodes, round_trip, place)
+        for selected, fields in self._fields.edges:
+            edges = made.found[selected] = [WayObject(via=list_name(each.declared)) for each in way]
+            for field, step in fields:
+                nodes = [Object(*each) for each in vertices[1:]]
+                for edge, node in zip(edges, nodes, strict=True):
+                    edge.found[field] = node
+                step.start(run, nodes, round_trip, place)
+        return made
+
+    # --- What it costs ------------------------------------------------------------------------------------
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        try:
+            arguments = self.arguments(run)
+            most = self.most(run, arguments)
+        except Exception:
+            return StepCost(), ()  # nothing is read; the answer says why
+        chain = most.round_trips
+        cost = StepCost(
+            most.requests,
+            0,
+            set(),
+            max(starts.round_trips) + chain - 1,
+            most.items,
+            most.read_units,
+            is_open=True,
+        )
+        for record in undecided(run, arguments.paths, arguments.nodes):
+            keys = keys_cost([record], starts.after(chain, at_least=0), most.items + 2)
+            cost.add(replace(keys, apart=most.items + 2))
+        found = starts.after(chain, at_least=0).times(arguments.wanted * (arguments.most + 1))
+        return cost, [(step, found) for step in self._fields.children]
+
+    def most(self, run: Run, arguments: WayArguments) -> WalkMost:
+        """What the search takes at most."""
+        paths = arguments.paths
+        lists = WalkedLists(run, [each.path for each in arguments.lists], arguments.against)
+        is_decided = not undecided(run, paths, arguments.nodes)
+        budget = run.limits.read_budget
+        return WalkMost.of(run, lists, paths, budget, max(1, arguments.most), is_decided=is_decided)
+
+    def bound_key(self, run: Run) -> Hashable:
+        """What decides what it costs."""
+        try:
+            arguments = self.arguments(run)
+        except Exception:
+            return None
+        return tuple(arguments.paths), arguments.most, arguments.wanted, tuple(arguments.nodes)
+
+    # --- How it is explained --------------------------------------------------------------------------------
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        if not view.may_go_on():
+            return
+        place, [node, *_] = self.below(where.place), self.selected.nodes
+        shown = Explained(
+            "walk", replace(where, place=place), (), arguments=arguments_text(node), source=self
+        )
+        yield shown
+        try:
+            arguments = self.arguments(view.run)
+        except Exception as error:
+            shown.problem = message_of(error)
+            return
+        shown.types = tuple(each.name for each in arguments.nodes)
+        budget = view.run.limits.read_budget
+        shown.page = "from both ends" if arguments.against else "from the first node"
+        for path in arguments.paths:
+            owner = path.owner.name if path.owner else ""
+            said = f"up to {arguments.most} levels, {budget:,} items in all"
+            step = Explained(
+                "read list",
+                Where(place, f"the key of {owner}", where.round_trip, is_many=True),
+                (path.record.name,),
+                attributes=view.attributes(path.record),
+                path=path,
+                page=said,
+                source=self,
+            )
+            step.requests = (list_request(view, path, budget),)
+            shown.steps.append(step)
+        after = Where(place, "the nodes of the path", where.round_trip + 1, is_many=True)
+        for child in self._fields.children:
+            shown.steps += child.explained(view, after)
+
+
+def _walk(arguments: WayArguments, lists: WalkedLists, budget: int) -> Walk[Ways]:
+    """The search, in which what the viewer may not see is not there."""
+    start, end = arguments.start, arguments.end
+    if lists.is_hidden(start) or lists.is_hidden(end):
+        return Ways()
+
+    def followed(node: Vertex) -> list[Followed]:
+        return [Followed(path, path) for path in lists.of(node)]
+
+    def against(node: Vertex) -> list[Followed]:
+        found = ((each.path, (each.against or {}).get(node.record)) for each in arguments.lists)
+        return [Followed(read, path) for path, read in found if read is not None]
+
+    def may_go(node: Vertex, declared: AccessPath) -> bool:
+        return declared in lists.of(node)
+
+    back = against if arguments.against else None
+    return (
+        yield from shortest(
+            start, end, followed, back, arguments.most, Budget(budget), arguments.wanted, may_go
+        )
+    )

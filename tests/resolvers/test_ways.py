@@ -1,0 +1,260 @@
+"""`path` and `paths`: how one node is connected to another, beside NetworkX, and what the search reads."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import networkx
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, node, read, viewer
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.schema.global_ids import global_id
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import SECRET, World
+from tests.schemas import schema_of
+from tests.tracing import TracingStore
+
+inverted = Index("inverted", "SK", "PK")
+
+
+@node("PERSON#{name}")
+class Person:
+    name: ID
+    age: int | None = None
+    friends: Many[Friendship]
+    member_of: Many[Membership]
+    follows: Many[Follow]
+
+
+@node("CLUB#{club_id}")
+class Club:
+    club_id: ID
+    members: Many[Membership]
+
+
+@edge("{person}", "FRIEND#{friend.name}", mirror=True)
+class Friendship:
+    person: Person
+    friend: Person
+
+
+@edge("{person}", "{club}")
+class Membership:
+    person: Person
+    club: Club
+
+
+@edge("{follower}", "FOLLOWS#{followed.name}#{number}")
+class Follow:
+    """Nothing finds who follows somebody: the sort key has more than the person in it."""
+
+    follower: Person
+    followed: Person
+    number: int
+
+
+graph = Graph(
+    Table("Ways", partition_key="PK", sort_key="SK", indexes=[inverted]),
+    Person,
+    Club,
+    Friendship,
+    Membership,
+    Follow,
+    store_key_fields=False,
+    paths=True,
+)
+PERSON, CLUB = graph.types["Person"], graph.types["Club"]
+
+DOCUMENT = """
+query ($from: ID!, $to: ID!, $via: [ListName!]!, $most: Int = 6) {
+  path(from: $from, to: $to, via: $via, maxLength: $most) {
+    length
+    nodes { id ... on Person { age } }
+    edges { via node { id } }
+  }
+  paths(from: $from, to: $to, via: $via, maxLength: $most, first: 100) { nodes { id } }
+}
+"""
+
+
+def person_id(name: str) -> str:
+    return global_id(PERSON, (name,))
+
+
+def friendship(one: str, other: str) -> list[Item]:
+    return [{"PK": f"PERSON#{here}", "SK": f"FRIEND#{there}"} for here, there in ((one, other), (other, one))]
+
+
+def membership(name: str, club: str) -> Item:
+    return {"PK": f"PERSON#{name}", "SK": f"CLUB#{club}"}
+
+
+def follow(name: str, other: str) -> Item:
+    return {"PK": f"PERSON#{name}", "SK": f"FOLLOWS#{other}#1"}
+
+
+def made(random: Random) -> tuple[dict[tuple[Any, ...], Item], Any]:
+    """A random table, and the same for NetworkX, each edge with the list that it is of."""
+    names, clubs = [f"p{number}" for number in range(random.choice([3, 9, 25]))], ["c1", "c2", "c3"]
+    drawn = networkx.MultiDiGraph()
+    drawn.add_nodes_from(person_id(name) for name in names)
+    drawn.add_nodes_from((global_id(CLUB, (club,)) for club in clubs), is_club=True)
+    items: list[Item] = []
+    for _ in range(len(names) * random.choice([1, 2])):
+        one, other = random.choice(names), random.choice(names)
+        items += friendship(one, other)
+        for here, there in ((one, other), (other, one)):
+            drawn.add_edge(person_id(here), person_id(there), key="PERSON_FRIENDS")
+    for _ in range(len(names) // 2):
+        name, club = random.choice(names), random.choice(clubs)
+        items.append(membership(name, club))
+        drawn.add_edge(person_id(name), global_id(CLUB, (club,)), key="PERSON_MEMBER_OF")
+        drawn.add_edge(global_id(CLUB, (club,)), person_id(name), key="CLUB_MEMBERS")
+    for _ in range(len(names) // 2):
+        one, other = random.choice(names), random.choice(names)
+        items.append(follow(one, other))
+        drawn.add_edge(person_id(one), person_id(other), key="PERSON_FOLLOWS")
+    # Some are no items: only edges name them.
+    items += [
+        {"PK": f"PERSON#{name}", "SK": f"PERSON#{name}", "name": name}
+        for name in names
+        if random.random() < 0.8
+    ]
+    return {(item["PK"], item["SK"]): item for item in items}, drawn
+
+
+async def served(make_store: MakeStore, items: Any) -> World:
+    tracer = TracingStore(await make_store(graph.table))
+    await tracer.store.send(BatchWrite(puts=tuple(items)))
+    return World(graph, tracer, Service(schema_of(graph), tracer, secret=SECRET))
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_the_ways_are_those_of_networkx(seed: int, make_store: MakeStore) -> None:
+    """A path would not be shortest, or go along an edge that is none, or against its direction."""
+    random = Random(seed)
+    items, drawn = made(random)
+    world = await served(make_store, items.values())
+    ids, every = [*drawn.nodes], ["PERSON_FRIENDS", "PERSON_MEMBER_OF", "CLUB_MEMBERS", "PERSON_FOLLOWS"]
+    for _ in range(8):
+        via = random.sample(every, random.randrange(1, 5))
+        start, end, most = random.choice(ids), random.choice(ids), random.choice([1, 2, 6])
+        followed = networkx.DiGraph()
+        followed.add_nodes_from(ids)
+        followed.add_edges_from((one, other) for one, other, key in drawn.edges(keys=True) if key in via)
+        try:
+            expected = sorted(networkx.all_shortest_paths(followed, start, end))
+        except networkx.NetworkXNoPath:
+            expected = []
+        if expected and len(expected[0]) - 1 > most:
+            expected = []
+        variables = {"from": start, "to": end, "via": via, "most": most}
+        answer = await world.service.execute(DOCUMENT, variables, with_cost=True)
+        assert "errors" not in answer
+        path, paths = answer["data"]["path"], answer["data"]["paths"]
+        there = {global_id(PERSON, (item["PK"][7:],)) for item in items.values() if item["SK"] == item["PK"]}
+        there |= {each for each in ids if drawn.nodes[each].get("is_club")}
+        shown = [[each if each in there else None for each in way] for way in expected]
+        assert sorted([each["id"] for each in way["nodes"]] for way in paths) == expected
+        assert (path is None) == (not expected)
+        if path is not None:
+            assert [each and each["id"] for each in path["nodes"]] in shown
+            assert path["length"] == len(path["edges"]) == len(expected[0]) - 1
+            assert {each["via"] for each in path["edges"]} <= {*via}
+        cost = answer["extensions"]["cost"]
+        for name in ("requests", "roundTrips", "items", "readUnits"):
+            assert cost["actual"][name] <= cost["bound"][name]
+
+
+async def test_both_ends_are_searched_and_each_partition_is_read_once(make_store: MakeStore) -> None:
+    """Everybody whom anybody knows would be read, and most of it in vain."""
+    tree = networkx.balanced_tree(6, 3)
+    items = [item for one, other in tree.edges for item in friendship(f"p{one}", f"p{other}")]
+    world = await served(make_store, items)
+    leaves = [one for one in tree if tree.degree(one) == 1]
+    ends = {"from": person_id(f"p{leaves[0]}"), "to": person_id(f"p{leaves[-1]}")}
+    asked = "query ($from: ID!, $to: ID!) { path(from: $from, to: $to, via: [PERSON_FRIENDS]) { length } }"
+    world.forget()
+    assert (await world.ask(asked, **ends))["path"] == {"length": 6}
+    partitions = [each.partition for each in world.tracer.requests]  # type: ignore[attr-defined]
+    assert len(partitions) == len({*partitions}) <= 2 * (1 + 1 + 6)
+    assert "BatchGetItem" not in world.operations
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"via": ["PERSON_FRIENDS"], "most": 21}, "maxLength: from 0 to 20"),
+        ({"via": ["PERSON_FRIENDS"], "from": "x"}, "from: 'x' is not an `id`"),
+    ],
+)
+async def test_what_cannot_be_asked(make_store: MakeStore, changed: dict[str, Any], message: str) -> None:
+    """A search without an end could be asked for."""
+    world = await served(make_store, ())
+    [(code, told), *_] = await world.errors(
+        DOCUMENT, **{"from": person_id("a"), "to": person_id("b"), **changed}
+    )
+    assert code == "BAD_USER_INPUT"
+    assert told.startswith(message)
+
+
+async def test_no_answer_within_the_budget_is_an_error(make_store: MakeStore) -> None:
+    """Two people would seem to be unconnected, since the server has not looked far enough."""
+    items = [item for number in range(40) for item in friendship(f"p{number}", f"p{number + 1}")]
+    world = await served(make_store, items)
+    small = Service(schema_of(graph), world.tracer, secret=SECRET, read_budget=20)
+    asked = """query ($from: ID!, $to: ID!) {
+      path(from: $from, to: $to, via: [PERSON_FRIENDS], maxLength: 20) { length }
+    }"""
+    answer = await small.execute(asked, {"from": person_id("p0"), "to": person_id("p18")})
+    assert answer["data"]["path"] is None
+    assert "within 20 items" in answer["errors"][0]["message"]
+    assert (await world.ask(asked, **{"from": person_id("p0"), "to": person_id("p18")}))["path"][
+        "length"
+    ] == 18
+
+
+@node("USER#{name}", access=[read(where={"is_hidden": False})])
+class User:
+    name: ID
+    is_hidden: bool
+    knows: Many[Knows]
+
+
+@edge("{user}", "KNOWS#{other.name}", mirror=True, access=[read(), read(where={"user": viewer("sub")})])
+class Knows:
+    user: User
+    other: User
+
+
+guarded = Graph(Table("Guarded", partition_key="PK", sort_key="SK"), User, Knows, paths=True)
+
+
+async def test_what_the_viewer_does_not_see_is_on_no_way(make_store: MakeStore) -> None:
+    """Who hides would be found as the one who connects others."""
+    store = await make_store(guarded.table)
+    pairs = [("a", "h"), ("h", "d"), ("a", "b"), ("b", "c"), ("c", "d")]
+    items: list[Item] = [
+        {"PK": f"USER#{one}", "SK": f"KNOWS#{other}", "user_name": one, "other_name": other}
+        for pair in pairs
+        for one, other in (pair, pair[::-1])
+    ]
+    items += [
+        {"PK": f"USER#{name}", "SK": f"USER#{name}", "name": name, "is_hidden": name == "h"}
+        for name in "abcdh"
+    ]
+    await store.send(BatchWrite(puts=tuple(items)))
+    service = Service(build_schema(guarded), store, secret=SECRET)
+    asked = """query ($from: ID!, $to: ID!) {
+      path(from: $from, to: $to, via: [USER_KNOWS]) { nodes { ... on User { name } } }
+    }"""
+    ids = {name: global_id(guarded.types["User"], (name,)) for name in "adh"}
+    answer = await service.execute(asked, {"from": ids["a"], "to": ids["d"]})
+    assert [each["name"] for each in answer["data"]["path"]["nodes"]] == ["a", "b", "c", "d"]
+    for start, end in (("a", "h"), ("h", "a"), ("h", "h")):
+        answer = await service.execute(asked, {"from": ids[start], "to": ids[end]})
+        assert answer == {"data": {"path": None}}
