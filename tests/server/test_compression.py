@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
-from keygraph_server.playground import playground_routes
+from keygraph_server.playground import PageSettings, playground_routes
 
 ABOVE = 1000
 
@@ -37,7 +37,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         routes=[
             Route("/graphql", GraphQLEndpoint(EndpointOptions(compress_above=ABOVE)), methods=["POST"]),
             Route("/uncompressed", GraphQLEndpoint(), methods=["POST"]),
-            *playground_routes("Shop", "{ a }\n" * 500, Path("nowhere"), compressed),
+            *playground_routes(PageSettings("Shop" * 500), Path("nowhere"), compressed),
         ]
     )
     app.state.service = EchoingService()
