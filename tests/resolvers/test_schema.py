@@ -87,6 +87,7 @@ def test_lists_of_edges() -> None:
   nodes: [Author!]!
   pageInfo: PageInfo!
   totalCount: Int
+  aggregate: WroteAggregate
 }"""
     )
     assert (

@@ -41,6 +41,7 @@ from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.schema.field_kinds import (
+    Aggregate,
     Attribute,
     Cursor,
     Edges,
@@ -508,7 +509,7 @@ def _written_column(name: str, written: ReadValue, measure: Measure, of_items: C
 def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue | None) -> Complete:
     """What completes values of the type, which are read from their sources; without `read`, as they were found."""
     is_nullable = not is_non_null_type(type_)
-    position = Position(field, is_nullable, warns=isinstance(field.kind, TotalCount))
+    position = Position(field, is_nullable, warns=isinstance(field.kind, TotalCount | Aggregate))
     own: Any = type_ if is_nullable else cast(Any, type_).of_type
     if is_list_type(own):
         elements = _completer(field, own.of_type, None)

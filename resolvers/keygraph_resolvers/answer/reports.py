@@ -10,7 +10,7 @@ from graphql import GraphQLError
 from keygraph.errors import WriteRefused
 from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.read.run import Limits
-from keygraph_resolvers.schema.field_kinds import WalkedCount
+from keygraph_resolvers.schema.field_kinds import Aggregate, WalkedCount
 from keygraph_resolvers.steps.selection import SelectedField
 
 
@@ -71,6 +71,9 @@ def errors_and_warnings(
 
 def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
     kind, most = report.field.kind, limits.count_pages
+    if isinstance(kind, Aggregate):
+        why = f"the list has more than {limits.read_budget:,} items to look at. Aggregate a narrower range."
+        return {"code": "COUNT_LIMIT", "message": f"aggregate is null: {why}", "path": report.keys}
     if isinstance(kind, WalkedCount):
         budget = min(kind.budget or limits.read_budget, limits.read_budget)
         why = f"the walk looks at no more than {budget:,} items. Ask for a smaller distance, or page through it."

@@ -9,10 +9,12 @@ one object with one set of steps. How many fields there are with all fragments s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from graphql import (
+    EnumValueNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
@@ -28,15 +30,21 @@ from graphql import (
     is_object_type,
 )
 
+from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
+from keygraph.lists.aggregating import AggregateField
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph_resolvers.plan.document_limits import DocumentLimit
 from keygraph_resolvers.plan.plan import Plan, is_consistent
+from keygraph_resolvers.read.aggregates import AskedAggregate, AskedValue
 from keygraph_resolvers.read.objects import Object, check_key, end_reader
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
+    Aggregate,
+    AggregateValue,
     Called,
     FarNode,
     ListOf,
@@ -437,7 +445,23 @@ class _Steps:
                 is_partial=_lacks(path, items, leads_on=bool(nodes)),
             )
         has_total = bool(below.having(field_kinds.TotalCount))
-        return self._list_step(selected, page, has_total=has_total, looks=looks)
+        step = self._list_step(selected, page, has_total=has_total, looks=looks)
+        step.aggregates = self._aggregates(selected, below)
+        return step
+
+    def _aggregates(self, selected: SelectedField, below: Selection) -> Sequence[AskedAggregate]:
+        """What is asked to aggregate of a connection."""
+        refusal = None
+        if selected.says(ALSO_OF):
+            refusal = BadUserInput(f"aggregate: ask for it without {ALSO_OF}")
+        found = []
+        for each in below.having(Aggregate):
+            kind = cast(Aggregate, each.kind)
+            named = [name for value in each.only.fields for name in _aggregated(value, kind.fields)]
+            needed = frozenset(kind.fields[name].source for name in named)
+            asked = _asked(each.only, kind.fields)
+            found.append(AskedAggregate(each, kind.record, asked, needed, refusal))
+        return found
 
     def _list_step(
         self, selected: SelectedField, page: PageStep | None, *, has_total: bool, looks: frozenset[str]
@@ -481,3 +505,33 @@ def _lacks(path: AccessPath, items: Sequence[Selection], *, leads_on: bool = Fal
     if leads_on and path.far_end is not None and path.far_end not in path.told:
         return True
     return any(each.record is not None and not each.named <= told[each.record] for each in items)
+
+
+def _asked(selection: Selection, fields: Mapping[str, AggregateField]) -> list[AskedValue]:
+    """The values that are asked of an aggregate, or of its groups."""
+
+    def arguments(each: SelectedField, run: Run) -> tuple[AggregateField | None, int | None]:
+        return each.told(run, lambda given: (fields[given["field"].value], given.get("first")))
+
+    return [
+        AskedValue(
+            each,
+            each.kind.function,
+            partial(arguments, each),
+            [asked for below in each.below.values() for asked in _asked(below, fields)],
+        )
+        for each in selection.fields
+        if isinstance(each.kind, AggregateValue)
+    ]
+
+
+def _aggregated(selected: SelectedField, fields: Mapping[str, AggregateField]) -> Iterator[str]:
+    """What a value of an aggregate may be about: everything where a variable says it."""
+    for node in selected.nodes:
+        for argument in node.arguments or ():
+            if argument.name.value == "field":
+                value = argument.value
+                yield from [value.value.lower()] if isinstance(value, EnumValueNode) else fields
+    for below in selected.below.values():
+        for each in below.fields:
+            yield from _aggregated(each, fields)

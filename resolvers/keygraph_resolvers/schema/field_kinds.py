@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from keygraph.lists.aggregating import AggregateField
 from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -89,6 +90,22 @@ class PageInfo(FieldKind):
 
 class TotalCount(FieldKind):
     """How many edges a connection has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(FieldKind):
+    """What is aggregated of all items of a list, or of all nodes that a walk finds."""
+
+    record: RecordType
+    fields: Mapping[str, AggregateField]
+    """What can be aggregated, by the names of the arguments' values."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue(FieldKind):
+    """One value of an aggregate: count, sum, avg, min, max, groupBy, and a group's key."""
+
+    function: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel
+from keygraph_resolvers.schema.aggregate_types import AggregateTypes
 from keygraph_resolvers.schema.definitions import (
     CONSISTENT,
     OutputType,
@@ -183,6 +184,7 @@ class _Types:
         add_fields(self._node, [self._id_field()])
         self._page_info = object_type("PageInfo", "The position of a page in its list.")
         add_fields(self._page_info, _page_info_fields())
+        self._aggregates = AggregateTypes()
         self._walks = WalkTypes(self._page_info, self.node, self._edge)
 
     # --- Values ---------------------------------------------------------------------------------------
@@ -413,6 +415,7 @@ class _Types:
                         TotalCount(),
                         description=_COUNTED + (_UNREAD if may_count_unread(self._graph, path) else ""),
                     ),
+                    *([] if path.members else self._aggregates.of_list(path)),
                 ],
             )
         return self._objects[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, PAGE_BYTES
@@ -64,6 +64,8 @@ class ListCost:
     """The other items that decide of each of its items whether the viewer sees it."""
     own_links: tuple[Link, ...] = ()
     """Those that decide of all of them."""
+    has_aggregate: bool = False
+    """Whether all of it is aggregated."""
 
     @classmethod
     def of(
@@ -75,6 +77,7 @@ class ListCost:
         *,
         has_total: bool,
         may_be_known: bool,
+        has_aggregate: bool = False,
     ) -> ListCost:
         """What a list with these arguments costs."""
         neighbours = arguments.shown(run) or arguments.any_shown
@@ -121,6 +124,7 @@ class ListCost:
             len(count_requests(neighbours)) if has_total else 0,
             tuple(each for each in links if each not in own_links),
             own_links,
+            has_aggregate,
         )
 
     @property
@@ -231,6 +235,22 @@ class ListCost:
         return most_requests(
             1, 1, 1, budget, self.per_page, is_filtered=self.is_filtered, is_searched=is_searched
         )
+
+    def all(self, starts: Starts) -> StepCost:
+        """All of each owner's list that is aggregated, as far as the budget goes."""
+        if not self.has_aggregate or self.named is not None or self.is_key_lookup:
+            return StepCost()  # what the page reads
+        whole = replace(
+            self,
+            size=self.limits.read_budget,
+            looks_ahead=False,
+            begins_behind=False,
+            looks_back=False,
+            ends_among_equals=False,
+        )
+        cost, _, _ = whole._pages(starts)
+        cost.is_open = True
+        return cost
 
     def count(self, starts: Starts) -> StepCost:
         """The count of each owner's list: as many pages as it may read."""

@@ -14,13 +14,14 @@ from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
 from keygraph.lists.listing import Located
 from keygraph.lists.named_edges import in_list
-from keygraph.lists.reading import Found, page_requests
+from keygraph.lists.reading import Extent, Found, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Seen, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import links_of, seen_by_item, without_refused
+from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.loaders import CountOf, PageOf
 from keygraph_resolvers.read.meter import Read
@@ -74,6 +75,7 @@ class BoundList:
             self.found.page = error
             if is_counted:
                 self.found.total = error
+                self.found.found |= {each.selected: each.refusal or error for each in self.step.aggregates}
 
 
 class ListStep(Step):
@@ -103,6 +105,7 @@ class ListStep(Step):
         self._looks = looks
         self._refusal = self._why_not_consistent() if is_consistent else None
         self.may_be_known = may_be_known
+        self.aggregates: Sequence[AskedAggregate] = ()
         after = page.after if page else NEVER
         self.later = union((AT_ONCE if self.may_look_up else NEVER, later(after)))
         if may_be_known:
@@ -143,7 +146,10 @@ class ListStep(Step):
             each: (each.far_end if leads else None, each.end if each.untold else None)
             for each in self.path.each
         }
-        return {each.record: frozenset(end for end in own if end is not None) for each, own in ends.items()}
+        aggregated = frozenset[str]().union(*(each.needed for each in self.aggregates))
+        return {
+            each.record: aggregated.union(end for end in own if end is not None) for each, own in ends.items()
+        }
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
@@ -167,12 +173,14 @@ class ListStep(Step):
                 owner.found[self.selected] = error
                 continue
             found = owner.found[self.selected] = None if is_one else ListObject()
+            if found is not None and self.aggregates:
+                found.found |= {each.selected: each.refusal for each in self.aggregates if each.refusal}
             yield BoundList(self, owner, connection, found, place)
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         """Reads the list, in that round trip."""
         connection = bound.connection
-        if self.page is None and not self.has_total:
+        if not self.is_read:
             return
         if self.has_links and (unknown := connection.unknown):
             wanted = [((name, key), key) for key, name in unknown.items()]
@@ -187,12 +195,50 @@ class ListStep(Step):
         elif connection.arguments.to is not None:
             self._read_edges_to(run, bound, round_trip)
         else:
+            for asked in self.aggregates:
+                self._aggregate(run, bound, asked, round_trip)
             if self.page is not None:
                 self.page.read(run, bound, round_trip)
             if self.has_total:
                 request = CountOf(connection.neighbours, run.limits.count_pages)
                 read = Read((bound.place,), round_trip)
                 run.scheduler.load(request, read, partial(_total_came, bound))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether something is selected of the list."""
+        return self.page is not None or self.has_total or any(not each.refusal for each in self.aggregates)
+
+    @property
+    def _aggregates_items(self) -> bool:
+        return any(not each.refusal and not each.counts_only for each in self.aggregates)
+
+    def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
+        """Reads all of the list, as far as the budget goes, to aggregate it; a page of it is a part of that."""
+        neighbours, budget = bound.connection.neighbours, run.limits.read_budget
+        if asked.counts_only:
+            read = Read((bound.place,), round_trip)
+            request = CountOf(neighbours, run.limits.count_pages)
+            run.scheduler.load(request, read, partial(_count_came, bound, asked))
+            return
+        attributes = bound.connection.arguments.extent.attributes
+        extent = Extent(budget, budget=budget, attributes=attributes)
+        read = Read((bound.place,), round_trip, goes_on=True)
+        then = partial(self._aggregated, run, bound, asked)
+        run.scheduler.load(PageOf(neighbours, extent), read, then)
+
+    def _aggregated(
+        self, run: Run, bound: BoundList, asked: AskedAggregate, answer: Found | Exception, round_trip: int
+    ) -> None:
+        found: Any = answer
+        if isinstance(answer, Found):
+            is_whole = (
+                answer.resume is None and not answer.more and len(answer.items) < run.limits.read_budget
+            )
+            objects = [Edge(bound.connection, each) for each in answer.items] if is_whole else []
+            found = asked.of(run, objects) if is_whole else None
+        if bound.found is not None:
+            bound.found.found[asked.selected] = found
 
     # --- What other items decide --------------------------------------------------------------------------
 
@@ -250,6 +296,10 @@ class ListStep(Step):
         """Goes on with a list of which these are all items, in its order."""
         if bound.found is not None:
             bound.found.total = len(found)
+            objects = [Edge(bound.connection, each) for each in found] if self.aggregates else []
+            bound.found.found |= {
+                each.selected: each.of(run, objects) for each in self.aggregates if not each.refusal
+            }
         if self.page is not None:
             edges, info = bound.connection.page_among(found)
             if bound.found is not None:
@@ -267,6 +317,7 @@ class ListStep(Step):
             return StepCost(), ()  # nothing is read; the answer says why
         cost, below = most.page(run, starts)
         cost.add(most.count(starts))
+        cost.add(most.all(starts))
         return cost, below
 
     def most(self, run: Run) -> ListCost:
@@ -276,8 +327,9 @@ class ListStep(Step):
             self.page,
             self.arguments(run),
             run,
-            has_total=self.has_total,
+            has_total=self.has_total or any(each.counts_only for each in self.aggregates),
             may_be_known=self.may_be_known,
+            has_aggregate=self._aggregates_items,
         )
 
     def bound_key(self, run: Run) -> Hashable:
@@ -303,6 +355,11 @@ class ListStep(Step):
             self._explain_requests(view, shown, where)
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
+            yield shown
+        if self._aggregates_items and view.may_go_on():
+            budget = f"all, at most {view.run.limits.read_budget:,} items"
+            shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
+            self._explain_requests(view, shown, where)
             yield shown
         if self.has_total and view.may_go_on():
             shown = replace(base, kind="count", attributes=(), steps=[])
@@ -385,6 +442,14 @@ def why_not_consistent(path: AccessPath) -> BadUserInput | None:
         f"{owner} is read from the global index {index.name}, which cannot be read consistently. "
         "Ask for it in another query, without @consistent.",
     )
+
+
+def _count_came(
+    bound: BoundList, asked: AskedAggregate, answer: int | Exception | None, round_trip: int
+) -> None:
+    if bound.found is not None:
+        counted: Any = asked.of_count(answer) if isinstance(answer, int) else answer
+        bound.found.found[asked.selected] = counted
 
 
 def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:

@@ -408,8 +408,8 @@ class _OneWalk:
             return
         prime, key_of = run.nodes.prime, run.graph.table.key_of
         for hop in hops:
-            located, path = hop.edge.located, hop.edge.connection.neighbours.path
-            if path.far_end is None and hop.edge.connection.arguments.are_nodes:
+            located, arguments = hop.edge.located, hop.edge.connection.arguments
+            if arguments.path.far_end is None and hop.node.record in arguments.primed:
                 # A whole item is not read again.
                 prime(key_of(located.item), located.item)
         for selected, of_nodes, vias in page.edges:

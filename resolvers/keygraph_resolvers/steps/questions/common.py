@@ -102,7 +102,7 @@ class CommonStep(ListStep):
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
         others = [each for each in self.arguments(run).also if each != connection.owner]
-        is_plain = not others or connection.is_closed or (self.page is None and not self.has_total)
+        is_plain = not others or connection.is_closed or not self.is_read
         if is_plain or (self.has_links and connection.unknown):
             super().read(run, bound, round_trip)
         else:

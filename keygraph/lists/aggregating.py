@@ -1,0 +1,149 @@
+"""Aggregates of the items of a list: counts, sums, averages, least and greatest values, of all or of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal
+from enum import Enum
+from typing import Any
+
+from keygraph.dynamo.conditions import Path, at_path
+from keygraph.dynamo.items import Item, number_text
+from keygraph.errors import CorruptItem
+from keygraph.keys.types import FieldType, Kind, decode, moment_text
+from keygraph.model.records import RecordType
+
+NUMBERS = frozenset[Kind]({"int", "long", "float", "decimal"})
+_ORDERED = NUMBERS | frozenset[Kind]({"id", "string", "datetime", "date"})
+_GROUPED = (_ORDERED | frozenset[Kind]({"boolean", "enum"})) - {"float"}
+_EXACT = Context(prec=300)
+"""Sums are exact, and rounded to the digits that a number can have at the end."""
+_DIGITS = Context(prec=38)
+
+
+@dataclass(frozen=True)
+class AggregateField:
+    """A value of items that can be aggregated."""
+
+    name: str
+    """In snake case."""
+    source: str
+    """The field or end that holds it."""
+    type: FieldType
+    attribute: Path
+
+    @property
+    def is_number(self) -> bool:
+        return self.type.kind in NUMBERS
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.type.kind in _ORDERED
+
+    @property
+    def is_grouped(self) -> bool:
+        return self.type.kind in _GROUPED
+
+
+def aggregate_fields(record: RecordType, told: Iterable[str]) -> Iterator[AggregateField]:
+    """What can be aggregated of items that tell these fields and ends."""
+    names = frozenset(told)
+    for field in record.fields.values():
+        if field.name in names and field.type.kind in (_ORDERED | _GROUPED):
+            yield AggregateField(field.name, field.name, field.type, field.attribute)
+    for end in record.ends.values():
+        if end.name in names and end.text is None:
+            for slot in {slot.path: slot for slot in end.identity}.values():
+                name = record.leaf_name((end.name, *slot.path))
+                yield AggregateField(name, end.name, slot.text.type, end.attributes[slot.path])
+
+
+class Aggregated:
+    """Items of one type, of which values are aggregated."""
+
+    def __init__(self, record: RecordType, items: Sequence[Item]) -> None:
+        self._record = record
+        self._items = items
+        self._whole: Sequence[Item] | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self._items)
+
+    def values(self, field: AggregateField) -> list[Any]:
+        """The values of a field, without those that are absent. Raises CorruptItem where one does not fit."""
+        return [value for value in self._all(field) if value is not None]
+
+    def _all(self, field: AggregateField) -> Iterator[Any]:
+        if self._whole is None:
+            self._whole = [self._record.completed(item) for item in self._items]
+        for item in self._whole:
+            value = at_path(item, field.attribute)
+            try:
+                yield None if value is None else decode(field.type, value)  # type: ignore[arg-type]  # a stored value
+            except (ValueError, TypeError):
+                problem = f"{self._record.name}.{field.name} of an item is not a {field.type.name}"
+                raise CorruptItem(problem) from None
+
+    def sum(self, field: AggregateField) -> Decimal:
+        return _DIGITS.plus(self._sum(field))
+
+    def _sum(self, field: AggregateField) -> Decimal:
+        total = Decimal(0)
+        for value in self.values(field):
+            total = _EXACT.add(total, value if isinstance(value, Decimal) else Decimal(str(value)))
+        return total
+
+    def avg(self, field: AggregateField) -> Decimal | None:
+        """The average; None of no values."""
+        values = self.values(field)
+        return _DIGITS.divide(self._sum(field), Decimal(len(values))) if values else None
+
+    def min(self, field: AggregateField) -> Any:
+        return plain(min(self.values(field), key=_order, default=None))
+
+    def max(self, field: AggregateField) -> Any:
+        return plain(max(self.values(field), key=_order, default=None))
+
+    def groups(self, field: AggregateField) -> list[tuple[Any, Aggregated]]:
+        """The items by a field's value, the largest groups first; equal ones by the value, that of None at the end."""
+        found: dict[Any, list[Item]] = {}
+        for value, item in zip(self._all(field), self._items, strict=True):
+            found.setdefault(plain(value), []).append(item)
+
+        def order(group: tuple[Any, list[Item]]) -> tuple[int, bool, str]:
+            return -len(group[1]), group[0] is None, str(group[0])
+
+        return [(key, Aggregated(self._record, items)) for key, items in sorted(found.items(), key=order)]
+
+
+def _order(value: Any) -> Any:
+    """By what values of a field are compared: times without a zone are those of UTC."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: a decimal and a time as their own scalars write them, an enum's by its name."""
+    match value:
+        case Decimal():
+            return number_text(value)
+        case datetime():
+            return moment_text(value)
+        case date():
+            return value.isoformat()
+        case Enum():
+            return value.name
+    return value
+
+
+OF_FIELD: Mapping[str, Callable[[Aggregated, AggregateField], Any]] = {
+    "sum": Aggregated.sum,
+    "avg": Aggregated.avg,
+    "min": Aggregated.min,
+    "max": Aggregated.max,
+}
+"""What is aggregated of one field, by its name in the schema."""

@@ -1,0 +1,95 @@
+"""What a client asks to aggregate of a list, and what is made of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from keygraph.errors import BadUserInput
+from keygraph.lists.aggregating import OF_FIELD, Aggregated, AggregateField, plain
+from keygraph.model.permissions import restricted_name
+from keygraph.model.records import RecordType
+from keygraph_resolvers.read.access import forbidden, is_readable
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class AskedValue:
+    """One field of an aggregate."""
+
+    selected: Any
+    """The field of the answer."""
+    function: str
+    arguments: Callable[[Run], tuple[AggregateField | None, int | None]]
+    """The field of the items that it is about, and how many groups are shown."""
+    below: Sequence[AskedValue] = ()
+    """What is asked of each group."""
+
+
+@dataclass(frozen=True, eq=False)
+class AskedAggregate:
+    """An aggregate of a list."""
+
+    selected: Any
+    record: RecordType
+    values: Sequence[AskedValue]
+    needed: frozenset[str]
+    """The fields and ends that it may be about."""
+    refusal: BadUserInput | None = None
+    """Why it cannot be answered."""
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether nothing but the number of items is asked for."""
+        return all(each.function == "count" for each in self.values)
+
+    def of(self, run: Run, objects: Sequence[Object]) -> Object:
+        """The aggregate of some objects of which the items are there."""
+        items = [each.item for each in objects if each.item is not None]
+        return self._filled(run, self.values, Aggregated(self.record, items), objects)
+
+    def of_count(self, count: int) -> Object:
+        """The aggregate of which nothing but the count is asked for."""
+        made = Object(self.record, ())
+        made.found = dict.fromkeys((each.selected for each in self.values), count)
+        return made
+
+    def _filled(
+        self, run: Run, values: Iterable[AskedValue], aggregated: Aggregated, objects: Sequence[Object]
+    ) -> Object:
+        made = Object(self.record, ())
+        for each in values:
+            try:
+                made.found[each.selected] = self._value(run, each, aggregated, objects)
+            except Exception as error:
+                made.found[each.selected] = error
+        return made
+
+    def _value(self, run: Run, asked: AskedValue, aggregated: Aggregated, objects: Sequence[Object]) -> Any:
+        """Raises CorruptItem, BadUserInput, or Forbidden where the viewer may not read the field of every object."""
+        if asked.function == "count":
+            return aggregated.count
+        field, first = asked.arguments(run)
+        field = cast(AggregateField, field)
+        access = run.access
+        is_restricted = access is not None and restricted_name(self.record, field.source) is not None
+        if (
+            access is not None
+            and is_restricted
+            and not all(is_readable(access, each, field.source) for each in objects)
+        ):
+            raise forbidden(self.record, field.source)
+        if asked.function != "groupBy":
+            return OF_FIELD[asked.function](aggregated, field)
+        most = run.limits.max_page_size
+        if first is not None and not 0 <= first <= most:
+            raise BadUserInput(f"first: from 0 to {most}")
+        groups = []
+        for key, group in aggregated.groups(field)[: most if first is None else first]:
+            values = [each for each in asked.below if each.function != "key"]
+            made = self._filled(run, values, group, objects)
+            made.found |= {each.selected: plain(key) for each in asked.below if each.function == "key"}
+            groups.append(made)
+        return groups

@@ -1,0 +1,113 @@
+"""The types of aggregates: one for each type of items, with the enums of what can be aggregated of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from enum import Enum
+
+from strawberry.scalars import JSON
+from strawberry.types.arguments import StrawberryArgument
+from strawberry.types.enum import StrawberryEnumDefinition
+from strawberry.types.field import StrawberryField
+
+from keygraph.lists.aggregating import AggregateField, aggregate_fields
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    ServedField,
+    add_fields,
+    argument,
+    enum_type,
+    list_of,
+    nullable,
+    object_type,
+)
+from keygraph_resolvers.schema.descriptions import a, in_words
+from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue
+from keygraph_resolvers.schema.names import aggregate_name, aggregate_name_of
+
+_DESCRIBED = (
+    "Of all that the list has, whatever page is asked for; null with a warning if that is too much to read."
+)
+_MOST_GROUPS = "How many groups: at most as many as edges, which is the default."
+
+
+class AggregateTypes:
+    """Makes the fields of aggregates, and their types, each once."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, type] = {}
+
+    def of_list(self, path: AccessPath) -> list[StrawberryField]:
+        """The field of a list's connection."""
+        return self._field(aggregate_name(path), path.record, [*aggregate_fields(path.record, path.told)])
+
+    def of_nodes(self, record: RecordType) -> list[StrawberryField]:
+        """The field of a connection of nodes."""
+        told = (*record.fields, *record.ends)
+        return self._field(aggregate_name_of(record), record, [*aggregate_fields(record, told)])
+
+    def _field(
+        self, name: str, record: RecordType, fields: Sequence[AggregateField]
+    ) -> list[StrawberryField]:
+        if name not in self._types:
+            self._types[name] = _aggregate(name, record, fields)
+        kind = Aggregate(record, {each.name: each for each in fields})
+        return [ServedField("aggregate", nullable(self._types[name]), kind, description=_DESCRIBED)]
+
+
+def _aggregate(name: str, record: RecordType, fields: Sequence[AggregateField]) -> type:
+    made = object_type(name, f"Counts, sums and the like of several {in_words(record.name)} values.")
+    values = [*_values(name, fields)]
+    add_fields(made, values)
+    grouped = [each for each in fields if each.is_grouped]
+    if grouped:
+        group = object_type(f"{name}Group", f"Those of which a field of {a(record.name)} has one value.")
+        key = ServedField(
+            "key", nullable(JSON), AggregateValue("key"), description="The value that they have."
+        )
+        add_fields(group, [key, *values])
+        arguments = [
+            argument("field", _enum(f"{name}Key", grouped), "By which value they are grouped."),
+            argument("first", nullable(int), _MOST_GROUPS),
+        ]
+        described = "Groups by a value, the largest first."
+        groups = nullable(list_of(group))
+        add_fields(made, [ServedField("groupBy", groups, AggregateValue("groupBy"), arguments, described)])
+    return made
+
+
+def _values(name: str, fields: Sequence[AggregateField]) -> list[StrawberryField]:
+    found: list[StrawberryField] = [
+        ServedField("count", nullable(int), AggregateValue("count"), description="How many there are.")
+    ]
+    numbers = [each for each in fields if each.is_number]
+    ordered = [each for each in fields if each.is_ordered]
+    if numbers:
+        of = [argument("field", _enum(f"{name}Number", numbers), "Of which number.")]
+        found += [
+            _value("sum", Decimal, of, "The sum of the numbers; those that are absent count nothing."),
+            _value("avg", Decimal, of, "The average of the numbers that there are; null if there are none."),
+        ]
+    if ordered:
+        of = [argument("field", _enum(f"{name}Value", ordered), "Of which value.")]
+        found += [
+            _value("min", JSON, of, "The least value; null if there is none."),
+            _value("max", JSON, of, "The greatest value; null if there is none."),
+        ]
+    return found
+
+
+def _value(
+    function: str, type_: OutputType, arguments: list[StrawberryArgument], described: str
+) -> StrawberryField:
+    return ServedField(function, nullable(type_), AggregateValue(function), arguments, described)
+
+
+def _enum(name: str, fields: Sequence[AggregateField]) -> StrawberryEnumDefinition:
+    members = {each.name.upper(): each.name for each in fields}
+    made = Enum(name, members)  # type: ignore[misc]  # its members are those of the model
+    described = {member: f"`{member.lower()}`." for member in members}
+    return enum_type(made, "What can be aggregated.", described)

@@ -1,0 +1,122 @@
+"""Aggregates of lists: of all that the conditions let through, whatever page is asked for, or nothing at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conftest import MakeStore
+from tests.resolvers.test_node_walks import friends, person
+from tests.resolvers.walk_worlds import walks
+from tests.resolvers.worlds import World, world
+
+
+async def of_orders(shop: World, asked: str, arguments: str = "") -> Any:
+    """An aggregate of a user's orders."""
+    answer = await shop.ask(
+        f'{{ user(userId: "12345") {{ orders{arguments} {{ aggregate {{ {asked} }} }} }} }}'
+    )
+    return answer["user"]["orders"]["aggregate"]
+
+
+async def test_numbers(shop: World) -> None:
+    """What a customer has spent would have to be added up by the client, page by page."""
+    asked = "count sum(field: TOTAL) avg(field: TOTAL) min(field: TOTAL) max(field: TOTAL) first: min(field: ORDER_DATE)"
+    answer = await shop.ask('{ user(userId: "12345") { orders { nodes { total orderDate } } } }')
+    totals = [each["total"] for each in answer["user"]["orders"]["nodes"]]
+    assert sorted(totals) == ["149.94", "199.99", "204.97"]
+    assert await of_orders(shop, asked) == {
+        "count": 3,
+        "sum": "554.9",
+        "avg": "184.96666666666666666666666666666666667",
+        "min": "149.94",
+        "max": "204.97",
+        "first": "2024-01-20T12:00:00Z",
+    }
+    assert await of_orders(shop, "count sum(field: TOTAL)", "(first: 1)") == {"count": 3, "sum": "554.9"}
+    narrow = '(where: { status: { eq: DELIVERED } }, orderDate: { from: "2024-02-01T00:00:00Z" })'
+    assert await of_orders(shop, "count max(field: TOTAL)", narrow) == {"count": 2, "max": "204.97"}
+
+
+async def test_groups(shop: World) -> None:
+    """How many orders are in which state would take a query for each."""
+    asked = "groupBy(field: STATUS) { key count sum(field: TOTAL) }"
+    assert await of_orders(shop, asked) == {
+        "groupBy": [
+            {"key": "DELIVERED", "count": 2, "sum": "354.91"},
+            {"key": "SHIPPED", "count": 1, "sum": "199.99"},
+        ]
+    }
+    assert await of_orders(shop, "groupBy(field: STATUS, first: 1) { key }") == {
+        "groupBy": [{"key": "DELIVERED"}]
+    }
+
+
+async def test_edges_and_ends(shop: World) -> None:
+    """Of an edge's attributes, or of the nodes at its ends, nothing could be aggregated."""
+    answer = await shop.ask("""{ product(productId: "ABC123") { orders { aggregate {
+      count sum(field: QUANTITY) groupBy(field: ORDER_ID) { key sum(field: QUANTITY) }
+    } } } }""")
+    found = answer["product"]["orders"]["aggregate"]
+    assert found["count"] == 4
+    assert found["sum"] == "5"
+    assert found["groupBy"][-1] == {"key": "ORD004", "sum": "2"}
+
+
+async def test_nothing(shop: World) -> None:
+    """An average of nothing would be an error, or a number."""
+    asked = "count sum(field: TOTAL) avg(field: TOTAL) min(field: TOTAL) groupBy(field: STATUS) { key }"
+    found = await of_orders(shop, asked, '(where: { total: { gt: "9999" } })')
+    assert found == {"count": 0, "sum": "0", "avg": None, "min": None, "groupBy": []}
+
+
+async def test_requests(shop: World) -> None:
+    """A list would be read for its page, and again for its aggregate; or read to count it."""
+    shop.forget()
+    await shop.ask("""{ user(userId: "12345") { orders(first: 2) {
+      nodes { total } aggregate { sum(field: TOTAL) } totalCount
+    } } }""")
+    assert shop.operations == {"GetItem": 1, "Query": 1, "Count": 1}
+    shop.forget()
+    await of_orders(shop, "count")
+    assert shop.operations == {"GetItem": 1, "Count": 1}
+
+
+async def test_a_variable_says_the_field(shop: World) -> None:
+    """A field that a variable names would not have been read."""
+    document = """query ($number: OrderAggregateNumber!) {
+      user(userId: "12345") { orders { aggregate { sum(field: $number) } } }
+    }"""
+    answer = await shop.ask(document, number="TOTAL")
+    assert answer["user"]["orders"]["aggregate"] == {"sum": "554.9"}
+
+
+async def test_too_much_to_read(shop: World) -> None:
+    """A sum of a part would be taken for the sum."""
+    small = shop.served(read_budget=2)
+    document = '{ user(userId: "12345") { orders { aggregate { sum(field: TOTAL) } } } }'
+    answer = await small.service.execute(document)
+    assert answer["data"] == {"user": {"orders": {"aggregate": None}}}
+    [warning] = answer["extensions"]["warnings"]
+    assert warning["message"] == (
+        "aggregate is null: the list has more than 2 items to look at. Aggregate a narrower range."
+    )
+
+
+async def test_the_bound_holds(shop: World) -> None:
+    """An aggregate would cost more than the operation may."""
+    for asked in ("count", "sum(field: TOTAL)", "groupBy(field: STATUS) { count }"):
+        for arguments in ("", "(first: 1)", '(where: { total: { gt: "1" } })'):
+            document = f'{{ user(userId: "12345") {{ orders{arguments} {{ nodes {{ orderId }} aggregate {{ {asked} }} }} }} }}'
+            answer = await shop.service.execute(document, {}, with_cost=True)
+            cost = answer["extensions"]["cost"]
+            for name in ("requests", "roundTrips", "items", "readUnits"):
+                assert cost["actual"][name] <= cost["bound"][name], (document, name)
+
+
+async def test_not_of_common_neighbors(make_store: MakeStore) -> None:
+    """An aggregate of what two nodes have in common would be that of one of them."""
+    people = world(walks, await make_store(walks.table))
+    await people.put(*(each for pair in ("ab", "bc") for each in friends(*pair)), *map(person, "abc"))
+    document = '{ person(personId: "a") { friends(alsoOf: ["c"]) { aggregate { count } } } }'
+    [(code, message)] = await people.errors(document)
+    assert (code, message) == ("BAD_USER_INPUT", "aggregate: ask for it without alsoOf")
