@@ -17,12 +17,12 @@ _AUXILIARIES = ("is", "has", "was", "can", "may", "must", "does", "did", "will",
 
 
 def in_words(name: str) -> str:
-    """`OrderItem` and `order_item` as `order item`."""
+    """`BigThing` and `big_thing` as `big thing`."""
     return " ".join(words(name))
 
 
 def a(name: str) -> str:
-    """A type's name in words, after its article: `an order item`."""
+    """A type's name in words, after its article: `a big thing`."""
     return f"{with_article(name).partition(' ')[0]} {in_words(name)}"
 
 
