@@ -76,7 +76,7 @@ def create_app(
     `viewer` finds out who asks, instead of KEYGRAPH_AUTH: it takes the request and gives the claims, or awaits them.
     Raises CommandError or ModelError if the settings cannot be served.
     """
-    model = load_model(settings.model)
+    model = load_model(settings.model, federation=settings.federation)
     if not model.graph.has_access_rules:
         _log.log(
             logging.WARNING if settings.is_production else logging.INFO,

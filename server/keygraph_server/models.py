@@ -39,10 +39,10 @@ _WANTED = "Name a Graph, a schema made by build_schema, or a function without ar
 
 # `keygraph serve` checks a model, and serves it in the same process.
 @lru_cache(maxsize=1)
-def _schema_of(graph: Graph) -> GraphSchema:
+def _schema_of(graph: Graph, *, federation: bool) -> GraphSchema:
     from keygraph_resolvers import build_schema
 
-    return build_schema(graph)
+    return build_schema(graph, federation=federation)
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,17 @@ class Model:
     graph: Graph
     own_schema: GraphSchema | None = None
     """The schema, if the import string leads to one instead of a graph."""
+    federation: bool = False
+    """Whether the schema is a subgraph of Apollo Federation."""
 
     @property
     def schema(self) -> GraphSchema:
         """The GraphQL schema, built from the graph unless the model has its own."""
-        return self.own_schema if self.own_schema is not None else _schema_of(self.graph)
+        return (
+            self.own_schema
+            if self.own_schema is not None
+            else _schema_of(self.graph, federation=self.federation)
+        )
 
     @property
     def sample_files(self) -> list[Path]:
@@ -88,10 +94,10 @@ class Model:
         return file.parent, self.module.__name__.rpartition(".")[2]
 
 
-def load_model(name: str) -> Model:
+def load_model(name: str, *, federation: bool = False) -> Model:
     """The model with this import string, checked.
 
-    The working directory is searched first. Raises ModelNotLoadedError if the string does not lead to a model, and
+    The working directory is searched first. `federation` makes its schema a subgraph. Raises ModelNotLoadedError if the string does not lead to a model, and
     ModelError with every mistake in the graph.
     """
     # Imported here, since what needs no model, such as `--help`, starts without GraphQL's libraries.
@@ -109,8 +115,11 @@ def load_model(name: str) -> Model:
     if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
-        return Model(name, module, check(found))
+        return Model(name, module, check(found), federation=federation)
     if isinstance(found, GraphSchema):
+        if federation and not found.is_subgraph:
+            problem = f"{module_name}:{attribute} is not a subgraph, and KEYGRAPH_FEDERATION is set"
+            raise ModelNotLoadedError(problem, "Build it with build_schema(graph, federation=True)")
         return Model(name, module, check(found.graph), found)
     raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",

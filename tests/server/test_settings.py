@@ -29,6 +29,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
 
 GIVEN = {
     "model": "shop:graph",
+    "federation": True,
     "store": "sqlite:shop.sqlite",
     "env": "production",
     "playground": True,

@@ -149,6 +149,10 @@ class NodesByIds(FieldKind):
     """Nodes by their global ids, at the root."""
 
 
+class Entities(NodesByIds):
+    """Nodes by their representations in a supergraph, at the root."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnNode(FieldKind):
     """A node, or a list of nodes, that a field gives which somebody added to the root."""

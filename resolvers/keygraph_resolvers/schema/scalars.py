@@ -10,13 +10,18 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import strawberry
 from graphql import (
     FloatValueNode,
+    GraphQLBoolean,
     GraphQLError,
+    GraphQLFloat,
+    GraphQLID,
+    GraphQLInt,
     GraphQLScalarType,
+    GraphQLString,
     IntValueNode,
     StringValueNode,
     ValueNode,
@@ -26,7 +31,8 @@ from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
 from keygraph.dynamo.items import number, number_text
-from keygraph.keys.types import ISO_DATE, Kind, Long, Moment, moment_text
+from keygraph.errors import BadUserInput
+from keygraph.keys.types import ISO_DATE, FieldType, Kind, Long, Moment, moment_text
 
 _LONG = re.compile(r"-?[0-9]{1,38}")
 _DATE = re.compile(ISO_DATE, re.ASCII)
@@ -199,6 +205,27 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
     ),
 }
 """What Strawberry makes of each Python type, in derived fields and in a model's own."""
+
+
+def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
+    """The Python value of a scalar or an enum that is in JSON. Raises BadUserInput; `where` is its place."""
+    try:
+        if type_.kind == "enum":
+            return cast(Any, type_.python)[value]
+        kept = SCALAR_MAP.get(SCALARS[type_.kind])
+        parse = _BUILT_IN[type_.kind].parse_value if kept is None else cast(Any, kept.parse_value)
+        return parse(value)
+    except (GraphQLError, KeyError):
+        raise BadUserInput(f"{where}: expected a value of type {type_.name}") from None
+
+
+_BUILT_IN: dict[Kind, GraphQLScalarType] = {
+    "id": GraphQLID,
+    "string": GraphQLString,
+    "int": GraphQLInt,
+    "float": GraphQLFloat,
+    "boolean": GraphQLBoolean,
+}
 
 SCALARS: dict[Kind, Any] = {
     "id": strawberry.ID,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import strawberry
+from strawberry.federation.schema_directives import Shareable
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.base import StrawberryOptional
@@ -55,6 +56,7 @@ from keygraph_resolvers.schema.descriptions import (
     of_stored,
     of_type,
 )
+from keygraph_resolvers.schema.federation import FederatedSchema, entities_field, mark, service_field
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
     Called,
@@ -125,16 +127,26 @@ class GraphSchema(strawberry.Schema):
     """A Strawberry schema that knows the graph it was derived from."""
 
     graph: Graph
+    is_subgraph = False
+    """Whether a router of Apollo Federation can make it a part of a supergraph."""
 
     def process_errors(self, errors: Any, execution_context: Any = None) -> None:
         """Nothing: the service answers for errors, and logs those that are nobody's fault but ours."""
 
 
-def build_schema(graph: Graph, query: type | None = None, mutation: type | None = None) -> GraphSchema:
+class _Subgraph(FederatedSchema, GraphSchema):
+    """The schema of a graph that is a part of a supergraph."""
+
+    is_subgraph = True
+
+
+def build_schema(
+    graph: Graph, query: type | None = None, mutation: type | None = None, *, federation: bool = False
+) -> GraphSchema:
     """The schema of a graph.
 
-    `query` and `mutation` are Strawberry types whose fields are added to the root's. Raises ModelError where the
-    graph has mistakes.
+    `query` and `mutation` are Strawberry types whose fields are added to the root's. `federation` makes it a subgraph of
+    Apollo Federation 2. Raises ModelError where the graph has mistakes.
     """
     types = _Types(check(graph))
     root = object_type("Query", "Everything that can be read.")
@@ -146,7 +158,10 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
         written += [types.own_field(field) for field in definition_of(mutation).fields]
     mutations = object_type("Mutation", "Everything that can be written.")
     add_fields(mutations, written)
-    schema = GraphSchema(
+    if federation:
+        add_fields(root, types.federation_fields(lambda: schema.as_str()))
+    made: Callable[..., GraphSchema] = _Subgraph if federation else GraphSchema
+    schema = made(
         query=root,
         mutation=mutations if written else None,
         directives=[CONSISTENT],
@@ -501,6 +516,16 @@ class _Types:
             [argument("ids", list_of(cast(type, strawberry.ID)), f"What the field `id` gives: {_AT_MOST}.")],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
+
+    def federation_fields(self, printed: Callable[[], str]) -> list[StrawberryField]:
+        """What a router asks; the directives are put on all types that were made so far."""
+        for record in self._graph.types.values():
+            if record.name in self._objects:
+                mark(record, self._objects[record.name])
+        # Every subgraph with lists has a type of this name.
+        definition_of(self._page_info).directives = [Shareable()]
+        nodes = [self.object(record) for record in self._graph.nodes]
+        return [entities_field(nodes, _type_of_source), service_field(printed)]
 
     # --- Mutations --------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
-from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
+from keygraph_resolvers.schema.federation import read_representation
+from keygraph_resolvers.schema.field_kinds import Entities, FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import in_utc, key_value
 from keygraph_resolvers.schema.names import key_arguments
@@ -421,6 +422,8 @@ def _named_nodes(
                 for name, slot in key_arguments(record).items()
             }
             return [(record, graph.identity(record, values))]
+        case Entities():
+            found = [read_representation(graph, each) for each in given["representations"]]
         case NodeById():
             found = [read_global_id(graph, given["id"])]
         case _:

@@ -73,7 +73,9 @@ def explain(
         operation,
         _object(viewer, "--as", '{"sub": "12345"}'),
     )
-    report = asyncio.run(_report(load_model(settings.model), settings, asked, run=run))
+    report = asyncio.run(
+        _report(load_model(settings.model, federation=settings.federation), settings, asked, run=run)
+    )
     if as_json:
         typer.echo(orjson.dumps(_as_json(report), option=orjson.OPT_INDENT_2).decode())
     else:

@@ -26,7 +26,8 @@ def schema(
     ] = None,
 ) -> None:
     """Print the GraphQL schema of a model. The schema does not depend on the store, which is not opened."""
-    found = load_model(read_settings(model=model, store=store).model).schema
+    settings = read_settings(model=model, store=store)
+    found = load_model(settings.model, federation=settings.federation).schema
     if check is None:
         typer.echo(printed(found), nl=False)
         return

@@ -83,7 +83,7 @@ def serve(
         given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
         raise typer.BadParameter(f"--reload works with one worker only: remove {given}")
     configure_logging(settings)
-    found = load_model(settings.model)
+    found = load_model(settings.model, federation=settings.federation)
     # Built first, so that errors in the model are reported before anything is created or started.
     examples = examples_of(found)
     with _stopping_quietly(), listen(settings.host, settings.port) as listening:

@@ -44,7 +44,7 @@ def trust(
     from keygraph_server.services import configured_service
 
     settings = read_settings(model=model, store=store)
-    found_model = load_model(settings.model)
+    found_model = load_model(settings.model, federation=settings.federation)
     service = configured_service(settings, found_model.schema, UnreadStore(found_model.graph.table))
     trusted, problems = checked_documents(found_documents(source), service)
     for problem in problems:

@@ -21,6 +21,11 @@ class ServingSettings(BaseModel):
         description="The model to serve, as an import string: `module:name` of a graph, of a schema from "
         "`build_schema`, or of a function that returns one of them. `module` alone means its `graph`.",
     )
+    federation: bool = Field(
+        default=False,
+        description="Serve the schema as a subgraph of Apollo Federation 2: every node is an entity, by its key fields and its "
+        "`id`.",
+    )
     store: str | None = Field(
         default=None,
         description="The store that has the table: `sqlite:PATH`, `aws`, or `http://HOST:PORT` of a server with "

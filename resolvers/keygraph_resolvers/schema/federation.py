@@ -1,0 +1,141 @@
+"""Apollo Federation 2: what makes a graph's schema a part of a supergraph.
+
+Every node is an entity: its keys are its key fields, and its `id`. `_entities` is one more field that names nodes, so that
+all representations of a request are read in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import strawberry
+from strawberry.federation.schema import FederationAny
+from strawberry.federation.schema import Schema as FederationSchema
+from strawberry.federation.schema_directives import External, Key, Requires, Shareable
+from strawberry.types.field import StrawberryField
+
+from keygraph.errors import BadUserInput
+from keygraph.graph import Graph
+from keygraph.keys.union import NodeText
+from keygraph.model.declaration import NO_NOTES
+from keygraph.model.records import RecordType
+from keygraph.names import camel
+from keygraph_resolvers.schema.definitions import (
+    ServedField,
+    UnionType,
+    argument,
+    definition_of,
+    kind_of,
+    list_of,
+    nullable,
+)
+from keygraph_resolvers.schema.field_kinds import Called, Entities, ListOf, NodeAt, Stored
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.inputs import in_utc, key_value
+from keygraph_resolvers.schema.scalars import value_of_json
+
+_SERVICE = "What a router has to know of this server."
+_ENTITIES = "The entities of these representations, in the same order; null for each that does not exist."
+_REPRESENTATIONS = "Each has `__typename`, and the fields of one of its type's keys."
+
+
+@strawberry.type(name="_Service", description=_SERVICE)
+class Service:
+    """The answer of `_service`."""
+
+    sdl: str = strawberry.field(description="The schema, with the directives of Apollo Federation.")
+
+
+def service_field(printed: Callable[[], str]) -> StrawberryField:
+    """The field that gives the schema to a router."""
+
+    def resolve() -> Service:
+        return Service(sdl=printed())
+
+    made: StrawberryField = cast(Any, strawberry.field)(
+        resolver=resolve, name="_service", description=_SERVICE
+    )
+    made.python_name = "_service"
+    return made
+
+
+def entities_field(types: Sequence[type], resolve_type: Callable[..., str]) -> StrawberryField:
+    """The field that gives nodes by their representations."""
+    entity = UnionType("_Entity", types, resolve_type, "Anything that has keys.")
+    given = argument("representations", list_of(cast(type, FederationAny)), _REPRESENTATIONS)
+    return ServedField("_entities", list_of(nullable(entity)), Entities(), [given], _ENTITIES)
+
+
+def mark(record: RecordType, type_: type) -> None:
+    """Puts the directives of a record type on its object type, and on its fields."""
+    definition = definition_of(type_)
+    keys = [Key(fields=fields) for fields in key_sets(record)] if record.is_node else []
+    definition.directives = [*keys, *([Shareable()] if record.notes.shareable else [])]
+    for field in definition.fields:
+        match kind_of(field):
+            case Stored(of) | NodeAt(of) | Called(of) | ListOf(of):
+                field.directives = _directives(record, of.name)
+
+
+def _directives(record: RecordType, name: str) -> list[object]:
+    notes = record.own_notes.get(name, NO_NOTES)
+    found: list[object] = [External()] if notes.external else [Shareable()] if notes.shareable else []
+    method = record.methods.get(name)
+    needed = [each for each in (method.needs or () if method else ()) if is_external(record, each)]
+    return [*found, Requires(fields=cast(Any, " ".join(map(camel, needed))))] if needed else found
+
+
+def is_external(record: RecordType, name: str) -> bool:
+    """Whether a field is another server's."""
+    return record.own_notes.get(name, NO_NOTES).external
+
+
+def key_sets(record: RecordType) -> list[Any]:
+    """The keys of a node: sets of fields. A node of one of several types in a key is told by its `id` alone."""
+    if any(isinstance(slot.text, NodeText) for slot in record.identity):
+        return ["id"]
+    tree: dict[str, Any] = {}
+    for slot in record.identity:
+        inner = tree
+        for name in slot.path:
+            inner = inner.setdefault(camel(name), {})
+    return [_shown(tree), "id"]
+
+
+def _shown(tree: Mapping[str, Any]) -> str:
+    return " ".join(name + (f" {{ {_shown(inner)} }}" if inner else "") for name, inner in tree.items())
+
+
+def read_representation(graph: Graph, given: object) -> tuple[RecordType, tuple[str, ...]]:
+    """The node that a representation names. Raises BadUserInput."""
+    name = given.get("__typename") if isinstance(given, dict) else None
+    record = graph.types.get(name) if isinstance(name, str) else None
+    if record is None or not record.is_node or not isinstance(given, dict):
+        raise BadUserInput(f"representations: {str(name)[:60]!r} is not the __typename of an entity")
+    values: dict[str, Any] = {}
+    for slot in record.identity:
+        value: Any = given
+        for step in slot.path:
+            value = value.get(camel(step)) if isinstance(value, dict) else None
+        where = f"representations.{'.'.join(map(camel, slot.path))}"
+        if isinstance(slot.text, NodeText) or (value is None and slot.name not in record.table_keys.optional):
+            if not isinstance(given.get("id"), str):
+                raise BadUserInput(f"{where}: a representation has all fields of one key of {record.name}")
+            found = read_global_id(graph, given["id"], "representations.id")
+            if found[0] is not record:
+                raise BadUserInput(f"representations.id: expected one of {record.name}")
+            return found
+        read = None if value is None else value_of_json(slot.text.type, value, where)
+        values[record.leaf_name(slot.path)] = key_value(graph, record, slot, in_utc(where, slot, read))
+    return record, graph.identity(record, values)
+
+
+class FederatedSchema(FederationSchema):
+    """A schema that has the fields of a subgraph already. What it uses of Federation, its version 2.3 has."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(federation_version="2.3", **options)
+
+    def _get_federation_query_type(self, query: Any, *_: object) -> type:
+        return cast(type, query)

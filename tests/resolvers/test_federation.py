@@ -1,0 +1,170 @@
+"""A graph as a subgraph of Apollo Federation 2: its directives, and what it answers to a router."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Table, field, node, stored
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.schema.global_ids import global_id
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import SECRET, World, world
+
+
+@node("USER#{user_id}", shareable=True)
+class User:
+    user_id: ID
+    name: str
+
+    posts: Many[Post]
+
+
+@node("{author}", "POST#{day}#{number:04d}")
+class Post:
+    """Its key has an end, a day and a number."""
+
+    author: User
+    day: date
+    number: int
+    title: str = stored(shareable=True)
+
+    @field(needs=("title",), shareable=True)
+    def loud(self) -> str:
+        return self.title.upper()
+
+
+@node("TEAM#{team_id}")
+class Team:
+    team_id: ID
+
+
+@node("BADGE#{owner}", "BADGE")
+class Badge:
+    """Its key is that of a node of one of two types."""
+
+    owner: User | Team
+    colour: str
+
+
+@node("WORD#{word}", item=False)
+class Word:
+    word: ID
+
+
+graph = Graph(
+    Table("Federated", partition_key="pk", sort_key="sk"),
+    User,
+    Post,
+    Team,
+    Badge,
+    Word,
+    type_attribute="type",
+)
+ITEMS: list[dict[str, Any]] = [
+    {"pk": "USER#ann", "sk": "USER#ann", "type": "User", "user_id": "ann", "name": "Ann"},
+    {"pk": "USER#bob", "sk": "USER#bob", "type": "User", "user_id": "bob", "name": "Bob"},
+    {"pk": "USER#ann", "sk": "POST#2024-01-02#0007", "type": "Post", "title": "Hello"},
+    {"pk": "BADGE#USER#ann", "sk": "BADGE", "type": "Badge", "colour": "green"},
+]
+schema = build_schema(graph, federation=True)
+ASKED = """query ($given: [_Any!]!) { _entities(representations: $given) { __typename
+    ... on User { name posts { nodes { title } } } ... on Post { title author { name } } ... on Badge { colour }
+    ... on Word { word } } }"""
+ANN = {"__typename": "User", "userId": "ann"}
+
+
+@pytest.fixture
+async def served(make_store: MakeStore) -> World:
+    made = world(graph, await make_store(graph.table))
+    await made.put(*ITEMS)
+    return replace(made, service=Service(schema, made.tracer, secret=SECRET))
+
+
+def test_the_directives() -> None:
+    """A router could not join the types of several servers."""
+    sdl = schema.as_str()
+    for line in (
+        'type User implements Node @key(fields: "userId", resolvable: true) @key(fields: "id", resolvable: true) @shareable {',
+        'type Post implements Node @key(fields: "author { userId } day number", resolvable: true) @key(fields: "id", resolvable: true) {',
+        'type Badge implements Node @key(fields: "id", resolvable: true) {',
+        "  title: String! @shareable",
+        "  loud: String! @shareable",
+        "type PageInfo @shareable {",
+        "union _Entity = User | Post | Team | Badge | Word",
+    ):
+        assert f"{line}\n" in sdl
+    assert "federation/v2.3" in sdl
+    assert "@key" not in build_schema(graph).as_str()
+    assert "_entities" not in build_schema(graph).as_str()
+
+
+async def test_the_service_tells_its_schema(served: World) -> None:
+    """A router would not know what can be asked here."""
+    assert await served.ask("{ _service { sdl } }") == {"_service": {"sdl": schema.as_str()}}
+    assert served.operations == {}
+
+
+async def test_entities_are_read_in_one_batch(served: World) -> None:
+    """A router that has a page of users from elsewhere would cost a request for each."""
+    bob = global_id(graph.types["User"], ("bob",))
+    badge = global_id(graph.types["Badge"], ("USER#ann",))
+    post = {"__typename": "Post", "author": {"userId": "ann"}, "day": "2024-01-02", "number": 7}
+    given = [
+        ANN,
+        post,
+        {"__typename": "User", "id": bob},
+        {"__typename": "User", "userId": "nobody"},
+        {"__typename": "Badge", "id": badge},
+        {"__typename": "Word", "word": "any"},
+        ANN,
+    ]
+    served.forget()
+    ann = {"__typename": "User", "name": "Ann", "posts": {"nodes": [{"title": "Hello"}]}}
+    assert (await served.ask(ASKED, given=given))["_entities"] == [
+        ann,
+        {"__typename": "Post", "title": "Hello", "author": {"name": "Ann"}},
+        {"__typename": "User", "name": "Bob", "posts": {"nodes": []}},
+        None,
+        {"__typename": "Badge", "colour": "green"},
+        {"__typename": "Word", "word": "any"},
+        ann,
+    ]
+    assert served.operations == {"BatchGetItem": 1, "Query": 3}
+    served.forget()
+    many_users = [{"__typename": "User", "userId": f"u{number}"} for number in range(250)]
+    found = await served.ask(
+        "query ($g: [_Any!]!) { _entities(representations: $g) { ... on User { name } } }", g=many_users
+    )
+    assert found["_entities"] == [None] * 250
+    assert served.operations == {"BatchGetItem": 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("x", "representations: 'None' is not the __typename of an entity"),
+        ({"__typename": "Nobody"}, "representations: 'Nobody' is not the __typename of an entity"),
+        ({"__typename": ["User"]}, "representations: \"['User']\" is not the __typename of an entity"),
+        ({"__typename": "User"}, "representations.userId: a representation has all fields of one key of User"),
+        ({"__typename": "User", "userId": {}}, "representations.userId: expected a value of type id"),
+        ({"__typename": "User", "userId": ""}, "userId of User: it is empty"),
+        ({"__typename": "User", "id": global_id(graph.types["Team"], ("a",))}, "representations.id: expected one of User"),
+        (
+            {"__typename": "Post", "author": "ann", "day": "2024-01-02", "number": 7},
+            "representations.author.userId: a representation has all fields of one key of Post",
+        ),
+        (
+            {"__typename": "Post", "author": {"userId": "ann"}, "day": "soon", "number": 7},
+            "representations.day: expected a value of type date",
+        ),
+    ],
+)  # fmt: skip
+async def test_representations_that_cannot_be(served: World, given: Any, told: str) -> None:
+    """What a router, or somebody in its place, sends by mistake would be an error of the server."""
+    served.forget()
+    assert await served.errors(ASKED, given=[given]) == [("BAD_USER_INPUT", told)]
+    assert served.operations == {}
