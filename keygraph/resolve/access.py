@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from keygraph.access.claims import Claims, attribute_of_claim, members
+from keygraph.access.contradictions import is_contradiction
 from keygraph.access.grants import (
     ConditionOf,
     Decision,
@@ -99,6 +100,12 @@ class _TypeReader:
             problem = "it is shared, and has no rules of its own: nobody may see it."
             self._tell(record.name, problem, "Write access=[read()], for example.")
         own = {name: self._by_action(self._grants(said, name)) for name, said in self._own.items() if said}
+        for rules, said, where in (
+            (own_rules, self._rules, None),
+            *((own[name], self._own[name], name) for name in own),
+        ):
+            before = walls if where is None else {**of_graph, **own_rules}
+            self._refuse_excluded(rules, before, said, where)
         listed = {name for rules in own_rules.values() for rule in rules for name in rule.fields or ()}
         needs = {
             name: (*record.fields, *record.ends) if method.needs is None else method.needs
@@ -107,6 +114,24 @@ class _TypeReader:
         }
         key = frozenset(slot.path[0] for slot in record.identity)
         return TypeAccess(walls, {**of_graph, **own_rules}, own, needs, key)
+
+    def _refuse_excluded(
+        self, rules: Mapping[Action, Grants], before: Mapping[Action, Grants], said: Any, name: str | None
+    ) -> None:
+        """Refuses rules that allow nothing, since everybody whom they allow it fails before: at the graph's wall, or with
+        the record of a field."""
+        record = self.record
+        told: set[int] = set()
+        for action, grants in rules.items():
+            others = before.get(action, ())
+            for grant in grants:
+                number = [*said].index(grant.rule) + 1
+                if others and number not in told and all(_exclude(grant, other, action) for other in others):
+                    told.add(number)
+                    what = "the graph's own rules" if name is None else f"the rules of {record.name}"
+                    problem = f"its access rule {number} allows nothing: {what} let nobody {action} what it is about."
+                    mend = "Remove it, or let them have that too, with the same role or where."
+                    self._tell(record.name if name is None else f"{record.name}.{name}", problem, mend)
 
     @staticmethod
     def _by_action(grants: Iterable[Grant]) -> dict[Action, Grants]:
@@ -161,7 +186,7 @@ class _TypeReader:
                     raise ValueError(f"nobody can meet it: there is no mutation of {record.name} for it")
         about = _Where()
         condition = None if rule.where is None else _Reader(record, about, is_wall=is_wall).where(rule.where)
-        if condition is not None and _is_never(condition):
+        if condition is not None and is_contradiction(condition(_AnyClaims(), True)):
             raise ValueError("nobody can meet it")
         if about.links and "read" in rule.actions and (name is not None or fields is not None):
             told = f"{about.links[0].name} is asked of other items, which is done for whole records alone"
@@ -190,14 +215,21 @@ def _names(given: object, what: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _is_never(condition: ConditionOf) -> bool:
-    """Whether a condition holds of no record, whatever the viewer claims."""
+class _AnyClaims(dict[str, Any]):
+    def get(self, key: str, default: Any = None) -> Any:
+        return _ANYTHING
 
-    class _Anything(dict[str, Any]):
-        def get(self, key: str, default: Any = None) -> Any:
-            return _ANYTHING
 
-    return condition(_Anything(), True) is False
+def _at_most(grant: Grant) -> Decision:
+    """What a rule asks of records, whatever the viewer claims."""
+    return True if grant.condition is None else grant.condition(_AnyClaims(), True)
+
+
+def _exclude(one: Grant, other: Grant, action: Action) -> bool:
+    """Whether nobody meets both rules with one record; to read, nobody who needs two roles for it."""
+    if action == "read" and one.roles and other.roles and one.roles.isdisjoint(other.roles):
+        return True
+    return is_contradiction(_at_most(one), _at_most(other))
 
 
 class _Reader:

@@ -375,3 +375,56 @@ def test_a_link_that_is_no_key_lookup_is_a_mistake() -> None:
     [found_fields] = told({"memberships": {"user": viewer("sub")}}, fields=["memberships"])
     assert "leave it to a rule of the type without fields=" in found_fields
     assert told({"memberships": {"user": viewer("sub"), "role": {"in": ["a", "b"]}}}) == []
+
+
+def test_rules_that_contradict_themselves_or_each_other_are_mistakes() -> None:
+    """Somebody would think that a rule lets them in which lets in nobody."""
+
+    def told(rules: list[Any], of_field: list[Any] | None = None, wall: list[Any] | None = None) -> list[str]:
+        @node("THING#{thing_id}", access=rules)
+        class Thing:
+            thing_id: ID
+            status: Status
+            size: int
+            tenant: str
+            price: int = stored(default=0, access=of_field or [])
+
+        made = Graph(TABLE, Thing, access=wall or [])
+        return [f"{each.where}: {each.problem}" for each in made.mistakes]
+
+    never: list[Mapping[str, Any]] = [
+        {"and": [{"status": Status.PENDING}, {"status": Status.PAID}]},
+        {"status": {"eq": Status.PAID, "ne": Status.PAID}},
+        {"size": {"gt": 5, "lte": 5}},
+        {"size": {"in": [1, 2], "gte": 3}},
+        {"not": {"or": [{"size": {"exists": True}}, {"size": {"exists": False}}]}},
+        {
+            "and": [
+                {"status": Status.PAID},
+                {"or": [{"status": Status.PENDING}, {"size": {"lt": 1, "gt": 2}}]},
+            ]
+        },
+    ]
+    for where in never:
+        assert told([read(where=where)]) == [
+            "Thing: its access rule 1 cannot be used: nobody can meet it."
+        ], where
+    possible: list[Mapping[str, Any]] = [
+        {"and": [{"status": Status.PENDING}, {"size": {"gt": 1, "lt": 3}}]},
+        {"or": [{"and": [{"size": 1}, {"size": 2}]}, {"size": 3}]},
+        {"size": {"gte": 5, "lte": 5}},
+        {"not": {"status": Status.PAID}},
+        {"and": [{"tenant": viewer("a")}, {"tenant": viewer("b")}]},
+    ]
+    for where in possible:
+        assert told([read(where=where)]) == [], where
+    excluded = "its access rule {} allows nothing: {} let nobody read what it is about."
+    of_type, of_graph = "the rules of Thing", "the graph's own rules"
+    support, audit = read(role="support"), read(role="audit")
+    assert told([support], [audit]) == [f"Thing.price: {excluded.format(1, of_type)}"]
+    assert told([support, read(where={"size": 1})], [audit]) == []
+    assert told([support], [read(role=["audit", "support"])]) == []
+    paid, pending = read(where={"status": Status.PAID}), read(where={"status": Status.PENDING})
+    assert told([paid], [paid, pending]) == [f"Thing.price: {excluded.format(2, of_type)}"]
+    assert told([paid, pending], wall=[paid]) == [f"Thing: {excluded.format(2, of_graph)}"]
+    assert told([paid, read()], wall=[pending, paid]) == []

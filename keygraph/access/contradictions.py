@@ -1,0 +1,123 @@
+"""Whether any record can meet a condition: what contradicts itself is found, as far as comparisons of one attribute tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any
+
+from keygraph.access.grants import Decision
+from keygraph.dynamo.conditions import (
+    And,
+    Between,
+    Comparison,
+    Condition,
+    Eq,
+    Exists,
+    Ge,
+    Gt,
+    In,
+    Le,
+    Lt,
+    Ne,
+    Not,
+    Or,
+    Path,
+    holds,
+    put_at_path,
+)
+from keygraph.dynamo.items import Item
+
+_MOST = 256
+"""How many ways of meeting a condition are looked at."""
+
+
+def is_contradiction(*parts: Decision) -> bool:
+    """Whether no record meets all of these. False too where there are too many ways to meet them."""
+    if any(part is False for part in parts):
+        return True
+    conditions = [part for part in parts if not isinstance(part, bool)]
+    ways = [[*_ways(each, is_positive=True)] for each in conditions]
+    count = 1
+    for each in ways:
+        count *= len(each)
+    if count > _MOST:
+        return False
+    return not any(_can_be([term for way in chosen for term in way]) for chosen in product(*ways))
+
+
+_Term = tuple[bool, Comparison]
+"""A comparison, and whether it has to hold or not to hold."""
+
+
+def _ways(condition: Condition, *, is_positive: bool) -> Iterator[tuple[_Term, ...]]:
+    """The ways to meet a condition, each as comparisons of which all are needed."""
+    match condition:
+        case Not(inner):
+            yield from _ways(inner, is_positive=not is_positive)
+        case And(conditions) | Or(conditions):
+            if isinstance(condition, And) is not is_positive:
+                for each in conditions:
+                    yield from _ways(each, is_positive=is_positive)
+                return
+            for number, chosen in enumerate(
+                product(*(_ways(each, is_positive=is_positive) for each in conditions))
+            ):
+                if number > _MOST:
+                    return
+                yield tuple(term for way in chosen for term in way)
+        case _:
+            yield ((is_positive, condition),)
+
+
+def _can_be(terms: Iterable[_Term]) -> bool:
+    """Whether a record can meet all these comparisons."""
+    by_path: dict[Path, list[_Term]] = {}
+    for is_positive, comparison in terms:
+        by_path.setdefault(comparison.path, []).append((is_positive, comparison))
+    return all(_has_value(path, each) for path, each in by_path.items())
+
+
+def _has_value(path: Path, terms: list[_Term]) -> bool:
+    """Whether an attribute can have a value, or none, with which all these comparisons of it are met."""
+    if _are_met({}, terms):
+        return True
+    told = [each for is_positive, each in terms if is_positive]
+    listed = [
+        [each.value] if isinstance(each, Eq) else [*each.values] for each in told if isinstance(each, Eq | In)
+    ]
+    listed += [[each.value] for is_positive, each in terms if isinstance(each, Ne) and not is_positive]
+    if listed:
+        return any(_are_met(_item(path, value), terms) for value in listed[0])
+    if any(isinstance(each, Exists) and not is_positive for is_positive, each in terms):
+        return False  # it is to be missing, and that is not enough
+    return not _is_crossed(told)
+
+
+def _item(path: Path, value: Any) -> Item:
+    item: Item = {}
+    put_at_path(item, path, value)
+    return item
+
+
+def _are_met(item: Item, terms: Iterable[_Term]) -> bool:
+    return all(holds(comparison, item) is is_positive for is_positive, comparison in terms)
+
+
+def _is_crossed(told: Iterable[Comparison]) -> bool:
+    """Whether a value would have to be above one that it has to be below."""
+    lows: list[tuple[Any, bool]] = []
+    highs: list[tuple[Any, bool]] = []
+    for each in told:
+        match each:
+            case Between(_, low, high):
+                lows.append((low, True))
+                highs.append((high, True))
+            case Gt(_, value) | Ge(_, value):
+                lows.append((value, isinstance(each, Ge)))
+            case Lt(_, value) | Le(_, value):
+                highs.append((value, isinstance(each, Le)))
+    return any(
+        type(low) is type(high) and (low > high or (low == high and not (has_low and has_high)))
+        for (low, has_low), (high, has_high) in product(lows, highs)
+    )
