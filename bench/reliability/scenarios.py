@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,10 @@ RECOVERS_SECONDS = 8.0
 """The circuit looks at DynamoDB again every few seconds."""
 P99_SECONDS = 0.1
 CLIENTS = 64
+_LARGE_USER = (
+    'mutation ($name: String!) { createUser(input: { userId: "large", name: $name, email: "e", userType: CUSTOMER, '
+    'createdAt: "2024-01-01T00:00:00Z" }) { user { userId } } }'
+)
 _TYPENAME = orjson.dumps({"query": "{ __typename }"})
 
 
@@ -206,6 +210,22 @@ async def _never_reads(port: int) -> None:
                 await writer.drain()
 
 
+async def _large_and_never_read(port: int) -> None:
+    """Asks for answers of 7 MB on many connections, and takes none."""
+    name = "n" * 380_000
+    created = orjson.dumps({"query": _LARGE_USER, "variables": {"name": name}})
+    client = Client(port)
+    await client.answer(http_post(port, "/graphql", created))  # the second time it is there already
+    client.close()
+    names = " ".join(f'a{number}: user(userId: "large") {{ name again: name }}' for number in range(9))
+    request = http_post(port, "/graphql", orjson.dumps({"query": f"{{ {names} }}"}))
+    with ExitStack() as opened:
+        for _ in range(32):
+            _, writer = await opened.enter_context(_no_receiving(port))
+            writer.write(request)
+        await asyncio.sleep(2)
+
+
 async def _half_heads(port: int) -> None:
     """Opens connections that never say what they want."""
     writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(50)]
@@ -256,6 +276,7 @@ async def _hostile_documents(port: int) -> None:
 
 _ATTACKS: Sequence[Callable[[int], Awaitable[None]]] = (
     _never_reads,
+    _large_and_never_read,
     _half_heads,
     _long_head,
     _half_bodies,

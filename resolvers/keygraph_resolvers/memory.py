@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from types import TracebackType
@@ -19,6 +20,10 @@ _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured."""
 _UNIT_BYTES = 8 * 1024
 """One read unit reads so many bytes, if the read is eventually consistent; others hold half of it."""
+
+_LARGE_AT_ONCE = 1
+"""So many large answers are written and sent at the same time. A connection that is closed because it holds too much keeps its
+bytes until the event loop goes round: without turns, all large answers of a round would be in memory together."""
 
 
 class TooMuchMemory(StoreError):
@@ -38,6 +43,7 @@ class Memory:
         self.limit = limit
         self.held = 0
         self.refusals = Incident(_log)
+        self.large_answers = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     def holding(self) -> Holding:
         """What one operation holds."""
@@ -47,13 +53,19 @@ class Memory:
 class Holding:
     """What one operation holds, until it leaves this context manager."""
 
-    __slots__ = ("_memory", "held", "refusal")
+    __slots__ = ("_has_turn", "_memory", "held", "refusal")
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self.held = 0
         self.refusal: KeygraphError | None = None
         """Why the operation is given up."""
+        self._has_turn = False
+
+    async def wait_to_answer(self) -> None:
+        """Waits for the turn to write a large answer, which lasts until this is left."""
+        await self._memory.large_answers.acquire()
+        self._has_turn = True
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +74,8 @@ class Holding:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._memory.held -= self.held
+        if self._has_turn:
+            self._memory.large_answers.release()
 
     def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> None:
         """Holds items, for which so much was read. Raises the refusal where the operation has to be given up."""

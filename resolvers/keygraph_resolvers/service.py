@@ -351,6 +351,8 @@ class Service:
         except AnswerTooLarge:
             if most <= _AT_ONCE:
                 raise
+        if run.meter.holding is not None:
+            await run.meter.holding.wait_to_answer()
         return await self._aside.do(_written, plan, run, found, most)
 
     async def _read(

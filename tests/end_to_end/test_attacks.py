@@ -19,6 +19,10 @@ import pytest
 from tests.end_to_end.processes import SLOW_MODEL, Process, Start, ask, wait_for
 
 FAST = pytest.mark.parametrize("is_fast", [True, False], ids=["as installed", "without the extra"])
+LARGE_USER = (
+    'mutation ($name: String!) { createUser(input: { userId: "large", name: $name, email: "e", userType: CUSTOMER, '
+    'createdAt: "2024-01-01T00:00:00Z" }) { user { userId } } }'
+)
 TYPENAME = b'{"query": "{ __typename }"}'
 JAVA = """
 import java.net.URI;
@@ -44,11 +48,11 @@ class Attacker:
 
     def __init__(self, address: str, opened: ExitStack) -> None:
         host, _, port = address.removeprefix("http://").rpartition(":")
-        self._place = (host, int(port))
+        self.place = (host, int(port))
         self._opened = opened
 
     def connect(self) -> socket.socket:
-        return self._opened.enter_context(socket.create_connection(self._place, timeout=20))
+        return self._opened.enter_context(socket.create_connection(self.place, timeout=20))
 
     def send_all(self, data: bytes, count: int, seconds: float) -> int:
         """Sends the same again and again until the server closes, or takes nothing more; how many bytes it took."""
@@ -115,6 +119,29 @@ class TestMemory:
             assert attacker.send_all(data, 60_000_000, 3) < 60_000_000
         assert peak(server) - before < 30
         assert ask(server.address(), "{ __typename }") == {"data": {"__typename": "Query"}}
+
+    def test_many_who_ask_for_much_and_never_read(
+        self, start: Start, opened: ExitStack, is_fast: bool
+    ) -> None:
+        """A connection that is closed would keep its answer until the server comes round to it: 64 take 500 MB."""
+        server = start("serve", "--port", "0", is_fast=is_fast)
+        address, attacker = server.address(), Attacker(server.address(), opened)
+        created = {"query": LARGE_USER, "variables": {"name": "n" * 380_000}}
+        assert "errors" not in httpx.post(f"{address}/graphql", json=created, timeout=20).json()
+        names = " ".join(f'a{number}: user(userId: "large") {{ name again: name }}' for number in range(9))
+        body = json.dumps({"query": f"{{ {names} }}"}).encode()
+        before = peak(server)
+        for _ in range(64):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(attacker.place)
+            opened.enter_context(connection).sendall(post(body))
+        ended = time.monotonic() + 60
+        while "too much memory" not in server.text("stderr"):
+            assert time.monotonic() < ended
+            time.sleep(0.1)
+        assert ask(address, "{ __typename }") == {"data": {"__typename": "Query"}}
+        assert peak(server) - before < 180
 
     def test_half_bodies(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
         """Each connection would keep a body that is almost as large as it may be."""
