@@ -48,6 +48,11 @@ test-local: install  ## Run the tests on DynamoDB Local too: show its license te
 fuzz: install  ## Ask every example model 2,000 operations that are made at random (FUZZ_EXAMPLES=500)
 	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),2000) $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/server/test_fuzz.py
 
+# Some minutes: each defence is removed from a copy, and its test run.
+.PHONY: defences
+defences: install  ## Show that each test of SECURITY.md fails without its defence (ARGS=cursor for some)
+	@$(BIN)/python -m tests.removed_defences $(ARGS)
+
 .PHONY: check
 check: $(INSTALLED)  ## Check formatting, lint, types and import rules
 	@$(BIN)/ruff format --check .
