@@ -338,22 +338,18 @@ class Service:
             if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
                 return {"data": None, "errors": [exceeded_error(_told(plan, run), self._cost_limit)]}
             return await self._answered(plan, run, found)
-        except AnswerTooLarge:
-            return {"data": None, "errors": [answer_limit_error(run.limits.answer_bytes)]}
         except Exception as error:
             return {"data": None, "errors": [internal_error(error)]}
 
     async def _answered(self, plan: Plan, run: Run, found: _Found) -> dict[str, Any]:
-        """The response with what was found. One that turns out to be large is written aside. Raises AnswerTooLarge."""
+        """The response with what was found. One that turns out to be large is written aside."""
         most = run.limits.answer_bytes
-        try:
-            return _written(plan, run, found, min(most, _AT_ONCE))
-        except AnswerTooLarge:
-            if most <= _AT_ONCE:
-                raise
-        if run.meter.holding is not None:
-            await run.meter.holding.wait_to_answer()
-        return await self._aside.do(_written, plan, run, found, most)
+        response = _written(plan, run, found, min(most, _AT_ONCE))
+        if response is None and most > _AT_ONCE:
+            if run.meter.holding is not None:
+                await run.meter.holding.wait_to_answer()
+            response = await self._aside.do(_written, plan, run, found, most)
+        return response or {"data": None, "errors": [answer_limit_error(most)]}
 
     async def _read(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
@@ -496,10 +492,13 @@ class _Found:
             self.refusal = {"data": None, "errors": self.errors} if "data" in answer else answer
 
 
-def _written(plan: Plan, run: Run, found: _Found, most_bytes: int) -> dict[str, Any]:
-    """The response with what was found. Raises AnswerTooLarge."""
+def _written(plan: Plan, run: Run, found: _Found, most_bytes: int) -> dict[str, Any] | None:
+    """The response with what was found; None where that has more bytes."""
     completion = Completion(plan, most_bytes, found.foreign, run.access)
-    response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
+    try:
+        response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
+    except AnswerTooLarge:
+        return None
     errors = found.errors
     if completion.reports:
         own_errors, warnings = errors_and_warnings(completion.reports, run.limits)
