@@ -99,6 +99,10 @@ bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with the s
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare.growth $(ARGS)
 
+.PHONY: graph-questions
+graph-questions: $(INSTALLED)  ## Ask a made social network questions, and check the answers (ARGS="--people 100000 --write")
+	@$(BIN)/python -m bench.questions $(ARGS)
+
 # About half an hour; a tenth of it with ARGS="--share 0.1".
 .PHONY: reliability
 reliability: $(INSTALLED)  ## Show what happens under faults, cancellations, kills, outages and attacks
