@@ -63,14 +63,12 @@ def aggregate_fields(record: RecordType, told: Iterable[str]) -> Iterator[Aggreg
 class Aggregated:
     """Items of one type, of which values are aggregated."""
 
-    def __init__(self, record: RecordType, items: Sequence[Item]) -> None:
+    def __init__(self, record: RecordType, items: Sequence[Item], count: int | None = None) -> None:
+        """`count` says how many there are with those that have no item."""
+        self.count = len(items) if count is None else count
         self._record = record
         self._items = items
         self._whole: Sequence[Item] | None = None
-
-    @property
-    def count(self) -> int:
-        return len(self._items)
 
     def values(self, field: AggregateField) -> list[Any]:
         """The values of a field, without those that are absent. Raises CorruptItem where one does not fit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import MakeStore
-from tests.resolvers.test_node_walks import friends, person
+from tests.resolvers.test_node_walks import below, friends, person, topic
 from tests.resolvers.walk_worlds import walks
 from tests.resolvers.worlds import World, world
 
@@ -98,7 +98,7 @@ async def test_too_much_to_read(shop: World) -> None:
     assert answer["data"] == {"user": {"orders": {"aggregate": None}}}
     [warning] = answer["extensions"]["warnings"]
     assert warning["message"] == (
-        "aggregate is null: the list has more than 2 items to look at. Aggregate a narrower range."
+        "aggregate is null: there are more than 2 items to look at. Aggregate fewer of them."
     )
 
 
@@ -120,3 +120,36 @@ async def test_not_of_common_neighbors(make_store: MakeStore) -> None:
     document = '{ person(personId: "a") { friends(alsoOf: ["c"]) { aggregate { count } } } }'
     [(code, message)] = await people.errors(document)
     assert (code, message) == ("BAD_USER_INPUT", "aggregate: ask for it without alsoOf")
+
+
+async def test_everything_below_a_node(make_store: MakeStore) -> None:
+    """What a subtree adds up to would take every page of it, added up by the client."""
+    topics = world(walks, await make_store(walks.table))
+    await topics.put(*(topic(name, size) for name, size in zip("abcd", (100, 1, 2, 4), strict=True)))
+    await topics.put(below("a", "b"), below("a", "c"), below("c", "d"), below("d", "a"), below("d", "gone"))
+    document = """{ topic(topicId: "a") {
+      descendants(first: 1) {
+        nodes { topicId } totalCount
+        aggregate { count sum(field: SIZE) max(field: NAME) groupBy(field: SIZE, first: 1) { key count } }
+      }
+      few { aggregate { sum(field: SIZE) } }
+      ancestors { aggregate { count } }
+    } }"""
+    topics.forget()
+    found = await topics.service.execute(document)
+    assert "errors" not in found
+    data = found["data"]["topic"]
+    assert data["descendants"]["aggregate"] == {
+        # One of them is not there: it is counted, and has no size.
+        "count": 4,
+        "sum": "7",
+        "max": "the d",
+        "groupBy": [{"key": 1, "count": 1}],
+    }
+    assert data["descendants"]["totalCount"] == 4
+    assert data["few"]["aggregate"] is None
+    assert data["ancestors"]["aggregate"] == {"count": 2}
+    answer = await topics.service.execute(document, {}, with_cost=True)
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], name

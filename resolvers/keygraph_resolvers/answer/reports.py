@@ -72,7 +72,7 @@ def errors_and_warnings(
 def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
     kind, most = report.field.kind, limits.count_pages
     if isinstance(kind, Aggregate):
-        why = f"the list has more than {limits.read_budget:,} items to look at. Aggregate a narrower range."
+        why = f"there are more than {limits.read_budget:,} items to look at. Aggregate fewer of them."
         return {"code": "COUNT_LIMIT", "message": f"aggregate is null: {why}", "path": report.keys}
     if isinstance(kind, WalkedCount):
         budget = min(kind.budget or limits.read_budget, limits.read_budget)

@@ -396,6 +396,7 @@ class _Steps:
             looks_ahead=any(look.name == "hasNextPage" for info in infos for look in info.only.fields),
             is_consistent=self._is_consistent,
         )
+        step.aggregates = self._aggregates(selected, below)
         self.walks.append(step)
         return step
 

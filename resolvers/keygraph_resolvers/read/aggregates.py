@@ -45,10 +45,10 @@ class AskedAggregate:
         """Whether nothing but the number of items is asked for."""
         return all(each.function == "count" for each in self.values)
 
-    def of(self, run: Run, objects: Sequence[Object]) -> Object:
-        """The aggregate of some objects of which the items are there."""
+    def of(self, run: Run, objects: Sequence[Object], count: int | None = None) -> Object:
+        """The aggregate of some objects of which the items are there; `count` where others are counted with them."""
         items = [each.item for each in objects if each.item is not None]
-        return self._filled(run, self.values, Aggregated(self.record, items), objects)
+        return self._filled(run, self.values, Aggregated(self.record, items, count), objects)
 
     def of_count(self, count: int) -> Object:
         """The aggregate of which nothing but the count is asked for."""

@@ -87,8 +87,8 @@ class ListObject:
         """Its edges, in the client's order."""
         self.info: Any = None
         self.total: int | Exception | None = None
-        self.found: dict[Any, Sequence[Object]] = {}
-        """The edges, or nodes, for each field that shows them."""
+        self.found: dict[Any, Any] = {}
+        """The edges, or nodes, for each field that shows them; aggregates; or an exception."""
 
 
 def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None]:

@@ -200,7 +200,7 @@ class _Types:
         self._page_info = object_type("PageInfo", "The position of a page in its list.")
         add_fields(self._page_info, _page_info_fields())
         self._aggregates = AggregateTypes()
-        self._walks = WalkTypes(self._page_info, self.node, self._edge)
+        self._walks = WalkTypes(self._page_info, self.node, self._edge, self._aggregates)
 
     # --- Values ---------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph.resolve.walks import NodeWalk
+from keygraph_resolvers.schema.aggregate_types import AggregateTypes
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     ServedField,
@@ -54,8 +55,10 @@ class WalkTypes:
         page_info: type,
         node: Callable[[Sequence[RecordType]], OutputType],
         edge: Callable[[AccessPath], type],
+        aggregates: AggregateTypes,
     ) -> None:
         """`node` and `edge` give the types of nodes, and of the edges of lists."""
+        self._aggregates = aggregates
         self._page_info = page_info
         self._node = node
         self._edge = edge
@@ -90,9 +93,16 @@ class WalkTypes:
                 ServedField(
                     "totalCount", nullable(int), WalkedCount(walk.options.budget), description=_COUNTED
                 ),
+                *self._aggregate(walk),
             ],
         )
         return made
+
+    def _aggregate(self, walk: NodeWalk) -> list[StrawberryField]:
+        """What is aggregated of all nodes, where they are of one type and everything is walked."""
+        if not walk.is_reach or len(walk.nodes) > 1:
+            return []
+        return self._aggregates.of_nodes(walk.nodes[0])
 
     def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
         return [

@@ -24,11 +24,13 @@ from keygraph.walks.walk import Budget, Hop, Vertex
 from keygraph.walks.weights import Weights
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import forbidden, is_readable, links_of, without_refused
+from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import Edge, ListArguments
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCursors, WalkEdge, WalkEnds
 from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where, arguments_text, page_text
+from keygraph_resolvers.steps.get import keep_items, look_up
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import look_all_up, whole_edges, why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
@@ -82,6 +84,7 @@ class NodeWalkStep(Step):
         self.selected = selected
         self.walk = walk
         self.page = page
+        self.aggregates: Sequence[AskedAggregate] = ()
         self.has_total = has_total
         self.looks_ahead = looks_ahead
         self._restricted = restricted_name(walk.owner, walk.name)
@@ -106,6 +109,8 @@ class NodeWalkStep(Step):
             yield path.record, frozenset(end for end in ends if end is not None)
         for path in self.walk.levels[-1]:
             yield path.record, self.weights.names
+        for asked in self.aggregates:
+            yield asked.record, asked.needed
         for record in self._nodes:
             if record.access is not None:
                 names = [each.name for each in self.walk.paths if each.owner is record]
@@ -114,7 +119,8 @@ class NodeWalkStep(Step):
     @property
     def looked_for(self) -> Iterator[RecordType]:
         """The types of nodes that it may read by key, to see what rules say of them."""
-        return (record for record in self._nodes if record.access is not None)
+        aggregated = {asked.record for asked in self.aggregates}
+        return (record for record in self._nodes if record.access is not None or record in aggregated)
 
     @property
     def _nodes(self) -> tuple[RecordType, ...]:
@@ -127,6 +133,11 @@ class NodeWalkStep(Step):
         if self._refusal is not None:
             raise self._refusal
         return self.selected.told(run, lambda given: WalkArguments(run, self.walk, given))
+
+    @property
+    def walks_all(self) -> bool:
+        """Whether something is selected for which the walk comes to its end."""
+        return self.has_total or bool(self.aggregates)
 
     def lists(self, run: Run) -> WalkedLists:
         found: WalkedLists | None = run.told.get(self)
@@ -146,7 +157,7 @@ class NodeWalkStep(Step):
                 owner.found[self.selected] = error
                 continue
             owner.found[self.selected] = one.found
-            if self.page is not None or self.has_total:
+            if self.page is not None or self.walks_all:
                 one.start(round_trip)
 
     # --- What it costs ------------------------------------------------------------------------------------
@@ -157,7 +168,7 @@ class NodeWalkStep(Step):
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
         page, size = self.page, arguments.size
-        if not self.has_total and (page is None or not size + self.looks_ahead):
+        if not self.walks_all and (page is None or not size + self.looks_ahead):
             return StepCost(), ()
         most = self.most(run, arguments)
         chain = most.round_trips
@@ -177,9 +188,12 @@ class NodeWalkStep(Step):
                     keys_cost([record], starts.after(chain, at_least=0), most.items + 1), apart=most.items + 1
                 )
             )
+        after = starts.after(chain, at_least=0)
+        for asked in self.aggregates:
+            if not asked.counts_only:
+                cost.add(keys_cost([asked.record], after, most.items))
         if page is None:
             return cost, ()
-        after = starts.after(chain, at_least=0)
         for via in page.vias:
             for path in via.partial:
                 cost.add(keys_cost(path.records, after, size))
@@ -211,7 +225,7 @@ class NodeWalkStep(Step):
     # --- How it is explained --------------------------------------------------------------------------------
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if not view.may_go_on() or (self.page is None and not self.has_total):
+        if not view.may_go_on() or (self.page is None and not self.walks_all):
             return
         [node, *_], walk = self.selected.nodes, self.walk
         place = self.below(where.place)
@@ -252,6 +266,9 @@ class NodeWalkStep(Step):
                 shown.steps.append(step)
             most = arguments.budget
         after = Where(place, f"{KEY_OF}node found", where.round_trip + len(levels), is_many=True)
+        for asked in self.aggregates:
+            if not asked.counts_only:
+                shown.steps.append(view.get(asked.record, after))
         if self.page is not None:
             for child in self.page.children:
                 shown.steps += child.explained(view, after)
@@ -310,18 +327,19 @@ class _OneWalk:
 
     def _failed(self, error: Exception) -> None:
         self.found.page = self.found.total = error
+        self.found.found |= {each.selected: error for each in self._step.aggregates}
 
     # --- Reached nodes --------------------------------------------------------------------------------------
 
     @property
     def _began(self) -> Standing | None:
         """Where the walk goes on: nowhere where it has to count everything, or the cursor holds no more than a number."""
-        return None if self._step.has_total else self._behind.standing
+        return None if self._step.walks_all else self._behind.standing
 
     @property
     def _wanted(self) -> int | None:
         """How many nodes are enough."""
-        if self._step.has_total:
+        if self._step.walks_all:
             return None
         before = 0 if self._began else self._behind.number
         return before + self._arguments.size + self._step.looks_ahead
@@ -332,6 +350,7 @@ class _OneWalk:
             return
         if self._step.has_total:
             self.found.total = len(result.nodes) if result.is_complete else None
+        self._aggregate(result, round_trip)
         before, size = self._behind.number, self._arguments.size
         nodes = result.nodes if self._began else result.nodes[before:]
         if not nodes and not result.is_complete and not self._began and before and size:
@@ -358,6 +377,36 @@ class _OneWalk:
         )
         hops = [each.hop for each in page]
         self._show(edges, [each.node for each in page], hops, round_trip)
+
+    def _aggregate(self, result: Reach, round_trip: int) -> None:
+        """Reads what is aggregated of the nodes; nothing where the walk did not come to its end."""
+        for asked in self._step.aggregates:
+            if asked.counts_only or not result.is_complete:
+                counted = asked.of_count(len(result.nodes)) if result.is_complete else None
+                self.found.found[asked.selected] = counted
+                continue
+            nodes = [Object(*each.node) for each in result.nodes]
+            came = partial(self._items_came, asked, nodes, [])
+            if nodes:
+                look_up(self._run, asked.record, nodes, self._place, round_trip, NEVER, came)
+            else:
+                came([], round_trip)
+
+    def _items_came(
+        self,
+        asked: AskedAggregate,
+        nodes: Sequence[Object],
+        before: list[Object],
+        came: list[tuple[Object, Any]],
+        round_trip: int,
+    ) -> None:
+        """Aggregates the nodes that exist, when all have come."""
+        keep_items(self._run, came)
+        before += [each for each, _ in came]
+        if len(before) == len(nodes):
+            failed = next((each.error for each in nodes if each.error), None)
+            there = [each for each in nodes if not each.is_missing]
+            self.found.found[asked.selected] = failed or asked.of(self._run, there, len(nodes))
 
     # --- Ranked nodes ---------------------------------------------------------------------------------------
 
