@@ -121,7 +121,11 @@ class _Commands(TyperGroup):
 def _imported(name: str) -> Any:
     """The command of this name."""
     module, _, attribute = _COMMANDS[name].place.partition(":")
+    # What is imported stays. To look for garbage among it again and again takes a tenth of a command's start.
+    gc.disable()
     found = getattr(importlib.import_module(f"keygraph_server.{module}"), attribute)
+    gc.freeze()
+    gc.enable()
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
@@ -159,6 +163,4 @@ def keygraph(
 
 def main() -> None:
     """The entry point of `keygraph`."""
-    # Imports make many objects that stay. To look for garbage among them takes a tenth of a command's start.
-    gc.set_threshold(50_000)
     app()

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from keygraph import Graph, StoreError, open_store
 from keygraph.dynamo.differences import table_differences
@@ -56,7 +55,7 @@ async def open_answering_store(settings: Settings, table: Table) -> AsyncIterato
     """
     parts = urlsplit(settings.store_address)
     host = parts.hostname or ""
-    if parts.scheme in {"http", "https"} and not (getproxies().get(parts.scheme) and not proxy_bypass(host)):
+    if parts.scheme in {"http", "https"} and not _has_proxy(parts.scheme, host):
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
             _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _CONNECT_SECONDS)
@@ -65,6 +64,13 @@ async def open_answering_store(settings: Settings, table: Table) -> AsyncIterato
         writer.close()
     async with open_configured_store(settings, table) as store:
         yield store
+
+
+def _has_proxy(scheme: str, host: str) -> bool:
+    # Imported here, since it brings half of Python's network libraries.
+    from urllib.request import getproxies, proxy_bypass
+
+    return scheme in getproxies() and not proxy_bypass(host)
 
 
 async def live_table(settings: Settings, table: Table) -> Table | None:

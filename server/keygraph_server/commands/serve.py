@@ -18,7 +18,6 @@ import uvicorn
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Table
-from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.connections.factory import Connections
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
@@ -118,7 +117,12 @@ async def _check(settings: Settings, model: Model) -> None:
 
 def _make_first_store(model: Model, settings: Settings) -> None:
     file = settings.sqlite_file
-    if file is not None and (count := make_sample_file(model, file)) is not None:
+    if file is None or file.exists():
+        return
+    # Imported here: with progress bars and all, it takes a tenth of a start that does not need it.
+    from keygraph_server.commands.first_start import make_sample_file
+
+    if (count := make_sample_file(model, file)) is not None:
         sample = f"with the sample of {model.module.__name__}: {count:,} items" if count else "without items"
         typer.echo(f"Created {file} {sample}.")
 
