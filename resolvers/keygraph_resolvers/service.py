@@ -259,7 +259,7 @@ class Service:
         except DocumentLimit as beyond:
             raise BadUserInput(str(beyond)) from None
         except _Refused as refused:
-            raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
+            raise BadUserInput("; ".join(map(_placed, refused.errors))) from None
         if plan.is_mutation and not plan.roots:
             raise _no_plan(operation)
         explanation = explain_plan(plan, run, taken)
@@ -468,6 +468,12 @@ class Service:
             executor_class=self.schema.execution_context_class,
             hide_suggestions=self._hides_suggestions,
         )
+
+
+def _placed(error: Mapping[str, Any]) -> str:
+    """The message of a refusal, and where in the document it is."""
+    places = [f"line {place['line']}, column {place['column']}: " for place in error.get("locations", ())[:1]]
+    return f"{''.join(places)}{error['message']}"
 
 
 @dataclass

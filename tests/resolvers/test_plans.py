@@ -108,8 +108,8 @@ def test_an_argument_that_cannot_be_used_is_said_where_it_stands() -> None:
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ("{ nonsense }", "Cannot query field 'nonsense' on type 'Query'.*"),
-        ("{", "Syntax Error: Expected Name, found <EOF>."),
+        ("{ nonsense }", "line 1, column 3: Cannot query field 'nonsense' on type 'Query'.*"),
+        ("{", "line 1, column 2: Syntax Error: Expected Name, found <EOF>."),
         (
             "query A { __typename } query B { __typename }",
             "the document has several operations: give the name of one",

@@ -132,12 +132,16 @@ def test_the_query_from_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["{ nonsense }"], "Cannot query field 'nonsense' on type 'Query'."),
-        (["{"], "Syntax Error: Expected Name, found <EOF>."),
+        (["{ nonsense }"], "line 1, column 3: Cannot query field 'nonsense' on type 'Query'."),
+        (["{"], "line 1, column 2: Syntax Error: Expected Name, found <EOF>."),
+        (
+            ['{ users { nodes { orders(orderDate: {from: "May"}) { nodes { total } } } } }'],
+            'line 1, column 44: DateTime: expected an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"',
+        ),
         ([ORDERS, "--operation", "None"], "the document has no operation called 'None'"),
         ([ORDERS, "--variables", "{"], "--variables is not JSON: "),
         ([ORDERS, "--variables", "[]"], "--variables is not a JSON object. "),
-        ([ORDERS, "--variables", '{"user": {}}'], "Variable '$user' has invalid value: "),
+        ([ORDERS, "--variables", '{"user": {}}'], "line 1, column 14: Variable '$user' has invalid value: "),
         (["@none.graphql"], "none.graphql cannot be read: No such file or directory. "),
         ([ORDERS, "--run"], "the operation needs a value for $user. Pass it with --variables."),
         (["{ users { nodes { name } } }", "--run"], "there is no table EcommerceData in sqlite:"),
