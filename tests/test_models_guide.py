@@ -141,7 +141,11 @@ def test_the_contents_are_complete(page: str) -> None:
 def options(function: Any) -> set[str]:
     """What a caller may name, and need not."""
     parameters = inspect.signature(function).parameters.values()
-    return {each.name for each in parameters if each.default is not each.empty}
+    return {
+        each.name
+        for each in parameters
+        if each.default is not each.empty and each.kind is not each.POSITIONAL_ONLY
+    }
 
 
 def test_everything_that_can_be_said_is_explained() -> None:
