@@ -246,12 +246,19 @@ def _expiries_not_seen(model: RecordTypes) -> _Wrong:
 
 def _rules_not_decided(model: RecordTypes) -> _Wrong:
     """Lists in an index that lacks what a rule of who may read is about."""
-    for path, record in [(each, record) for each in model.paths for record in each.records]:
-        index = path.keys.index_name
+    for path in (member for each in model.paths for member in each.each):
+        record, index = path.record, path.keys.index_name
         if record.access is None:
             continue
+        told = {field.attribute[0] for field in record.fields.values() if field.name in path.told}
+        told |= {
+            attribute[0]
+            for end in record.ends.values()
+            if end.name in path.told
+            for attribute in end.attributes.values()
+        }
         for name, *_ in sorted(record.access.paths("read")):
-            if not model.table.has(index, name) and name not in record.attributes_in_keys:
+            if not model.table.has(index, name) and name not in told:
                 yield (
                     f"{path.owner.name if path.owner else 'the root'}.{path.name}",
                     f"{index} does not project {name}, which decides who may read {record.name}.",

@@ -37,7 +37,7 @@ from tests.resolvers.naive import Naive
 from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
 from tests.resolvers.worlds import SECRET
 
-MODELS = (*EXAMPLES, "library", "everything", "methodical")
+MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys")
 ROLES = ("r1", "r2")
 KINDS = ("id", "string", "int", "boolean", "enum")
 
@@ -175,6 +175,8 @@ def guarded(graph: Graph, rules: Rules) -> Graph | None:
             store_key_fields=graph.store_key_fields,
             ttl_attribute=graph._ttl_attribute,
             paths=graph.has_ways,
+            lists=graph.declared_root_lists,
+            explore=graph._explore,
         )
         return None if made.mistakes or not made.has_access_rules else made
 
@@ -306,13 +308,11 @@ class GuardedLists(NaiveLists):
 
     def list_of(self, path: AccessPath, owner: Thing | None, given: Mapping[str, Any]) -> Any:
         found = super().list_of(path, owner, given)
-        for name in self._used(path, given):
-            if (
-                path.record.access
-                and path.record.access.is_restricted(name)
-                and self._never(path.record, name)
-            ):
-                raise Forbidden("no")
+        for each in conditions(self._graph, path, given, MOST_TERMS):
+            access = each.record.access
+            for name in self._used(path, each, given):
+                if access and access.is_restricted(name) and self._never(each.record, name):
+                    raise Forbidden("no")
         return found
 
     def shows_list_of(self, path: AccessPath, owner: tuple[str, ...]) -> bool:
@@ -338,23 +338,29 @@ class GuardedLists(NaiveLists):
         unknown._value = lambda *_: (False, None)  # type: ignore[method-assign]  # nothing is known of any item
         return unknown.reads(record, name, (), None) is False
 
-    def _used(self, path: AccessPath, given: Mapping[str, Any]) -> set[str]:
-        record, where = path.record, conditions(self._graph, path, given, MOST_TERMS)[path]
-        used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
+    def _used(self, path: AccessPath, each: AccessPath, given: Mapping[str, Any]) -> set[str]:
+        record, where = each.record, conditions(self._graph, path, given, MOST_TERMS)[each]
+        used = {slot.path[0] for slot in each.keys.slots if not slot.is_shard}
         for attribute in paths_of(where) if where is not None else ():
             used |= {name for name, field in record.fields.items() if field.attribute == attribute}
             used |= {name for name, end in record.ends.items() if attribute in end.attributes.values()}
         return used
 
-    def _is_in(
-        self, path: AccessPath, fixed: Mapping[str, str | None], given: Mapping[str, Any], item: Item
-    ) -> bool:
-        record, identity = path.record, path.record.read_identity(item) or ()
-        return (
-            super()._is_in(path, fixed, given, item)
-            and self.access.sees(record, identity, item) is True
-            and all(self.access.reads(record, name, identity, item) for name in self._used(path, given))
-        )
+    def _of_type(
+        self,
+        path: AccessPath,
+        each: AccessPath,
+        identity: tuple[str, ...] | None,
+        required: Mapping[str, str | None],
+        given: Mapping[str, Any],
+    ) -> Iterator[Item]:
+        record, used = each.record, self._used(path, each, given)
+        for item in super()._of_type(path, each, identity, required, given):
+            own = record.read_identity(item) or ()
+            if self.access.sees(record, own, item) is True and all(
+                self.access.reads(record, name, own, item) for name in used
+            ):
+                yield item
 
 
 class GuardedNaive(Naive):
