@@ -89,9 +89,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_CONNECTIONS}/httptools_protocol.py", "if hosts > 1 or (", "if False and ("
     ),
     "test_who_sends_and_never_reads": Removal(
-        f"{_CONNECTIONS}/guarded.py",
-        "return not self.flow.write_paused and not self.has_requests_waiting()",
-        "return True",
+        f"{_CONNECTIONS}/guarded.py", "        if self.flow.write_paused:\n", "        if False:\n"
     ),
     "test_many_who_ask_for_much_and_never_read": Removal(
         f"{_RESOLVERS}/memory.py", "_LARGE_AT_ONCE = 1\n", "_LARGE_AT_ONCE = 1_000\n"

@@ -66,6 +66,8 @@ _AT_ONCE = 200_000
 class Observed:
     """What somebody else may see of an operation, while it runs and after. What it did not come to is None."""
 
+    digest: bytes = b""
+    """The SHA-256 of the document, if that has been read."""
     operation: OperationDefinitionNode | None = None
     """None if the document could not be executed."""
     plan: Plan | None = None
@@ -178,6 +180,7 @@ class Service:
         try:
             known = self._documents.known(document)
             read = known or await self._prepared(partial(self._documents.read, document), ends)
+            seen.digest = read.digest
             self._documents.refuse_many_values(variables or {})
             seen.operation = operation = _operation(read, operation_name)
             if only_queries and operation.operation is not OperationType.QUERY:

@@ -131,11 +131,12 @@ class TestMemory:
         names = " ".join(f'a{number}: user(userId: "large") {{ name again: name }}' for number in range(9))
         body = json.dumps({"query": f"{{ {names} }}"}).encode()
         before = peak(server)
-        for _ in range(64):
-            connection = socket.socket()
+        connections = [opened.enter_context(socket.socket()) for _ in range(64)]
+        for connection in connections:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(attacker.place)
-            opened.enter_context(connection).sendall(post(body))
+        for connection in connections:
+            connection.sendall(post(body))
         ended = time.monotonic() + 60
         while "too much memory" not in server.text("stderr"):
             assert time.monotonic() < ended

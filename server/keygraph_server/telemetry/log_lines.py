@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from structlog.typing import FilteringBoundLogger
-
+from keygraph_server.logs import DirectLogger
 from keygraph_server.telemetry.operations import EndedOperation
 
 _OURS = frozenset({"INTERNAL", "CORRUPT_ITEM"})
@@ -15,7 +14,7 @@ _STORE = frozenset({"THROTTLED", "TIMEOUT", "UNAVAILABLE"})
 class LogLines:
     """Logs operations: as errors if the server or an item is at fault, as warnings if the store has failed."""
 
-    def __init__(self, log: FilteringBoundLogger, *, with_variables: bool = False) -> None:
+    def __init__(self, log: DirectLogger, *, with_variables: bool = False) -> None:
         self._log = log
         self._with_variables = with_variables
 

@@ -69,7 +69,9 @@ class EndedOperation:
     @property
     def document_hash(self) -> str | None:
         """The SHA-256 of the document; None if the request has none."""
-        asked = self.exchange.asked
+        asked, observed = self.exchange.asked, self.exchange.observed
+        if observed is not None and observed.digest:
+            return observed.digest.hex()
         return (
             None
             if asked is None or asked.query is None
