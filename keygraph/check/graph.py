@@ -27,6 +27,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "union-end": _members_without_item,
         "type-not-projected": _types_not_projected,
         "virtual-field": _fields_without_item,
+        "external-key": _keys_of_others,
         "not-in-key": _fields_in_no_key,
         "optional-part": _fields_never_absent,
         "key-size": _keys_too_long,
@@ -277,6 +278,15 @@ def _fields_without_item(model: RecordTypes) -> _Wrong:
                     "no item holds it, and it is not in the key.",
                     "Add it to the key template, or remove it.",
                 )
+
+
+def _keys_of_others(model: RecordTypes) -> _Wrong:
+    for record in model.types.values():
+        said = {slot.path[0] for keys in record.keys.values() for slot in keys.slots}
+        for field in record.fields.values():
+            if field.is_external and field.name in said:
+                problem = "external=True says that another server has it, and it stands in a key."
+                yield f"{record.name}.{field.name}", problem, "Remove external=True."
 
 
 def _fields_in_no_key(model: RecordTypes) -> _Wrong:

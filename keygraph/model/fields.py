@@ -34,6 +34,15 @@ class Field:
     """Whether no attribute holds it, but a key."""
     is_expiry: bool = False
     """Whether it is when the item expires."""
+    is_external: bool = False
+    """Whether another server has it, so that no item does. To this one it is optional."""
+    is_null_elsewhere: bool = False
+    """Whether the other server may have no value."""
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether clients may find no value."""
+        return self.is_null_elsewhere if self.is_external else self.optional
 
     @property
     def has_default(self) -> bool:

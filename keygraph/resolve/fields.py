@@ -30,6 +30,7 @@ from keygraph.keys.types import (
     written_as,
 )
 from keygraph.model.declaration import (
+    NO_NOTES,
     Declaration,
     Kept,
     ListOptions,
@@ -215,16 +216,19 @@ class _FieldsOf:
             problem = f"its default, {default!r}, is not of type {type_.name}."
             self._tell("default", name, problem, "Change the default or the annotation.")
         attribute = own.path if own is not None and own.path else (cased(name, self.style.case),)
+        is_external = self.record.own_notes.get(name, NO_NOTES).external
         self.record.fields[name] = Field(
             name,
             type_,
-            optional,
+            optional or is_external,
             attribute,
             default,
             declared.description,
             kept,
             own is not None and own.in_key,
             is_expiry,
+            is_external,
+            optional,
         )
 
     def _can_expire(self, name: str, type_: FieldType) -> bool:

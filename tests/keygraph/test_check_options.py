@@ -154,6 +154,20 @@ def test_what_a_field_is_told() -> None:
     ]
 
 
+def test_fields_of_other_servers() -> None:
+    """A key would be made of what no item has."""
+
+    @node("T#{thing_id}", by_date("{number}", "{thing_id}"))
+    class Thing:
+        thing_id: ID
+        number: int = stored(external=True)
+        points: int = stored(external=True)
+
+    assert mistakes(Thing) == [
+        "Thing.number: external=True says that another server has it, and it stands in a key. Remove external=True."
+    ]
+
+
 def test_defaults() -> None:
     """Items without the attribute would be an internal error, when the first of them is read."""
 

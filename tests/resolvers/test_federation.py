@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -19,8 +20,14 @@ from tests.resolvers.worlds import SECRET, World, world
 class User:
     user_id: ID
     name: str
+    points: int = stored(external=True)
+    ranks: list[str] | None = stored("kept", "ranks", external=True)
 
     posts: Many[Post]
+
+    @field(needs=("name", "points", "ranks"))
+    def greeting(self) -> str:
+        return f"{self.name} has {self.points} points: {self.ranks}"
 
 
 @node("{author}", "POST#{day}#{number:04d}")
@@ -92,6 +99,9 @@ def test_the_directives() -> None:
         'type Post implements Node @key(fields: "author { userId } day number", resolvable: true) @key(fields: "id", resolvable: true) {',
         'type Badge implements Node @key(fields: "id", resolvable: true) {',
         "  title: String! @shareable",
+        "  points: Int! @external",
+        "  ranks: [String!] @external",
+        '  greeting: String! @requires(fields: "points ranks")',
         "  loud: String! @shareable",
         "type PageInfo @shareable {",
         "union _Entity = User | Post | Team | Badge | Word",
@@ -141,6 +151,30 @@ async def test_entities_are_read_in_one_batch(served: World) -> None:
     )
     assert found["_entities"] == [None] * 250
     assert served.operations == {"BatchGetItem": 3}
+
+
+async def test_fields_of_other_servers(served: World) -> None:
+    """A method could not use what another server has, or would have to be given it by every client."""
+    given = [
+        {**ANN, "points": 3, "ranks": ["gold"]},
+        {**ANN, "points": 4},
+        {"__typename": "User", "userId": "bob", "points": 5},
+    ]
+    document = "query ($g: [_Any!]!) { _entities(representations: $g) { ... on User { greeting } } }"
+    served.forget()
+    assert (await served.ask(document, g=given))["_entities"] == [
+        {"greeting": "Ann has 3 points: ['gold']"},
+        {"greeting": "Ann has 4 points: None"},
+        {"greeting": "Bob has 5 points: None"},
+    ]
+    assert served.operations == {"BatchGetItem": 1}
+    assert await served.errors(document, g=[{**ANN, "points": "many"}]) == [
+        ("BAD_USER_INPUT", "representations.points: expected a value of type int")
+    ]
+    inputs = re.findall(r"input (?:Create|Update|Upsert)User\w* {[^}]*}", schema.as_str())
+    assert len(inputs) > 2
+    assert not [each for each in inputs if "points" in each or "ranks" in each]
+    await served.ask('mutation { createUser(input: {userId: "cyd", name: "Cyd"}) { user { name } } }')
 
 
 @pytest.mark.parametrize(

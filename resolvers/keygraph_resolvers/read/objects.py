@@ -74,6 +74,19 @@ class Object:
         return self.item
 
 
+class Entity(Object):
+    """A node that the router of a supergraph names, with the fields of other servers that it tells."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, record: RecordType, identity: tuple[str, ...], told: Item) -> None:
+        super().__init__(record, identity)
+        self.told = told
+
+    def read_item(self, name: str) -> Item:
+        return {**super().read_item(name), **self.told}
+
+
 class ListObject:
     """One list of the answer: what was found of it."""
 

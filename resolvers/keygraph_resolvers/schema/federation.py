@@ -15,8 +15,11 @@ from strawberry.federation.schema import Schema as FederationSchema
 from strawberry.federation.schema_directives import External, Key, Requires, Shareable
 from strawberry.types.field import StrawberryField
 
+from keygraph.dynamo.conditions import put_at_path
+from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
+from keygraph.keys.types import encode
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import NO_NOTES
 from keygraph.model.records import RecordType
@@ -82,13 +85,9 @@ def _directives(record: RecordType, name: str) -> list[object]:
     notes = record.own_notes.get(name, NO_NOTES)
     found: list[object] = [External()] if notes.external else [Shareable()] if notes.shareable else []
     method = record.methods.get(name)
-    needed = [each for each in (method.needs or () if method else ()) if is_external(record, each)]
+    needs = method.needs or () if method is not None else ()
+    needed = [each for each in needs if record.own_notes.get(each, NO_NOTES).external]
     return [*found, Requires(fields=cast(Any, " ".join(map(camel, needed))))] if needed else found
-
-
-def is_external(record: RecordType, name: str) -> bool:
-    """Whether a field is another server's."""
-    return record.own_notes.get(name, NO_NOTES).external
 
 
 def key_sets(record: RecordType) -> list[Any]:
@@ -129,6 +128,17 @@ def read_representation(graph: Graph, given: object) -> tuple[RecordType, tuple[
         read = None if value is None else value_of_json(slot.text.type, value, where)
         values[record.leaf_name(slot.path)] = key_value(graph, record, slot, in_utc(where, slot, read))
     return record, graph.identity(record, values)
+
+
+def told_item(record: RecordType, given: Mapping[str, Any]) -> Item:
+    """The fields of other servers that a representation tells, as they would be stored. Raises BadUserInput."""
+    told: Item = {}
+    for field in record.fields.values():
+        value = given.get(camel(field.name)) if field.is_external else None
+        if value is not None:
+            read = value_of_json(field.type, value, f"representations.{camel(field.name)}")
+            put_at_path(told, field.attribute, encode(field.type, read))
+    return told
 
 
 class FederatedSchema(FederationSchema):

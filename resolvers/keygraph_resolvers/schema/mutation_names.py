@@ -87,7 +87,7 @@ def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
     found: list[Given] = []
     for name in record.order:
         if name in record.fields:
-            if record.fields[name].kept in (None, "id"):
+            if record.fields[name].kept in (None, "id") and not record.fields[name].is_external:
                 found.append(Given(camel(name), record.fields[name]))
         elif name in record.ends and name != without:
             end = record.ends[name]
@@ -186,7 +186,8 @@ def part_fields(record: RecordType, word: str) -> list[Field]:
     """The fields of a type to which an update can do that."""
     _, fits = PARTS[word]
     key = key_names(record)
-    return [field for field in record.fields.values() if fits(field.type) and field.name not in key]
+    own = [field for field in record.fields.values() if not field.is_external]
+    return [field for field in own if fits(field.type) and field.name not in key]
 
 
 def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:

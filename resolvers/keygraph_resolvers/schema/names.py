@@ -183,7 +183,7 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
     """What `where` offers on a list: the attributes of the items that it reads."""
     record = path.record
     for field in record.fields.values():
-        if field.name in path.told:
+        if field.name in path.told and not field.is_external:
             yield Filterable(field.name, field.type, field.attribute)
     for end in record.ends.values():
         if end.name not in path.told:

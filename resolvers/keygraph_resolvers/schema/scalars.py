@@ -209,6 +209,8 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
 
 def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
     """The Python value of a scalar or an enum that is in JSON. Raises BadUserInput; `where` is its place."""
+    if type_.of is not None and isinstance(value, list):
+        return [value_of_json(type_.of, each, where) for each in value]
     try:
         if type_.kind == "enum":
             return cast(Any, type_.python)[value]

@@ -289,7 +289,7 @@ class _Types:
 
     def _stored_field(self, record: RecordType, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
-        shown = nullable(type_) if field.optional or restricted_name(record, field.name) else type_
+        shown = nullable(type_) if field.may_be_null or restricted_name(record, field.name) else type_
         described, reason = of_stored(record, field), record.deprecated(field.name)
         return ServedField(camel(field.name), shown, Stored(field), (), described, reason)
 

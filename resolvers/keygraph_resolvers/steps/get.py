@@ -17,10 +17,10 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import links_of, seen_by_key, without_refused
 from keygraph_resolvers.read.connection import Edge
-from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.objects import Entity, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
-from keygraph_resolvers.schema.federation import read_representation
+from keygraph_resolvers.schema.federation import read_representation, told_item
 from keygraph_resolvers.schema.field_kinds import Entities, FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import in_utc, key_value
@@ -361,13 +361,23 @@ class Named(Step):
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         selected, [root] = self._selected, objects
         try:
-            found = [Object(record, identity) for record, identity in self._nodes(run)]
+            found = self._objects(run)
         except Exception as error:
             root.found[selected] = error
             return
         root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
         for record, group in _by_type(found):
             self._gets[record.name].start(run, group, round_trip, self.below(place))
+
+    def _objects(self, run: Run) -> list[Object]:
+        named = self._nodes(run)
+        if not isinstance(self._selected.kind, Entities):
+            return [Object(record, identity) for record, identity in named]
+        given = self._selected.arguments(run)["representations"]
+        return [
+            Entity(record, identity, told_item(record, each))
+            for (record, identity), each in zip(named, given, strict=True)
+        ]
 
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
