@@ -16,6 +16,7 @@ from graphql import (
     GraphQLError,
     GraphQLField,
     GraphQLInputObjectType,
+    GraphQLInterfaceType,
     GraphQLObjectType,
     GraphQLOutputType,
     GraphQLUnionType,
@@ -235,6 +236,8 @@ def _selection(type_: GraphQLOutputType, depth: int = 0) -> str:
         return ""
     if isinstance(named, GraphQLUnionType):
         return f" {{ __typename {_fragments(named, depth)} }}"
+    if isinstance(named, GraphQLInterfaceType) and "id" in named.fields:
+        return " { __typename id }"
     if not isinstance(named, GraphQLObjectType):
         return " { __typename }"
     if _is_connection(named):
@@ -299,10 +302,12 @@ def _lists(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
 
 def _ends(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
     """The nodes that a type refers to, also those at the end of an only edge."""
-    named = ((name, field, get_named_type(field.type)) for name, field in _offered(type_))
-    return [
-        (name, field)
-        for name, field, each in named
-        if isinstance(each, GraphQLObjectType)
-        and ("node" in each.fields or any(face.name == "Node" for face in each.interfaces))
-    ]
+    return [(name, field) for name, field in _offered(type_) if _leads_to_node(get_named_type(field.type))]
+
+
+def _leads_to_node(type_: Any) -> bool:
+    if isinstance(type_, GraphQLInterfaceType):
+        return "id" in type_.fields
+    if not isinstance(type_, GraphQLObjectType):
+        return False
+    return "node" in type_.fields or any(face.name == "Node" for face in type_.interfaces)

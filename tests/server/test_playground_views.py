@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -159,6 +160,22 @@ class TestGraph:
         assert query.startswith("query OrderItems {")
         click(page, ".asked button", "Open in the editor")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query OrderItems ')")
+
+    def test_a_path_is_drawn_as_one(self, tmp_path: Path) -> None:
+        """How two people are connected would be a heap of dots."""
+        with served_example("social", tmp_path) as address, open_page(address) as opened:
+            opened.wait_for("window.keygraph?.state.schema")
+            click(opened, ".examples button", "Path")
+            opened.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Path ')")
+            time.sleep(0.5)
+            opened.evaluate(f"{RUN}.click()")
+            opened.wait_for("document.querySelector('.cost-line')")
+            click(opened, "[role=tab]", "Graph")
+            opened.wait_for("document.querySelectorAll('.all-nodes button').length === 3")
+            opened.evaluate("document.querySelectorAll('.all-nodes button')[1].click()")
+            opened.wait_for("document.querySelectorAll('.edge-list button').length === 2")
+            assert texts(opened, ".edge-list button") == ["USER_FRIENDS ← User", "USER_FRIENDS → User"]
+            assert opened.complaints == []
 
     def test_what_is_added_to_draw_costs_nothing_and_changes_nothing(self, page: Page, shop: str) -> None:
         """The panel would show a cost that the query has not, or the answer something that was not asked for."""

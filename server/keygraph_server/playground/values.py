@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
@@ -12,7 +12,9 @@ from keygraph.keys.template import Slot
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey
+from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey, WaysBetween
+from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.schema.way_types import lists_by_name
 
 _Texts = tuple[str, ...]
 
@@ -21,6 +23,7 @@ class TableValues:
     """The values of arguments of root fields, which find something."""
 
     def __init__(self, graph: Graph, items: Iterable[Item]) -> None:
+        self._graph = graph
         self._items: dict[str, list[Item]] = {name: [] for name in graph.types}
         self._found: dict[str, Counter[_Texts]] = {name: Counter() for name in graph.types}
         named: dict[str, Counter[_Texts]] = {name: Counter() for name in graph.types}
@@ -41,6 +44,8 @@ class TableValues:
         """The values of a root field's arguments by their names; None if the sample has nothing for it."""
         if isinstance(kind, NodeByKey):
             return self._of_node(kind.record)
+        if isinstance(kind, WaysBetween):
+            return self._of_way()
         return self._of_list(kind.path) if isinstance(kind, ListOf) else None
 
     def _of_node(self, record: RecordType) -> Mapping[str, object] | None:
@@ -55,6 +60,35 @@ class TableValues:
                 slots = [argument.slot for argument in path.required]
                 return _values(path.record, {slot: texts.get(slot.name, "") for slot in slots})
         return None
+
+    def _of_way(self) -> Mapping[str, object] | None:
+        """Two nodes and the list that leads from one to the other: over a third one, if there are such."""
+        short = None
+        for name, followed in lists_by_name(self._graph).items():
+            steps = dict(self._steps(followed.path))
+            for near, far in steps.items():
+                further = steps.get(far, near)
+                short = short or {"from": near, "to": far, "via": [name]}
+                if further not in (near, far):
+                    return {"from": near, "to": further, "via": [name]}
+        return short
+
+    def _steps(self, path: AccessPath) -> Iterator[tuple[str, str]]:
+        """The ids of nodes that a list leads between, of the items in the sample."""
+        owner, record = path.owner, path.record
+        for item in self._items[record.name] if owner is not None else ():
+            near = path.owner_of(item)
+            members: tuple[RecordType, ...] = (record,)
+            try:
+                if path.far_end is None:
+                    far = record.read_identity(item)
+                else:
+                    end = record.ends[path.far_end]
+                    members, far = end.nodes(record.end_identity(item, end) or ())
+            except (CorruptItem, ValueError):
+                continue
+            if owner is not None and near is not None and far is not None:
+                yield global_id(owner, near), global_id(members[0], far)
 
 
 def _count_ends(named: dict[str, Counter[_Texts]], record: RecordType, item: Item) -> None:

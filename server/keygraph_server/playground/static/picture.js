@@ -15,6 +15,8 @@ const labelOf = (type, values) => {
 const isPageOf = (value) =>
   !('node' in value) && ('edges' in value || 'nodes' in value || /(Connection|PageInfo)$/.test(value[TYPE] || ''));
 
+const isWay = (value) => value[TYPE] === 'Path' && (Array.isArray(value.nodes) || Array.isArray(value.edges));
+
 /** Whether a value belongs to the object around it: it is, or has in it, no node and no page. */
 const isOwn = (value) => {
   if (Array.isArray(value)) {
@@ -29,6 +31,17 @@ export const addAnswer = ({ nodes, edges }, data) => {
     const own = Object.entries(object).filter(([name, value]) => name !== ID && name !== TYPE && isOwn(value));
     const values = { ...nodes.get(key)?.values, ...plain(Object.fromEntries(own)) };
     nodes.set(key, { key, id: object[ID] || null, type: object[TYPE], values, label: labelOf(object[TYPE], values) });
+  };
+
+  // The nodes of a way, each joined to the next.
+  const addWay = (way, path, name) => {
+    const found = way.nodes?.some((each) => each?.[ID]) ? way.nodes : (way.edges || []).map(({ node }) => node);
+    const skipped = found === way.nodes ? 0 : 1;
+    let before = null;
+    found.forEach((node, place) => {
+      walk(node, `${path}.${place}`, before, way.edges?.[place - 1 + skipped]?.via || name, null, false);
+      before = node?.[ID] || null;
+    });
   };
 
   // `from` is the node around, `name` the field that leads from it, `attributes` are those of the edge.
@@ -49,6 +62,10 @@ export const addAnswer = ({ nodes, edges }, data) => {
         const key = `${from} ${name} ${here}`;
         edges.set(key, { key, from, to: here, name, values: attributes || {} });
       }
+    }
+    if (isWay(value)) {
+      addWay(value, path, name);
+      return;
     }
     const { node, cursor, ...others } = isEdge ? value : {};
     const own = isEdge ? plain(Object.fromEntries(Object.entries(others).filter(([, each]) => isOwn(each)))) : null;
