@@ -288,7 +288,7 @@ class _Walk:
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
         if path.is_one:
             self._requests.page(
-                neighbours, 1, True, beside, partial(self._each, type_, path.record, node.selection_set)
+                neighbours, 1, True, beside, partial(self._each, path, type_, node.selection_set)
             )
             return
         from_end = given.get("last") is not None
@@ -365,8 +365,8 @@ class _Walk:
         """Goes on with the edges and nodes of a page."""
         for node, definition, kind in shown:
             if isinstance(kind, Edges) or path.far_end is None:
-                type_ = cast(GraphQLObjectType, get_named_type(definition.type))
-                self._each(type_, path.record, node.selection_set, items)
+                edge = get_named_type(definition.type) if isinstance(kind, Edges) else None
+                self._each(path, cast("GraphQLObjectType | None", edge), node.selection_set, items)
                 continue
             end = path.record.ends[path.far_end]
             for item in items:
@@ -374,13 +374,16 @@ class _Walk:
 
     def _each(
         self,
-        type_: GraphQLObjectType,
-        record: RecordType,
+        path: AccessPath,
+        type_: GraphQLObjectType | None,
         selected: SelectionSetNode | None,
         items: list[Item],
     ) -> None:
+        """Goes on with items of a list, as objects of the type; None: each of its own."""
         for item in items:
-            self._whole(_Object(type_, record, record.read_identity(item) or ()), item, selected)
+            record = cast(RecordType, self._graph.recognise(item)) if path.members else path.record
+            shown = type_ or self._document.type(record.name)
+            self._whole(_Object(shown, record, record.read_identity(item) or ()), item, selected)
 
 
 def _ranges_between(

@@ -246,7 +246,7 @@ class Requests:
         """Whether a list has come of which this one is a part."""
         return any(
             (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
-            and whole.path.record is neighbours.path.record
+            and whole.path.records == neighbours.path.records
             and neighbours.span.within(span) == neighbours.span
             for whole, span in self._read_whole
         )

@@ -215,9 +215,13 @@ class NeighbourList:
             sort = values[1]
             if not keys.attributes[1].holds(sort) or not self.reads(cast(KeyValue, sort)):
                 return False
-        if self.filter is not None and not holds(self.filter, self.path.record.completed(item)):
+        record = self.graph.recognise(item)
+        own = None if record is None else self.parts.get(record, self if record is self.path.record else None)
+        if record is None or own is None:
             return False
-        return self.graph.recognise(item) is self.path.record and self._is_fitting(item)
+        if own.filter is not None and not holds(own.filter, record.completed(item)):
+            return False
+        return own._is_fitting(item)
 
     def reads(self, sort: KeyValue) -> bool:
         """Whether items with that sort key are looked at."""

@@ -6,11 +6,14 @@ from decimal import Decimal
 
 import pytest
 
+from bench.bound.bound import bound
+from bench.bound.items import Items
 from keygraph.dynamo.store import Query
 from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
 from tests.resolvers.several_worlds import record_item, several, several_items, told_by_keys_alone
 from tests.resolvers.worlds import World, world
+from tests.schemas import schema_of
 
 
 @pytest.fixture
@@ -206,3 +209,21 @@ async def test_the_plan_shows_all_types(lists: World) -> None:
     text = steps_text(explained.steps)
     for shown in ("read list Order or Review", "REVIEW#", "total > 1"):
         assert shown in text
+
+
+LEAST = [
+    '{ user(userId: "ann") { activity(types: [Review]) { nodes { ... on Review { stars } } } } }',
+    '{ user(userId: "ann") { name posted { nodes { ... on Post { text } ... on Photo { url user { name } } } } } }',
+    '{ order(orderId: "o2") { contents { nodes { ... on OrderItem { quantity product { title } } } } } }',
+    '{ order(orderId: "o2") { contents { edges { node { ... on OrderItem { order { total } } } } totalCount } } }',
+    '{ feed(day: "2024-01-01") { nodes { ... on Photo { user { name } } ... on Post { user { name } } } } }',
+]
+
+
+@pytest.mark.parametrize("document", LEAST)
+async def test_it_takes_the_fewest_requests(lists: World, document: str) -> None:
+    """Somebody would pay for more than the keys of the table ask for."""
+    least = bound(schema_of(several), Items(several.table, several_items()), document)
+    lists.forget()
+    await lists.ask(document)
+    assert sum(lists.operations.values()) == least.requests
