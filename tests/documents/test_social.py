@@ -208,6 +208,33 @@ class TestPaths:
         assert sorted(sample.sent) == [FRIENDS.format("Alice"), FRIENDS.format("David")]
 
 
+class TestRelationships:
+    async def test_everything_that_alice_s_partition_says(self, article: Served) -> None:
+        """All relationships of a user would take a query for each kind, though they stand in one partition."""
+        assert await article.ask("""{ user(userId: "Alice") { relationships { totalCount nodes {
+          __typename ... on Friendship { friend { userId } } ... on Like { post { postId } timestamp }
+        } } } }""") == {
+            "user": {
+                "relationships": {
+                    "totalCount": 3,
+                    "nodes": [
+                        {"__typename": "Friendship", "friend": {"userId": "Bob"}},
+                        {"__typename": "Friendship", "friend": {"userId": "Charlie"}},
+                        {
+                            "__typename": "Like",
+                            "post": {"postId": "12345"},
+                            "timestamp": "2023-04-01T10:00:00Z",
+                        },
+                    ],
+                }
+            }
+        }
+        everything = "PK = USER#Alice AND SK BETWEEN FOLLOWS#USER# AND LIKES#POST#"
+        assert next(each for each in article.sent if each.startswith("Query")).startswith(
+            f"Query: {everything}"
+        )
+
+
 class TestLikesAndFollows:
     async def test_what_alice_likes(self, article: Served) -> None:
         """A user's likes would not be found among the other items of the partition, or their posts would be read."""
@@ -293,7 +320,8 @@ class TestWhatHasNoPath:
     def test_lists_are_those_that_begin_at_a_user(self) -> None:
         """The model would have grown a list that this test's words do not cover."""
         assert {(path.owner, path.name) for path in graph.paths} == {
-            (graph.types[social.User.__name__], name) for name in ("friends", "likes", "follows")
+            (graph.types[social.User.__name__], name)
+            for name in ("friends", "likes", "follows", "relationships")
         }
 
 
