@@ -2,7 +2,7 @@
 
     python -m bench.questions --people 100000 --write
 
-`--url` asks on another engine, such as DynamoDB Local. A wrong answer ends it, and nothing is written.
+`--local` asks on DynamoDB Local. A wrong answer ends it, and nothing is written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -30,6 +31,7 @@ from keygraph.engines.open import open_store
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.schema.global_ids import global_id
+from tests import dynamodb_local
 
 PAGE = Path(__file__).parents[2] / "docs" / "graph-questions.md"
 TIMES = 7
@@ -214,17 +216,16 @@ async def main() -> None:
     parser.add_argument("--friends", type=int, default=10, help="how many friends each makes who joins")
     parser.add_argument("--categories", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=17)
-    parser.add_argument("--url", help="the store; a file of SQLite by default")
+    parser.add_argument("--local", action="store_true", help="ask on DynamoDB Local")
     parser.add_argument("--write", action="store_true", help="write the table into the page")
     given = parser.parse_args()
     network = made(given.people, given.friends, given.categories, given.seed)
     oracle = Oracle(network)
     edges = sum(map(len, network.friends.values()))
     sys.stdout.write(f"{len(network.friends):,} people, {edges:,} items of friends\n")
-    with tempfile.TemporaryDirectory() as folder:
-        async with open_store(
-            given.url or f"sqlite:{folder}/network.db", graph.table, deadline=300.0
-        ) as store:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        url = stack.enter_context(dynamodb_local.running()) if given.local else f"sqlite:{folder}/network.db"
+        async with open_store(url, graph.table, deadline=300.0) as store:
             await fill(store, network.items())
             sys.stdout.write("filled\n")
             service = Service(build_schema(graph), store, secret=b"graph questions")
@@ -233,9 +234,9 @@ async def main() -> None:
     text = table_text(rows)
     sys.stdout.write(text)
     if given.write:
-        where = "on DynamoDB Local" if given.url else "on the embedded engine"
+        where = "on DynamoDB Local" if given.local else "on the embedded engine"
         head = f"{len(network.friends):,} people with {edges:,} items of friends, {where}:\n\n"
-        name = "local" if given.url else "embedded"
+        name = "local" if given.local else "embedded"
         PAGE.write_text(with_part(PAGE.read_text("utf-8"), name, head + text), "utf-8")
 
 

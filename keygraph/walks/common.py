@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 FIRST = 128
-"""How many items of each list are read at first; in each round of pages twice as many as in the one before."""
+"""How many items of each list are read at first."""
 FIRST_OF_ALL = 512
 """That where everything is wanted that they have in common."""
+GROWTH = 4
+"""How many times as many are read in each round of pages as in the one before: a round trip is dearer than a page's items."""
 MOST_KEYS = 100
 """How many keys are looked up in a list at once."""
 ITEMS_OF_A_KEY = 32
@@ -129,7 +131,7 @@ class Common:
         """How many items to read of each of so many lists, and how many the store may look at for them. An item takes
         that much of the budget."""
         share = max(FIRST, self._left // lists)
-        limit, self._limit = self._limit, self._limit * 2
+        limit, self._limit = self._limit, self._limit * GROWTH
         return max(1, min(limit, share // weight)), share
 
 

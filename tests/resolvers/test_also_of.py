@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -264,7 +265,10 @@ async def test_the_budget_ends_a_page_where_one_can_go_on(make_store: MakeStore)
 
 
 class Common(Maker):
-    """Makes operations of which most lists ask for what is in common."""
+    """Makes operations of which most lists ask for what is in common, and none for aggregates, which are refused beside it."""
+
+    def pick(self, among: Sequence[Any]) -> Any:
+        return super().pick([each for each in among if each != "aggregate"] or among)
 
     def arguments(self, type_: Any, name: str, definition: Any, here: tuple[str, ...]) -> str:
         text = super().arguments(type_, name, definition, here)
@@ -274,7 +278,7 @@ class Common(Maker):
         return f"({also})" if not text else f"{text[:-1]}, {also})"
 
 
-@pytest.mark.parametrize("name", ["social", "library", "everything", "talent"])
+@pytest.mark.parametrize("name", ["social", "library", "commerce", "talent"])
 async def test_one_answer_and_a_bound(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in common would differ from what a naive reader finds, or cost more than its bound, when pages are small."""
     for constant, value in {"FIRST": 2, "FIRST_OF_ALL": 3, "MOST_KEYS": 2, "ITEMS_OF_A_KEY": 4}.items():

@@ -258,3 +258,43 @@ async def test_what_the_viewer_does_not_see_is_on_no_way(make_store: MakeStore) 
     for start, end in (("a", "h"), ("h", "a"), ("h", "h")):
         answer = await service.execute(asked, {"from": ids[start], "to": ids[end]})
         assert answer == {"data": {"path": None}}
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_ways_go_round_whoever_is_hidden(seed: int, make_store: MakeStore) -> None:
+    """A way through somebody who hides would be shown, or one around them missed."""
+    random, names = Random(seed), [f"u{number}" for number in range(14)]
+    drawn = networkx.Graph()
+    drawn.add_nodes_from(names)
+    drawn.add_edges_from(random.sample(names, 2) for _ in range(22))
+    hidden = set(random.sample(names, 4))
+    items: list[Item] = [
+        {"PK": f"USER#{one}", "SK": f"KNOWS#{other}", "user_name": one, "other_name": other}
+        for pair in drawn.edges
+        for one, other in (pair, pair[::-1])
+    ]
+    items += [
+        {"PK": f"USER#{name}", "SK": f"USER#{name}", "name": name, "is_hidden": name in hidden}
+        for name in names
+    ]
+    drawn.remove_nodes_from(hidden)
+    store = await make_store(guarded.table)
+    await store.send(BatchWrite(puts=tuple(items)))
+    service = Service(build_schema(guarded), store, secret=SECRET)
+    asked = """query ($from: ID!, $to: ID!) {
+      paths(from: $from, to: $to, via: [USER_KNOWS], first: 100) { nodes { ... on User { name } } }
+    }"""
+    for _ in range(12):
+        start, end = random.sample(names, 2)
+        expected = []
+        if {start, end} <= {*drawn} and networkx.has_path(drawn, start, end):
+            expected = sorted(networkx.all_shortest_paths(drawn, start, end))
+        ids = [global_id(guarded.types["User"], (name,)) for name in (start, end)]
+        answer = await service.execute(asked, dict(zip(("from", "to"), ids, strict=True)), with_cost=True)
+        found = answer["data"]["paths"]
+        assert sorted([each["name"] for each in way["nodes"]] for way in found) == [
+            way for way in expected if len(way) <= 7
+        ]
+        actual = answer["extensions"]["cost"]["actual"]
+        if actual is not None:
+            assert actual["requests"] <= answer["extensions"]["cost"]["bound"]["requests"]

@@ -15,15 +15,18 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
+from keygraph.lists.describe import described_requests
 from keygraph.lists.listing import Located, NeighbourList, Place
 from keygraph.lists.named_edges import edge_keys, in_list
-from keygraph.lists.reading import Extent, Found
+from keygraph.lists.reading import Extent, Found, page_requests
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph.walks.common import (
+    FIRST,
+    FIRST_OF_ALL,
     WEIGHT_OF_A_KEY,
     WEIGHT_OF_A_QUERY,
     Begin,
@@ -140,19 +143,28 @@ class CommonStep(ListStep):
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         for shown in super().explained(view, where):
-            count, way = 0, ""
-            if not shown.problem:
-                arguments = self.arguments(view.run)
-                count = len(arguments.also)
-                way = "each read in its order, side by side" if arguments.is_merged else "looked up"
-            if count:
-                shown.page = (
-                    f"{shown.page}, of what {count} {'other has' if count == 1 else 'others have'} too: {way}"
-                )
-                shown.requests = tuple(
-                    replace(each, times=each.times * (1 + count), limit=None) for each in shown.requests
-                )
-            yield shown
+            arguments = None if shown.problem else self.arguments(view.run)
+            if arguments is None or not arguments.also or not shown.requests:
+                yield shown
+            elif shown.kind != "count" or self.page is None:
+                # The page and the count are walked alike.
+                self._explain_walk(view, shown, arguments)
+                yield shown
+
+    def _explain_walk(self, view: View, shown: Explained, arguments: CommonArguments) -> None:
+        graph, count = view.run.graph, len(arguments.also)
+        way = "merged" if arguments.is_merged else "looked up"
+        others = "1 other" if count == 1 else f"{count} others"
+        shown.page = f"{shown.page or 'all'} in common with {others}, {way}"
+        extent = replace(arguments.extent, count=FIRST_OF_ALL if self.has_total else FIRST)
+        if not arguments.is_key_lookup and arguments.to is None:
+            shown.requests = (described_requests(graph, page_requests(arguments.any_shown, extent)),)
+        elif self.path.finds_by_node:
+            return
+        theirs = described_requests(graph, page_requests(arguments.theirs.any_shown, extent))
+        shown.requests += (
+            replace(theirs, keys=f"{theirs.keys}, {'once' if count == 1 else f'{count} times'}"),
+        )
 
 
 class _Reading:

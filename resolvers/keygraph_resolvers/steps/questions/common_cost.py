@@ -1,18 +1,18 @@
 """What it costs at most to find what several lists have in common: the walks of `keygraph.walks.common`, in figures.
 
-A round of pages reads twice as many items of each list as the one before it, until the budget is used up. A list that ends
+Each round of pages reads more items of each list than the one before it (`GROWTH`), until the budget is used up. A list that ends
 early takes one round more. Between two rounds of pages there is at most one of keys, but for those that take a hundred.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS, READ_UNIT_BYTES
 from keygraph.lists.reading import LARGEST_LIMIT
 from keygraph.model.paths import AccessPath
-from keygraph.walks.common import FIRST, MOST_KEYS, WEIGHT_OF_A_KEY, WEIGHT_OF_A_QUERY
+from keygraph.walks.common import FIRST, GROWTH, MOST_KEYS, WEIGHT_OF_A_KEY, WEIGHT_OF_A_QUERY
 from keygraph_resolvers.read.access import links_of
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
@@ -67,7 +67,7 @@ class CommonCost:
         """One walk, and how many round trips it takes."""
         most, budget, lists = self.most, self.most.limits.read_budget, 1 + self.others
         shards, pieces, per_page = most.shards, most.pieces, most.per_page
-        rounds = ceil(log2(max(2, budget / FIRST))) + 3 + lists
+        rounds = ceil(log(max(GROWTH, budget / FIRST), GROWTH)) + 3 + lists
         overshoot = 2 * lists * FIRST
         if most.looks_on:
             overshoot += lists * shards * pieces * min(LARGEST_LIMIT, per_page)
