@@ -48,6 +48,14 @@ test-local: install  ## Run the tests on DynamoDB Local too: show its license te
 fuzz: install  ## Ask every example model 2,000 operations that are made at random (FUZZ_EXAMPLES=500)
 	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),2000) $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/server/test_fuzz.py
 
+# pip-audit has a venv of its own, because the project does not need what it needs.
+.PHONY: audit
+audit: $(INSTALLED)  ## Look for published vulnerabilities in what is pinned, where advisories can be asked for
+	@test -x $(VENV)/.audit/bin/python || $(BIN)/python -m venv $(VENV)/.audit
+	@$(VENV)/.audit/bin/python -m pip install --quiet --quiet --disable-pip-version-check pip-audit || \
+		echo "pip-audit could not be installed." >&2
+	@$(VENV)/.audit/bin/python -m tests.audit
+
 # Some minutes: each defence is removed from a copy, and its test run.
 .PHONY: defences
 defences: install  ## Show that each test of SECURITY.md fails without its defence (ARGS=cursor for some)

@@ -161,7 +161,14 @@ REMOVALS: dict[str, Removal] = {
     ),
     # --- What may be seen
     "test_a_hidden_node_is_as_if_it_did_not_exist": Removal(
-        f"{_RESOLVERS}/read/access.py", "each.is_missing = True", "found = found"
+        f"{_RESOLVERS}/read/access.py",
+        "if access.decision(record) is True:",
+        "if True:",
+        Removal(
+            f"{_RESOLVERS}/read/access.py",
+            "if access.of_item(each.record, each.identity, each.item or {}):",
+            "if True:",
+        ),
     ),
     "test_a_hidden_field_cannot_be_filtered_by": Removal(
         f"{_RESOLVERS}/read/connection.py", "raise forbidden(record, name)", "pass"
@@ -186,9 +193,9 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/steps/write.py", "asker = (run.access.name,)", "asker = ()"
     ),
     "test_a_public_key_is_no_shared_secret": Removal(
-        "server/keygraph_server/auth/keys.py",
-        "VerifyingKey(public, _algorithms_of(public))",
-        "VerifyingKey(text, [*_SHARED])",
+        "server/keygraph_server/auth/tokens.py",
+        '{"require": ["exp"],',
+        '{"require": ["exp"], "verify_signature": False,',
     ),
     "test_a_new_key_is_fetched_and_invented_ids_are_not": Removal(
         "server/keygraph_server/auth/keys.py", "now - self._tried > wait", "True"
@@ -228,7 +235,8 @@ def _fails_without(copy: Path, file: str, name: str) -> str | None:
     removal: Removal | None = REMOVALS[name]
     while removal is not None:
         path = copy / removal.file
-        before[path] = text = path.read_text("utf-8")
+        text = path.read_text("utf-8")
+        before.setdefault(path, text)
         if removal.text not in text:
             return f"{removal.file} does not have the text that would be removed"
         path.write_text(text.replace(removal.text, removal.instead), "utf-8")
