@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from keygraph_server.settings import Settings
+from keygraph_server.settings import Settings, environment_name
 from tests.server.test_metrics import all_families
 
 FOLDER = Path(__file__).parents[2] / "docker/monitoring"
@@ -96,7 +98,84 @@ def test_legends_use_labels_that_their_queries_keep() -> None:
                 assert grouped or "sum" not in target["expr"], target
 
 
+def test_panels_do_not_cover_each_other() -> None:
+    """Grafana would move them, and links to a panel would show another."""
+    panels = dashboard()["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        own = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not own & taken, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        taken |= own
+
+
+def test_everything_asks_the_source_that_is_there() -> None:
+    """All panels would say that they have no data source."""
+    [source] = yaml.safe_load((FOLDER / "datasource.yaml").read_text("utf-8"))["datasources"]
+    [chosen] = dashboard()["templating"]["list"]
+    assert (chosen["type"], chosen["query"]) == ("datasource", source["type"])
+    for panel in dashboard()["panels"]:
+        assert panel["datasource"] == {"type": source["type"], "uid": f"${{{chosen['name']}}}"}
+
+
+@pytest.mark.parametrize("query", list(queries()))
+def test_a_query_is_well_formed(query: str) -> None:
+    """Prometheus would refuse the file with all of its rules."""
+    plain = re.sub(r'"[^"]*"', '""', query)
+    for opening, closing in ("()", "[]", "{}"):
+        assert plain.count(opening) == plain.count(closing)
+    # A rate is of a counter, over a range.
+    for rated in re.findall(r"rate\(([^()]*)\)", plain):
+        assert re.fullmatch(
+            r"\w+(?:_total|_sum|_count|_bucket)(?:\{[^}]*\})?\[(?:\d+[smh]|\$__rate_interval)\]", rated
+        )
+    assert len(re.findall(r"\[[^\]]+\]", plain)) == len(
+        re.findall(r"\b(?:rate|increase|max_over_time)\(", plain)
+    )
+
+
+def test_alerts_have_a_time_and_names_of_their_own() -> None:
+    """A single late scrape would wake somebody, or one alert hide another."""
+    rules = alert_rules()
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    assert all(re.fullmatch(r"[1-9]\d*[smh]", rule["for"]) for rule in rules)
+
+
+def test_prometheus_takes_the_files() -> None:
+    """What only Prometheus finds wrong would be found in production."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    for kind, file in (("rules", "alerts.yaml"), ("config", "prometheus.yaml")):
+        command = [promtool, "check", kind, *(["--syntax-only"] if kind == "config" else []), file]
+        found = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
 class TestCompose:
+    def test_what_services_name_is_there(self) -> None:
+        """`docker compose up` would refuse the file, or a setting do nothing."""
+        for name, service in COMPOSE.items():
+            assert {*service.get("depends_on", ())} <= COMPOSE.keys(), name
+            assert "image" in service or "build" in service, name
+        names = {environment_name(each) for each in Settings.model_fields}
+        given = {each for each in COMPOSE["server"]["environment"] if each.startswith("KEYGRAPH_")}
+        assert given <= names
+
+    def test_docker_takes_the_file(self) -> None:
+        """What only Docker finds wrong would be found by whoever tries it."""
+        if shutil.which("docker") is None:
+            pytest.skip("docker is not installed")
+        compose = ["docker", "compose"]
+        if subprocess.run([*compose, "version"], capture_output=True).returncode:
+            pytest.skip("docker compose is not installed")
+        command = [*compose, "-f", "compose.yaml", "--profile", "monitoring", "config", "--quiet"]
+        found = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True)
+        assert found.returncode == 0, found.stderr
+
     def test_what_it_mounts_is_there(self) -> None:
         """Docker would make empty folders in the place of the files."""
         for name in ("prometheus", "grafana"):
