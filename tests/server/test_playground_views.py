@@ -175,6 +175,7 @@ class TestGraph:
             opened.evaluate("document.querySelectorAll('.all-nodes button')[1].click()")
             opened.wait_for("document.querySelectorAll('.edge-list button').length === 2")
             assert texts(opened, ".edge-list button") == ["USER_FRIENDS ← User", "USER_FRIENDS → User"]
+            assert texts(opened, ".values dt") == ["id"]
             assert opened.complaints == []
 
     def test_what_is_added_to_draw_costs_nothing_and_changes_nothing(self, page: Page, shop: str) -> None:

@@ -3,11 +3,14 @@ import { ID, TYPE, plain } from './ids.js';
 
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 const PAGE = new Set(['edges', 'nodes', 'node']);
+const NAMES_OF_TYPES = new Set([ID, TYPE, '__typename']);
 const NAMES = /(^|[a-z])(name|title|label|subject|description)$/i;
 
 /** What a person would call a node: a name, or the first value of it. */
 const labelOf = (type, values) => {
-  const texts = Object.entries(values).filter(([, value]) => ['string', 'number'].includes(typeof value));
+  const texts = Object.entries(values).filter(
+    ([name, value]) => name !== 'id' && ['string', 'number'].includes(typeof value),
+  );
   const named = texts.find(([name]) => NAMES.test(name)) || texts[0];
   return named ? String(named[1]) : type;
 };
@@ -28,7 +31,7 @@ const isOwn = (value) => {
 /** Adds what an answer says to a picture: `nodes` and `edges` by their keys. */
 export const addAnswer = ({ nodes, edges }, data) => {
   const addNode = (object, key) => {
-    const own = Object.entries(object).filter(([name, value]) => name !== ID && name !== TYPE && isOwn(value));
+    const own = Object.entries(object).filter(([name, value]) => !NAMES_OF_TYPES.has(name) && isOwn(value));
     const values = { ...nodes.get(key)?.values, ...plain(Object.fromEntries(own)) };
     nodes.set(key, { key, id: object[ID] || null, type: object[TYPE], values, label: labelOf(object[TYPE], values) });
   };
