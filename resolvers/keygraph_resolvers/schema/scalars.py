@@ -127,7 +127,8 @@ def _scalar(
         try:
             return read(_read_literal(value) if isinstance(value, ValueNode) else value)
         except (ValueError, TypeError, ArithmeticError):
-            raise GraphQLError(f"{name}: expected {expected}") from None
+            node = value if isinstance(value, ValueNode) else None
+            raise GraphQLError(f"{name}: expected {expected}", node) from None
 
     def parse_literal(node: ValueNode, variables: object = None) -> Any:
         return parse(node)
