@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from keygraph import ID, Graph, Index, Many, Table, node, record
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.schema.global_ids import global_id
-from tests.resolvers.worlds import World
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
 
 NODE = "query ($id: ID!) { node(id: $id) { __typename id ... on User { name } ... on Product { name } } }"
 
@@ -168,6 +170,42 @@ async def test_an_id_where_a_key_is_due(shop: World, document: str, where: str) 
     shop.forget()
     assert await shop.errors(document, id=USER) == [("BAD_USER_INPUT", f"{where}: {A_KEY}")]
     assert shop.operations in ({}, {"GetItem": 1})  # the product whose list it is
+
+
+@node("NOTE#{note_id}", Index("by-about", "aboutKey", "note_id")("ABOUT#{about}", lists="notes_about"))
+class Note:
+    note_id: ID
+    about: ID
+    """The `id` of anything."""
+
+    marks: Many[Mark]
+
+
+@record("{note}", "MARK#{of}")
+class Mark:
+    note: Note
+    of: ID
+    """The `id` of anything."""
+
+
+noted = Graph(
+    Table("Noted", partition_key="pk", sort_key="sk", indexes=[Index("by-about", "aboutKey", "note_id")]),
+    *(Note, Mark),
+    type_attribute="type",
+)
+
+
+async def test_fields_that_hold_ids(make_store: MakeStore) -> None:
+    """A model could not keep the ids of what notes are about, because they are taken for a mistake."""
+    notes = world(noted, await make_store(noted.table))
+    about = global_id(noted.types["Note"], ("n0",))
+    write = """mutation ($about: ID!) {
+      createNote(input: {noteId: "n1", about: $about, marks: [{of: $about}]}) { note { about } } }"""
+    assert await notes.ask(write, about=about) == {"createNote": {"note": {"about": about}}}
+    document = """query ($about: ID!) { notesAbout(about: $about, where: {about: {eq: $about}}) {
+      nodes { noteId marks(of: {eq: $about}, where: {of: {in: [$about]}}) { nodes { of } } } } }"""
+    found = await notes.ask(document, about=about)
+    assert found["notesAbout"]["nodes"] == [{"noteId": "n1", "marks": {"nodes": [{"of": about}]}}]
 
 
 async def test_to_takes_either(shop: World) -> None:

@@ -96,6 +96,11 @@ def read_id_or_key(
     return record, identity
 
 
+def is_key(record: RecordType, path: Sequence[str]) -> bool:
+    """Whether the value at a path of a type is a node's key: its own, or that of an end. Other fields may well hold ids."""
+    return path[0] in record.ends or (record.is_node and any(slot.path == path for slot in record.identity))
+
+
 def refuse_global_id(graph: Graph, name: str, value: object) -> None:
     """Raises BadUserInput for a global id in the place of a key. `name` is that of the argument."""
     found = _named(graph, value) if isinstance(value, str) else None

@@ -29,7 +29,7 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
 )
 from keygraph_resolvers.schema.descriptions import a, of_type
-from keygraph_resolvers.schema.global_ids import read_global_id, refuse_global_id
+from keygraph_resolvers.schema.global_ids import is_key, read_global_id, refuse_global_id
 from keygraph_resolvers.schema.names import (
     Filterable,
     between_name,
@@ -277,7 +277,7 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
     """
     if isinstance(slot.text, NodeText) and value is not None:
         return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
-    if isinstance(value, str):
+    if isinstance(value, str) and is_key(record, slot.path):
         refuse_global_id(graph, camel(record.leaf_name(slot.path)), value)
     return value
 
@@ -352,7 +352,7 @@ def _condition(graph: Graph, path: AccessPath, where: Mapping[str, Any]) -> Cond
 
 def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:
     if compared.node is None or value is None or isinstance(value, bool):
-        for each in value if isinstance(value, list) else [value]:
+        for each in (value if isinstance(value, list) else [value]) if compared.is_key else ():
             refuse_global_id(graph, where, each)
         return value
     if isinstance(value, list):

@@ -50,7 +50,7 @@ from keygraph_resolvers.schema.descriptions import (
     sentences,
 )
 from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesTogether
-from keygraph_resolvers.schema.global_ids import read_global_id, refuse_global_id
+from keygraph_resolvers.schema.global_ids import is_key, read_global_id, refuse_global_id
 from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.schema.mutation_names import (
     EXPECTED_VERSION,
@@ -551,7 +551,7 @@ class _Meaning:
         if isinstance(each.of, Field):
             own = _of_new_id(record, (each.of.name,))
             try:
-                if each.of.name in self._known.key(record):
+                if is_key(record, (each.of.name,)):
                     refuse_global_id(self._graph, each.name, value)
             except BadUserInput as error:
                 self.refusals.take(at, error)

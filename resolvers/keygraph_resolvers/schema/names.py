@@ -177,6 +177,8 @@ class Filterable:
     attribute: Path
     node: NodeText | None = None
     """How a node stands in it, where the attribute is the key of a node of one of several types."""
+    is_key: bool = False
+    """Whether it is the key of a node."""
 
 
 def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
@@ -190,7 +192,7 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
             continue
         for slot in {slot.path: slot for slot in end.identity}.values():
             name = record.leaf_name((end.name, *slot.path))
-            yield Filterable(name, slot.text.type, end.attributes[slot.path], end.text)
+            yield Filterable(name, slot.text.type, end.attributes[slot.path], end.text, is_key=True)
 
 
 # --- Mistakes -----------------------------------------------------------------------------------------
