@@ -8,18 +8,20 @@ from typing import Any
 from keygraph.access.grants import Grant, Grants
 from keygraph.access.language import WRITES, Action, Claim
 from keygraph.graph import Graph
+from keygraph.model.comparisons import OPERATORS
 from keygraph.model.permissions import ToldAttribute, told_by_key, told_by_path
 from keygraph.model.records import RecordType
 
 _ACTIONS: tuple[Action, ...] = ("read", *WRITES)
+_ALL_OPERATORS = {"exists", *(each for several in OPERATORS.values() for each in several)}
 _OPERATORS = {"eq": "=", "ne": "≠", "lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
 
 
-COLUMNS = ("what", "may", "who", "where", "costs")
+COLUMNS = ("what", "may", "role", "where", "costs")
 
 
 def described_access(graph: Graph) -> Iterator[Sequence[str]]:
-    """A row for each rule. Of several rules one is enough; one of those of "and" is needed besides."""
+    """A row for each rule and role. Of several rules one is enough; one of those of "and" is needed besides."""
     for record in graph.types.values():
         yield from _rows(graph, record)
 
@@ -52,11 +54,8 @@ def _of(
     paths = {each.path for each in told}
     for grant in grants:
         if grant.condition is not None or not is_list:
-            yield what, action, _who(grant), _condition(grant), _cost(grant, paths)
-
-
-def _who(grant: Grant) -> str:
-    return "anybody" if grant.roles is None else " or ".join(sorted(grant.roles))
+            for role in ["anybody"] if grant.roles is None else sorted(grant.roles):
+                yield what, action, role, _condition(grant), _cost(grant, paths)
 
 
 def _condition(grant: Grant) -> str:
@@ -89,7 +88,7 @@ def _part(name: str, said: Any) -> str:
     compared = said if isinstance(said, Mapping) else {"eq": said}
     return " and ".join(
         f"{name}.{_part(inner, value)}"
-        if isinstance(value, Mapping) and inner != "between"
+        if inner not in _ALL_OPERATORS
         else f"{name} {_OPERATORS.get(inner, inner)} {_value(value)}"
         for inner, value in compared.items()
     )

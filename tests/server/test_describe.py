@@ -248,10 +248,39 @@ def test_who_may_do_what_and_what_that_costs() -> None:
         ("User.orders", "read", "anybody", "user_id = viewer sub", "a key"),
         ("Order", "read", "anybody", "customer = viewer sub", "an attribute"),
         ("Order", "read", "support", "fields: paid", "nothing"),
-        ("Order", "create", "boss or support", "(paid = False) or (order_id in [1, 2])", "an attribute"),
-        ("Order", "update", "boss or support", "(paid = False) or (order_id in [1, 2])", "an attribute"),
-        ("Order", "delete", "boss or support", "(paid = False) or (order_id in [1, 2])", "an attribute"),
+        *(
+            ("Order", action, role, "(paid = False) or (order_id in [1, 2])", "an attribute")
+            for action in ("create", "update", "delete")
+            for role in ("boss", "support")
+        ),
         ("in User.orders", "read", "anybody", "customer = viewer sub", "a key"),
+    ]
+
+
+def test_a_rule_that_asks_for_another_item_costs_a_read() -> None:
+    """The table would say that a rule costs an attribute, which is a request."""
+    Path("grouped_model.py").write_text(
+        "from __future__ import annotations\n"
+        "from keygraph import ID, Graph, Many, Table, edge, node, read, viewer\n"
+        "@node('USER#{user_id}', access=[read()], writes=False)\n"
+        "class User:\n"
+        "    user_id: ID\n"
+        "@node('GROUP#{group_id}', writes=False, access=[read(where={'members': {'user': viewer('sub')}})])\n"
+        "class Group:\n"
+        "    group_id: ID\n"
+        "    members: Many[Member]\n"
+        "@edge('{group}', '{user}', access=[read(where={'group': {'members': {'user': viewer('sub')}}})], writes=False)\n"
+        "class Member:\n"
+        "    group: Group\n"
+        "    user: User\n"
+        "graph = Graph(Table('Tests', partition_key='PK', sort_key='SK'), User, Group, Member)\n",
+        "utf-8",
+    )
+    shown = shown_lines(run("describe", "--access", "--model", "grouped_model:graph").stdout)
+    rows = [tuple(re.split(r" {2,}", line.strip())) for line in shown[2:]]
+    assert rows[1:3] == [
+        ("Group", "read", "anybody", "members.user = viewer sub", "a read"),
+        ("Member", "read", "anybody", "group.members.user = viewer sub", "a read"),
     ]
 
 
