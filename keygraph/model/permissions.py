@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeAlias, cast
 
 from keygraph.access.claims import Claims, roles_of
@@ -102,7 +102,7 @@ class Permissions:
         self._claims = claims or {}
         self._roles = roles_of(self._claims)
         self._decisions: dict[tuple[RecordType, Action, str | None], Decision] = {}
-        self._told: dict[tuple[RecordType | AccessPath, Condition], list[ToldAttribute] | None] = {}
+        self._told: dict[tuple[RecordType | AccessPath, int], _Told] = {}
         self._links: dict[Condition, list[LinkName]] = {}
         self._linked: dict[Key, Item | None] = {}
         """The items at the ends of links that were looked up; None for those that are not there, or of another type."""
@@ -133,9 +133,9 @@ class Permissions:
         decision = self.decision(record, action, name)
         if isinstance(decision, bool):
             return decision
-        told = self._relevant(record, decision, partial(told_by_key, record))
-        left = _left(decision, told, record.texts(identity)) if told else decision
-        return self._with_links(record, left, identity, None)
+        told = self._relevant(record, decision)
+        left = told.left(identity) if told.numbers else decision
+        return self._with_links(record, left, identity, None) if self.links(record, left) else left
 
     def of_item(
         self,
@@ -179,17 +179,15 @@ class Permissions:
         """What is left of a condition on the items of a list of an owner, which fixes these texts, by slot."""
         if isinstance(decision, bool):
             return decision
-        told = self._relevant(path, decision, partial(told_by_path, path))
-        left = _left(decision, told, texts) if told else decision
-        known = (
-            []
-            if isinstance(left, bool)
-            else [
-                SetTo((name,), key is not None and name.is_met(node, self._linked[key]))
-                for name, node in self._links_of_list(path, left, owner)
-                if (key := name.key(node)) is None or key in self._linked
-            ]
-        )
+        told = self._relevant(path, decision)
+        left = told.left_of(texts) if told.told else decision
+        if not self.links(path.record, left):
+            return left
+        known = [
+            SetTo((name,), key is not None and name.is_met(node, self._linked[key]))
+            for name, node in self._links_of_list(path, left, owner)
+            if (key := name.key(node)) is None or key in self._linked
+        ]
         return _said(left, known)
 
     # --- Links ----------------------------------------------------------------------------------------
@@ -285,23 +283,47 @@ class Permissions:
         """Whether a key of the type, or what a list fixes, decides it alone."""
         if isinstance(decision, bool):
             return True
-        tell = partial(told_by_key, of) if isinstance(of, RecordType) else partial(told_by_path, of)
-        told = self._relevant(of, decision, tell) or []
+        told = self._relevant(of, decision).told
         return set(paths_of(decision)) <= {each.path for each in told}
 
-    def _relevant(
-        self, of: RecordType | AccessPath, decision: Condition, tell: Callable[[], list[ToldAttribute]]
-    ) -> list[ToldAttribute]:
-        key = of, decision
+    def _relevant(self, of: RecordType | AccessPath, decision: Condition) -> _Told:
+        # Asked for every record: conditions are told apart as objects, which are kept with what is told.
+        key = of, id(decision)
         found = self._told.get(key)
         if found is None:
             paths = {*paths_of(decision)}
-            found = self._told[key] = [each for each in tell() if each.path in paths]
+            told = told_by_key(of) if isinstance(of, RecordType) else told_by_path(of)
+            names = [slot.name for slot in of.identity] if isinstance(of, RecordType) else []
+            found = self._told[key] = _Told(decision, [each for each in told if each.path in paths], names)
         return found
 
 
-def _left(decision: Condition, told: Iterable[ToldAttribute], texts: Texts) -> Decision:
-    return simplified(before(decision, [each.change(texts) for each in told]))
+class _Told:
+    """What is left of a condition, by the texts that tell a part of it: most records of an operation have the same."""
+
+    def __init__(self, decision: Condition, told: Sequence[ToldAttribute], names: Sequence[str]) -> None:
+        """`names` are the slots of an identity, in order."""
+        self.decision = decision
+        self.told = told
+        self.names = [*dict.fromkeys(each.source.name for each in told)]
+        self.numbers = [names.index(name) for name in self.names] if names else []
+        self._left: dict[tuple[str | None, ...], Decision] = {}
+
+    def left(self, identity: Identity) -> Decision:
+        """What is left of it for a record with this identity."""
+        return self._of(tuple([identity[number] or None for number in self.numbers]))
+
+    def left_of(self, texts: Texts) -> Decision:
+        """What is left of it for the items of a list that fixes these texts."""
+        return self._of(tuple([texts.get(name) for name in self.names]))
+
+    def _of(self, texts: tuple[str | None, ...]) -> Decision:
+        found = self._left.get(texts)
+        if found is None:
+            by_name = dict(zip(self.names, texts, strict=True))
+            changes = [each.change(by_name) for each in self.told]
+            found = self._left[texts] = simplified(before(self.decision, changes))
+        return found
 
 
 def as_it_is(item: Item, path: Path) -> SetTo | Remove:

@@ -1,0 +1,15 @@
+"""The measurement of access rules: both models answer alike, with the same requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import access
+
+
+async def test_rules_take_no_request_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figure would compare two different things, or rules that a key decides would cost requests."""
+    monkeypatch.setattr(access, "_TURNS", 1)
+    monkeypatch.setattr(access, "_OPERATIONS", 1)
+    _, plain, guarded = await access.measured()
+    assert plain == guarded == 64
