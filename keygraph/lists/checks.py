@@ -1,6 +1,7 @@
-"""Checks of what the order of the keys does not decide: whether an item has what a reader says of its sort key.
+"""What the order of the keys does not decide: conditions for the store, and checks of items that were read.
 
-A placeholder's text is what stands in the item's key, or for one that cannot be read back, what renders there.
+A check says whether an item has what a reader says of its sort key. A placeholder's text is what stands in the item's key, or
+for one that cannot be read back, what renders there.
 """
 
 from __future__ import annotations
@@ -9,12 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.conditions import at_path
+from keygraph.dynamo.conditions import (
+    And,
+    BeginsWith,
+    Condition,
+    Contains,
+    Eq,
+    Or,
+    at_path,
+    paths_of,
+)
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
-from keygraph.keys.template import Slot
+from keygraph.graph import Graph
+from keygraph.keys.template import Slot, Template
 from keygraph.keys.types import decode
 from keygraph.lists.ranges import Narrowing
+from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
@@ -78,3 +90,53 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
         return decode(type_, value)  # type: ignore[arg-type]  # an attribute's value
 
     return read_end
+
+
+# --- Conditions ---------------------------------------------------------------------------------------
+
+
+def split_condition(
+    where: Condition | None, path: AccessPath, graph: Graph
+) -> tuple[Condition | None, Condition | None]:
+    """What of a condition the store can decide, and what is decided here.
+
+    DynamoDB's filter may not name a key of what is read, and does not see what stands in a key alone.
+    """
+    if where is None:
+        return None, None
+    undecidable = path.record.attributes_in_keys | {key.name for key in path.keys.attributes}
+    parts = where.conditions if isinstance(where, And) else (where,)
+
+    def is_decidable(part: Condition) -> bool:
+        return all(
+            not isinstance(name, LinkName)
+            and name not in undecidable
+            and graph.table.has(path.keys.index_name, name)
+            for name, *_ in paths_of(part)
+        )
+
+    return (
+        joined(*(part for part in parts if is_decidable(part))),
+        joined(*(part for part in parts if not is_decidable(part))),
+    )
+
+
+def literal(name: str, template: Template) -> list[Condition]:
+    """The conditions that a key begins with the literal text of its template, or is it, and contains the rest of it."""
+    path, [head, *others] = (name,), template.tokens
+    begins = head if isinstance(head, str) else ""
+    found: list[Condition] = [BeginsWith(path, begins) if others else Eq(path, begins)] if begins else []
+    inside = dict.fromkeys(each for each in others if isinstance(each, str))
+    return [*found, *(Contains(path, each) for each in inside if each not in begins)]
+
+
+def joined(*conditions: Condition | None) -> Condition | None:
+    """All of these that there are; None for none."""
+    parts = tuple(part for part in conditions if part is not None)
+    return None if not parts else parts[0] if len(parts) == 1 else And(parts)
+
+
+def any_of(conditions: Sequence[Condition | None]) -> Condition | None:
+    """One of these as far as there are any; None for none."""
+    parts = tuple(condition for condition in conditions if condition is not None)
+    return None if not parts else parts[0] if len(parts) == 1 else Or(parts)

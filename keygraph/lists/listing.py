@@ -11,14 +11,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from keygraph.dynamo.conditions import And, BeginsWith, Condition, Contains, Eq, Or, Path, holds, paths_of
+from keygraph.dynamo.conditions import Condition, Path, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
 from keygraph.kept import kept
-from keygraph.keys.template import Template
-from keygraph.lists.checks import checked_names, checks_of
+from keygraph.lists.checks import any_of, checked_names, checks_of, joined, literal, split_condition
 from keygraph.lists.placeholders import shown_texts
 from keygraph.lists.projection import attributes_of, list_projection
 from keygraph.lists.ranges import (
@@ -33,7 +32,6 @@ from keygraph.lists.ranges import (
 )
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.expiry import SHOWN_NOW, Now, is_live
-from keygraph.model.links import LinkName
 from keygraph.model.paths import SORT_KEY, AccessPath
 from keygraph.model.records import RecordType
 
@@ -139,8 +137,8 @@ class NeighbourList:
     def filter_of_count(self) -> Condition | None:
         """What the store decides where it counts: nobody sees the keys of what is counted."""
         if self.parts:
-            return _any_of([part.filter_of_count for part in self.parts.values()])
-        return _joined(self.filter_with_type, self.form.begins)
+            return any_of([part.filter_of_count for part in self.parts.values()])
+        return joined(self.filter_with_type, self.form.begins)
 
     @property
     def counted(self) -> tuple[Span, ...] | None:
@@ -348,7 +346,7 @@ class ListForm:
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
         self.filter, self.condition = (
-            (None, where) if is_decided_here else _split_condition(where, path, graph)
+            (None, where) if is_decided_here else split_condition(where, path, graph)
         )
         """What the store decides, and what is decided here, on whole items, besides what expires."""
         self._is_decided_here = is_decided_here
@@ -391,7 +389,7 @@ class ListForm:
         self.tells_types = all(part.tells_types for part in parts)
         if not self.tells_types and any(part.filter is not None or part.path.expires for part in parts):
             self._parts = parts = [part.decided_here() for part in parts]
-        self.condition = _any_of([part.condition for part in parts])
+        self.condition = any_of([part.condition for part in parts])
         self.narrowed = tuple(each for part in parts for each in part.narrowed)
         self.checked = frozenset[str]().union(*(part.checked for part in parts))
         self.is_checked = any(part.is_checked for part in parts)
@@ -434,18 +432,18 @@ class ListForm:
         # DynamoDB's filter may not name a key of what is read.
         [[name, *_]] = paths_of(live)
         if self._is_decided_here or any(key.name == name for key in self.path.keys.attributes):
-            return self._with_type(self.filter, _joined(live, self.condition))
-        return self._with_type(_joined(live, self.filter), self.condition)
+            return self._with_type(self.filter, joined(live, self.condition))
+        return self._with_type(joined(live, self.filter), self.condition)
 
     def _decided_of_parts(self, each: Sequence[Decided]) -> Decided:
         """What decides of all types: conditions that differ go with their types, where the store decides them."""
-        with_types = _any_of([decided.filter_with_type for decided in each]) if self.tells_types else None
+        with_types = any_of([decided.filter_with_type for decided in each]) if self.tells_types else None
         is_same = all(decided.filter == each[0].filter for decided in each)
         filter_ = each[0].filter if is_same else with_types
-        return Decided(filter_, _any_of([decided.condition for decided in each]), with_types or filter_)
+        return Decided(filter_, any_of([decided.condition for decided in each]), with_types or filter_)
 
     def _with_type(self, filter_: Condition | None, condition: Condition | None) -> Decided:
-        return Decided(filter_, condition, _joined(self.graph.type_condition(self.path), filter_))
+        return Decided(filter_, condition, joined(self.graph.type_condition(self.path), filter_))
 
     @cached_property
     def begins(self) -> Condition | None:
@@ -453,8 +451,8 @@ class ListForm:
         read."""
         read = {key.name for key in self.path.keys.attributes}
         parts = [(key.name, template) for key, template in self.path.record.table_keys.parts]
-        return _joined(
-            *(each for name, template in parts if name not in read for each in _literal(name, template))
+        return joined(
+            *(each for name, template in parts if name not in read for each in literal(name, template))
         )
 
     def of(self, owner: tuple[str, ...] | None = None, at: Now | None = None) -> NeighbourList:
@@ -591,53 +589,3 @@ def bind(
     Raises BadUserInput where they make no key, or where the sort key's arguments leave a gap.
     """
     return form_of(graph, path, required, ranged, wheres or dict.fromkeys(path.each)).of(owner)
-
-
-# --- Conditions ---------------------------------------------------------------------------------------
-
-
-def _split_condition(
-    where: Condition | None, path: AccessPath, graph: Graph
-) -> tuple[Condition | None, Condition | None]:
-    """What of a condition the store can decide, and what is decided here.
-
-    DynamoDB's filter may not name a key of what is read, and does not see what stands in a key alone.
-    """
-    if where is None:
-        return None, None
-    undecidable = path.record.attributes_in_keys | {key.name for key in path.keys.attributes}
-    parts = where.conditions if isinstance(where, And) else (where,)
-
-    def is_decidable(part: Condition) -> bool:
-        return all(
-            not isinstance(name, LinkName)
-            and name not in undecidable
-            and graph.table.has(path.keys.index_name, name)
-            for name, *_ in paths_of(part)
-        )
-
-    return (
-        _joined(*(part for part in parts if is_decidable(part))),
-        _joined(*(part for part in parts if not is_decidable(part))),
-    )
-
-
-def _literal(name: str, template: Template) -> list[Condition]:
-    """The conditions that a key begins with the literal text of its template, or is it, and contains the rest of it."""
-    path, [head, *others] = (name,), template.tokens
-    begins = head if isinstance(head, str) else ""
-    found: list[Condition] = [BeginsWith(path, begins) if others else Eq(path, begins)] if begins else []
-    inside = dict.fromkeys(each for each in others if isinstance(each, str))
-    return [*found, *(Contains(path, each) for each in inside if each not in begins)]
-
-
-def _joined(*conditions: Condition | None) -> Condition | None:
-    """All of these that there are; None for none."""
-    parts = tuple(part for part in conditions if part is not None)
-    return None if not parts else parts[0] if len(parts) == 1 else And(parts)
-
-
-def _any_of(conditions: Sequence[Condition | None]) -> Condition | None:
-    """One of these as far as there are any; None for none."""
-    parts = tuple(condition for condition in conditions if condition is not None)
-    return None if not parts else parts[0] if len(parts) == 1 else Or(parts)
