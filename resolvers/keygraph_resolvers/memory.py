@@ -53,19 +53,26 @@ class Memory:
 class Holding:
     """What one operation holds, until it leaves this context manager."""
 
-    __slots__ = ("_has_turn", "_memory", "held", "refusal")
+    __slots__ = ("_memory", "has_turn", "held", "refusal")
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self.held = 0
         self.refusal: KeygraphError | None = None
         """Why the operation is given up."""
-        self._has_turn = False
+        self.has_turn = False
+        """Whether it has the turn to write a large answer."""
 
     async def wait_to_answer(self) -> None:
-        """Waits for the turn to write a large answer, which lasts until this is left."""
-        await self._memory.large_answers.acquire()
-        self._has_turn = True
+        """Waits for the turn to write a large answer, which lasts until it is sent, or until this is left."""
+        if not self.has_turn:
+            await self._memory.large_answers.acquire()
+            self.has_turn = True
+
+    def answers(self) -> None:
+        """Who has the turn is about to send the answer. The next has it in a moment, also where sending takes long."""
+        self.has_turn = False
+        asyncio.get_running_loop().call_soon(self._memory.large_answers.release)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +81,7 @@ class Holding:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._memory.held -= self.held
-        if self._has_turn:
+        if self.has_turn:
             self._memory.large_answers.release()
 
     def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> None:

@@ -173,3 +173,18 @@ async def test_an_operation_leaves_nothing_behind(ends: Callable[[Boxes, Service
     with nothing_is_left():
         for _ in range(5):
             await ends(store, service)
+
+
+async def test_large_answers_take_turns_until_they_are_sent() -> None:
+    """Those of a round of the event loop would be in memory together; or one client that reads slowly would keep all others."""
+    memory = Memory(1_000_000)
+    with memory.holding() as first, memory.holding() as second:
+        await first.wait_to_answer()
+        await first.wait_to_answer()
+        waiting = asyncio.create_task(second.wait_to_answer())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        first.answers()
+        await asyncio.wait_for(waiting, 5)
+    with memory.holding() as third:
+        await asyncio.wait_for(third.wait_to_answer(), 5)

@@ -285,6 +285,8 @@ class GraphQLEndpoint:
         if status == 503:
             headers.append(_RETRY_AFTER)
         headers.append((b"content-length", b"%d" % len(body)))
+        if exchange.holding is not None and exchange.holding.has_turn:
+            exchange.holding.answers()
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
