@@ -9,7 +9,7 @@ import pytest
 from bench.bound.bound import bound
 from bench.bound.items import Items
 from keygraph.dynamo.store import Query
-from keygraph_resolvers.steps.explained import steps_text
+from keygraph_resolvers.steps.explained import steps_json, steps_text
 from tests.conftest import MakeStore
 from tests.resolvers.several_worlds import record_item, several, several_items, told_by_keys_alone
 from tests.resolvers.worlds import World, world
@@ -209,6 +209,8 @@ async def test_the_plan_shows_all_types(lists: World) -> None:
     text = steps_text(explained.steps)
     for shown in ("read list Order or Review", "REVIEW#", "total > 1"):
         assert shown in text
+    [user] = steps_json(explained.steps)
+    assert " or USER#{author.user_id} / REVIEW#{stars}" in user["steps"][0]["keys"]
 
 
 LEAST = [

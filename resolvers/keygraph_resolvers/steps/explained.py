@@ -324,7 +324,7 @@ def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
             "isRead": step.is_read,
             "roundTrip": step.where.round_trip if step.is_read else None,
             "index": step.path.keys.index_name if step.path else None,
-            "keys": str(step.path.keys) if step.path else None,
+            "keys": " or ".join(str(each.keys) for each in step.path.each) if step.path else None,
             "page": step.page or None,
             "arguments": step.arguments or None,
             "attributes": None if step.attributes is None else list(step.attributes),
