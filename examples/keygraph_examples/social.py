@@ -32,7 +32,7 @@ class User:
     follows: Many[Follow]
     """Whom the user follows."""
     relationships: Many[Follow | Friendship | Like]
-    """Everything that the user's partition says of them: whom they follow, their friends, and what they like."""
+    """Everything that is known of the user: whom they follow, their friends, and what they like."""
     network: Reach[User] = reach("friends", depth=3)
     """Friends, their friends, and the friends of these."""
     people_you_may_know: Ranked[User] = ranked("friends", "friends")

@@ -53,7 +53,7 @@ class SortDirection(Enum):
     """From the greatest to the least."""
 
 
-_BY_TYPE = "What must hold of the items of each type. All items are listed of a type that is not named."
+_BY_TYPE = "What must hold of each type. Of a type that is not named, all are listed."
 _NODES = "All that is given must hold of a node, which is named by its `id`, because its key does not tell its type."
 _CONDITIONS = "All that is given must hold of a value."
 _RANGE = "One value, or those from one to another."
@@ -131,7 +131,7 @@ class InputTypes:
         if name not in self._enums:
             enum = Enum(name, {record.name: record.name for record in path.records})  # type: ignore[misc]
             self._enums[name] = enum_type(
-                enum, "A type of items of the list.", {name: of_type(name) for name in enum.__members__}
+                enum, "A type of what the list has.", {name: of_type(name) for name in enum.__members__}
             )
         return self._enums[name]
 

@@ -400,7 +400,7 @@ class _Types:
         ]
         if path.members:
             types = nullable(list_of(self._inputs.types(path)))
-            arguments.append(argument("types", types, "Only items of these types."))
+            arguments.append(argument("types", types, "Only those of these types."))
         where = nullable(self._inputs.where(path))
         arguments.append(argument("where", where, "Only those for which all of this holds."))
         if path.finds_by_node or path.keys_of_both_ends:
