@@ -234,8 +234,8 @@ class Maker:
             for name, each in type_.fields.items()
             if (depth < DEEPEST and self.left > 0) or not is_composite_type(get_named_type(each.type))
         }
-        # Of several ways that are shortest anyone may be shown.
-        fields = {name: each for name, each in fields.items() if not _is_way(each)}
+        # Of several ways that are shortest anyone may be shown; the naive execution aggregates nothing.
+        fields = {name: each for name, each in fields.items() if not _is_left_out(each)}
         if not fields or self.chance(12):
             return "__typename" if depth or self.chance(2) else "kind: __typename"
         lists = [name for name, each in fields.items() if is_composite_type(get_named_type(each.type))]
@@ -424,9 +424,11 @@ _LOOKS = (
 )
 
 
-def _is_way(definition: Any) -> bool:
+def _is_left_out(definition: Any) -> bool:
     served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-    return isinstance(served, ServedField) and isinstance(served.kind, field_kinds.WaysBetween)
+    return isinstance(served, ServedField) and isinstance(
+        served.kind, field_kinds.WaysBetween | field_kinds.Aggregate
+    )
 
 
 _RARE = ("after", "before", "where", "to", "last", "direction", "alsoOf")
