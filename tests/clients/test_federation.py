@@ -35,6 +35,7 @@ def test_a_supergraph(application: Callable[[str], Path], serve: Serve) -> None:
         '{ members(ids: ["12345", "67890", "none"]) { points name orders(first: 1) { nodes { orderId } } } }',
         '{ user(userId: "12345") { name points } order(orderId: "ORD001") { customer { points } } }',
     )
+    assert members["data"] is not None, members
     assert members["data"]["members"] == [
         {"points": 7, "name": "John Doe", "orders": {"nodes": [{"orderId": "ORD001"}]}},
         {"points": 3, "name": "TechStore Inc", "orders": {"nodes": []}},
