@@ -49,6 +49,7 @@ from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.naive import Naive
 from tests.resolvers.several_worlds import several, several_items, told_by_keys_alone
 from tests.resolvers.test_fields import ITEMS as EVERYTHING_ITEMS
+from tests.resolvers.walk_worlds import walk_items, walks
 from tests.resolvers.worlds import (
     SECRET,
     book_item,
@@ -61,7 +62,7 @@ from tests.resolvers.worlds import (
 )
 
 EXAMPLES = ("commerce", "cargo", "education", "billing", "social", "talent")
-MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys")
+MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
 
 
 @lru_cache
@@ -77,6 +78,7 @@ def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
         "methodical": (methodical, methodical_items),
         "several": (several, several_items),
         "several_by_keys": (told_by_keys_alone, several_items),
+        "walks": (walks, walk_items),
     }[name]
     return build_schema(graph, query=Extra if graph is methodical else None), tuple(items())
 
@@ -149,7 +151,9 @@ class Served:
 
         Gives how many were asked. Raises AssertionError where there are two answers.
         """
-        operation = Maker(self.schema, self.words, choose).operation()
+        maker = Maker(self.schema, self.words, choose)
+        maker.left_out = self.naive.left_out
+        operation = maker.operation()
         document = parse(operation.document)
         answer = await self._ask(document, operation.document, operation.variables)
         if answer is None:

@@ -366,6 +366,8 @@ class GuardedLists(NaiveLists):
 class GuardedNaive(Naive):
     """A naive execution for one viewer."""
 
+    left_out = (field_kinds.WaysBetween, field_kinds.WalkOf, field_kinds.Aggregate)
+
     def __init__(self, schema: Any, items: Sequence[Item], refused: Collection[Key], rules: Rules) -> None:
         super().__init__(schema, items, SECRET, refused)
         self.access = NaiveAccess(rules)

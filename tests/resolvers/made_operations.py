@@ -136,6 +136,9 @@ class Operation:
 class Maker:
     """Makes one operation."""
 
+    left_out: tuple[type, ...] = (field_kinds.WaysBetween,)
+    """The kinds of fields that are not asked for: of several ways that are shortest anyone may be shown."""
+
     def __init__(self, schema: GraphSchema, words: Words, choose: Choose) -> None:
         self.schema: GraphQLSchema = schema._schema
         self.words = words
@@ -234,8 +237,7 @@ class Maker:
             for name, each in type_.fields.items()
             if (depth < DEEPEST and self.left > 0) or not is_composite_type(get_named_type(each.type))
         }
-        # Of several ways that are shortest anyone may be shown; the naive execution aggregates nothing.
-        fields = {name: each for name, each in fields.items() if not _is_left_out(each)}
+        fields = {name: each for name, each in fields.items() if not self._is_left_out(each)}
         if not fields or self.chance(12):
             return "__typename" if depth or self.chance(2) else "kind: __typename"
         lists = [name for name, each in fields.items() if is_composite_type(get_named_type(each.type))]
@@ -263,6 +265,12 @@ class Maker:
         again = f"{head}{self.condition()} {self.selections(named, here, depth + 1, most=2)}"
         return f"{once} {again}" if self.choose(2) else f"{once} ... {{ {again} }}"
 
+    def _is_left_out(self, definition: Any) -> bool:
+        kind = _kind(definition)
+        # What a walk finds within a budget of its own depends on how it walks.
+        is_cut = isinstance(kind, field_kinds.WalkOf) and kind.walk.options.budget is not None
+        return is_cut or isinstance(kind, self.left_out)
+
     # --- Arguments ------------------------------------------------------------------------------------
 
     def arguments(self, type_: Any, name: str, definition: Any, here: tuple[str, ...]) -> str:
@@ -286,7 +294,7 @@ class Maker:
                 given[argument] = value
         if "first" in definition.args and "first" not in given and "last" not in given and self.choose(8):
             size = self.pick([0, 1, 2, 2, 3, 4, 5, 20])
-            given[self.pick(["first", "first", "last"])] = (
+            given[self.pick(["first", "first", "last"] if "last" in definition.args else ["first"])] = (
                 str(size) if self.choose(3) else self.variable("n", "Int", size)
             )
         if "first" in given and "last" in given and self.choose(20):
@@ -424,11 +432,9 @@ _LOOKS = (
 )
 
 
-def _is_left_out(definition: Any) -> bool:
+def _kind(definition: Any) -> Any:
     served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-    return isinstance(served, ServedField) and isinstance(
-        served.kind, field_kinds.WaysBetween | field_kinds.Aggregate
-    )
+    return served.kind if isinstance(served, ServedField) else None
 
 
 _RARE = ("after", "before", "where", "to", "last", "direction", "alsoOf")

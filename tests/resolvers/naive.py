@@ -32,6 +32,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
+from keygraph.lists.aggregating import Aggregated
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
@@ -47,10 +48,14 @@ from keygraph_resolvers.schema.strawberry_internals import (
 )
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.naive_lists import Entry, List, NaiveLists, Thing
+from tests.resolvers.naive_walks import NaiveWalks, Sums, Walked, summed
 
 
 class Naive:
     """Answers operations from all items of a table."""
+
+    left_out: tuple[type, ...] = (field_kinds.WaysBetween,)
+    """The kinds of fields that it does not answer."""
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class Naive:
         self.graph: Graph = schema.graph
         self.by_key = {self.graph.table.key_of(item): item for item in items}
         self.lists = NaiveLists(self.graph, items, secret)
+        self.walks = NaiveWalks(self.graph, self.lists, secret)
 
     async def execute(
         self, document: DocumentNode, variables: Mapping[str, Any] | None = None
@@ -114,8 +120,21 @@ class Naive:
                 return page[0] if page and path.far_end else page[0].thing if page else None
             case field_kinds.ListOf(path):
                 return self.lists.list_of(path, thing, given)
+            case field_kinds.WalkOf(walk):
+                return self.walks.found(walk, thing, given)
+            case field_kinds.WalkedNode():
+                return self._node(source.thing, info)
+            case field_kinds.Via():
+                return source.via
+            case field_kinds.Aggregate(record, fields):
+                return self._sums(source, record, fields, info)
+            case field_kinds.AggregateValue(function):
+                return summed(source, function, given)
             case field_kinds.Edges():
                 return source.page
+            case field_kinds.Nodes() if isinstance(source, Walked):
+                found = [self._or_failed(each.thing, info) for each in source.page]
+                return [each for each in found if each is not None]
             case field_kinds.Nodes():
                 return self._nodes(source, info)
             case field_kinds.PageInfo():
@@ -135,6 +154,26 @@ class Naive:
             case field_kinds.NodesByIds():
                 things = [Thing(*read_global_id(self.graph, text)) for text in given["ids"]]
                 return [self._or_error(each) for each in things]
+
+    def _or_failed(self, thing: Thing, info: GraphQLResolveInfo) -> Thing | Exception | None:
+        try:
+            return self._node(thing, info)
+        except Exception as error:
+            return error
+
+    def _sums(
+        self, source: List | Walked, record: RecordType, fields: Mapping[str, Any], info: GraphQLResolveInfo
+    ) -> Sums:
+        if isinstance(source, List):
+            if "alsoOf" in source.given:
+                raise BadUserInput("alsoOf")
+            return Sums(Aggregated(record, [item for _, item, _ in source.whole]), fields)
+        type_ = cast(Any, info.schema.get_type(f"{record.name}Aggregate"))
+        things: list[Thing | None] = []
+        if selected_names(info, type_) - {"count", "__typename"}:
+            things = [self._looked_up(Thing(*node)) for node in source.whole]
+        items = [each.item for each in things if each is not None and each.item is not None]
+        return Sums(Aggregated(record, items, len(source.whole)), fields)
 
     def _stored(self, thing: Thing, field: Any) -> Any:
         if field.name in thing.record.key_fields:

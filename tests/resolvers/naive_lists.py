@@ -82,7 +82,7 @@ class NaiveLists:
         graph = self._graph
         identity = owner.identity if owner else None
         required = required_texts(graph, path, given)
-        size, from_end = (1, False) if path.is_one else _size(given)
+        size, from_end = (1, False) if path.is_one else size_of(given)
         to = None if path.is_one else self._named(path, given.get("to"))
         others = [] if path.is_one else self._others(path, given.get("alsoOf") or ())
         # This refuses what makes no key, and is what cursors are sealed for; it decides nothing here.
@@ -233,7 +233,7 @@ class NaiveLists:
         )
 
 
-def _size(given: Mapping[str, Any]) -> tuple[int, bool]:
+def size_of(given: Mapping[str, Any]) -> tuple[int, bool]:
     first, last = given.get("first"), given.get("last")
     if first is not None and last is not None:
         raise BadUserInput("first and last")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import MakeStore
-from tests.resolvers.test_node_walks import below, friends, person, topic
-from tests.resolvers.walk_worlds import walks
+from tests.resolvers.walk_worlds import below, friends, person, topic, walks
 from tests.resolvers.worlds import World, world
 
 

@@ -3,59 +3,15 @@
 from __future__ import annotations
 
 import random
-from decimal import Decimal
 from typing import Any
 
 import networkx as nx
 import pytest
 
-from keygraph.dynamo.items import Item
 from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
-from tests.resolvers.walk_worlds import walks
+from tests.resolvers.walk_worlds import below, box, follows, friends, person, topic, walks
 from tests.resolvers.worlds import World, world
-
-
-def topic(name: object, size: int = 1) -> Item:
-    key = f"TOPIC#{name}"
-    return {
-        "PK": key,
-        "SK": key,
-        "type": "Topic",
-        "topic_id": str(name),
-        "name": f"the {name}",
-        "size": Decimal(size),
-    }
-
-
-def below(parent: object, child: object) -> Item:
-    keys = {"PK": f"TOPIC#{parent}", "SK": f"CHILD#{child}"}
-    index = {"GSI1PK": f"TOPIC#{child}", "GSI1SK": f"PARENT#{parent}"}
-    return {**keys, **index, "type": "Below", "note": f"{parent} to {child}"}
-
-
-def person(name: object) -> Item:
-    key = f"PERSON#{name}"
-    return {"PK": key, "SK": key, "type": "Person", "person_id": str(name), "name": f"the {name}"}
-
-
-def friends(one: object, other: object, trust: int = 1, since: str = "2024-01-01") -> list[Item]:
-    return [
-        {"PK": f"PERSON#{a}", "SK": f"FRIEND#{b}", "type": "Friend", "trust": Decimal(trust), "since": since}
-        for a, b in ((one, other), (other, one))
-    ]
-
-
-def follows(one: object, other: object) -> Item:
-    return {"PK": f"PERSON#{one}", "SK": f"FOLLOWS#{other}", "type": "Follow"}
-
-
-def box(name: str, inside: str | None) -> Item:
-    key, around = (
-        f"BOX#{name}",
-        {} if inside is None else {"inside": inside, "GSI1PK": f"BOX#{inside}", "GSI1SK": f"BOX#{name}"},
-    )
-    return {"PK": key, "SK": key, "type": "Box", "box_id": name, "label": f"box {name}", **around}
 
 
 @pytest.fixture

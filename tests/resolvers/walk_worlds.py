@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from keygraph import ID, Graph, Index, Many, One, Ranked, Reach, Table, edge, many, node, ranked, reach
+from keygraph.dynamo.items import Item
 
 inverted = Index("inverted", "SK", "PK")
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
@@ -90,3 +91,64 @@ walks = Graph(
     Inside,
     type_attribute="type",
 )
+
+
+# --- Items --------------------------------------------------------------------------------------------
+
+
+def topic(name: object, size: int = 1) -> Item:
+    key = f"TOPIC#{name}"
+    return {
+        "PK": key,
+        "SK": key,
+        "type": "Topic",
+        "topic_id": str(name),
+        "name": f"the {name}",
+        "size": Decimal(size),
+    }
+
+
+def below(parent: object, child: object) -> Item:
+    keys = {"PK": f"TOPIC#{parent}", "SK": f"CHILD#{child}"}
+    index = {"GSI1PK": f"TOPIC#{child}", "GSI1SK": f"PARENT#{parent}"}
+    return {**keys, **index, "type": "Below", "note": f"{parent} to {child}"}
+
+
+def person(name: object) -> Item:
+    key = f"PERSON#{name}"
+    return {"PK": key, "SK": key, "type": "Person", "person_id": str(name), "name": f"the {name}"}
+
+
+def friends(one: object, other: object, trust: int = 1, since: str = "2024-01-01") -> list[Item]:
+    return [
+        {"PK": f"PERSON#{a}", "SK": f"FRIEND#{b}", "type": "Friend", "trust": Decimal(trust), "since": since}
+        for a, b in ((one, other), (other, one))
+    ]
+
+
+def follows(one: object, other: object) -> Item:
+    return {"PK": f"PERSON#{one}", "SK": f"FOLLOWS#{other}", "type": "Follow"}
+
+
+def box(name: str, inside: str | None) -> Item:
+    key, around = (
+        f"BOX#{name}",
+        {} if inside is None else {"inside": inside, "GSI1PK": f"BOX#{inside}", "GSI1SK": f"BOX#{name}"},
+    )
+    return {"PK": key, "SK": key, "type": "Box", "box_id": name, "label": f"box {name}", **around}
+
+
+def walk_items() -> tuple[Item, ...]:
+    """A bit of everything, with cycles, and edges that lead to nothing."""
+    return (
+        *map(topic, "abcdef", range(6)),
+        *(below(*each) for each in ("ab", "ac", "bd", "cd", "ce", "dd", "df", "fa", "fx", "xb")),
+        *map(person, "abcdefg"),
+        *(
+            item
+            for pair in ("ab", "ac", "bd", "cd", "ce", "ef", "fg", "bx")
+            for item in friends(*pair, trust=ord(pair[1]) - 98)
+        ),
+        *(follows(*each) for each in ("ae", "eg", "gx")),
+        *(box(*each) for each in (("a", None), ("b", "a"), ("c", "a"), ("d", "c"), ("e", "d"))),
+    )

@@ -168,7 +168,9 @@ class NodeWalkStep(Step):
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
         page, size = self.page, arguments.size
-        if not self.walks_all and (page is None or not size + self.looks_ahead):
+        # A ranking is worked out whatever page of it is shown.
+        shows = page is not None and (size + self.looks_ahead > 0 or not self.walk.is_reach)
+        if not self.walks_all and not shows:
             return StepCost(), ()
         most = self.most(run, arguments)
         chain = most.round_trips
@@ -341,8 +343,8 @@ class _OneWalk:
         """How many nodes are enough."""
         if self._step.walks_all:
             return None
-        before = 0 if self._began else self._behind.number
-        return before + self._arguments.size + self._step.looks_ahead
+        more = self._arguments.size + self._step.looks_ahead
+        return more if self._began or not more else more + self._behind.number
 
     def _reached(self, result: Reach | Exception, round_trip: int) -> None:
         if isinstance(result, Exception):

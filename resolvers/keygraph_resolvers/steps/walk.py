@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from keygraph.dynamo.items import Item
+from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
@@ -99,7 +100,7 @@ class WalkedLists:
         )
 
     def part(self, connection: Connection, extent: Extent, found: Found) -> Part:
-        """What a walk is given of a part that was read. Raises CorruptItem where an item names no node."""
+        """What a walk is given of a part that was read."""
         neighbours, read_far = connection.neighbours, self._ends[connection.neighbours.path]
         hops = []
         for located in found.items:
@@ -163,14 +164,17 @@ class WalkedLists:
 
 
 def _far_reader(path: AccessPath) -> Callable[[Located], Vertex | None]:
-    """What gives the node to which an item of a list leads; None where there is none."""
+    """What gives the node to which an item of a list leads; None where there is none, or the item holds no key of one."""
     record = path.record
     if path.far_end is None:
         return lambda located: Vertex(located.record, located.identity)
     read_end = end_reader(record, record.ends[path.far_end])
 
     def read(located: Located) -> Vertex | None:
-        found = read_end(Object(record, located.identity, located.item))
+        try:
+            found = read_end(Object(record, located.identity, located.item))
+        except CorruptItem:
+            return None
         return None if found is None else Vertex(found.record, found.identity)
 
     return read
@@ -238,6 +242,10 @@ class Walking(Generic[ResultT]):
         lists = self._lists
         try:
             connection = lists.connection(wanted)
+        except BadUserInput:
+            # What an item has as the key of this node is none: it has no lists.
+            then(Part(()), round_trip)
+            return
         except Exception as error:
             then(error, round_trip)
             return
