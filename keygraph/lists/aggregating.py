@@ -9,10 +9,10 @@ from decimal import Context, Decimal
 from enum import Enum
 from typing import Any
 
-from keygraph.dynamo.conditions import Path, at_path
-from keygraph.dynamo.items import Item, number_text
+from keygraph.dynamo.items import number_text
 from keygraph.errors import CorruptItem
-from keygraph.keys.types import FieldType, Kind, decode, moment_text
+from keygraph.keys.types import FieldType, Kind, moment_text
+from keygraph.lists.listing import Located
 from keygraph.model.records import RecordType
 
 NUMBERS = frozenset[Kind]({"int", "long", "float", "decimal"})
@@ -32,7 +32,8 @@ class AggregateField:
     source: str
     """The field or end that holds it."""
     type: FieldType
-    attribute: Path
+    number: int | None = None
+    """Which part of the end's key; None of a field."""
 
     @property
     def is_number(self) -> bool:
@@ -52,35 +53,54 @@ def aggregate_fields(record: RecordType, told: Iterable[str]) -> Iterator[Aggreg
     names = frozenset(told)
     for field in record.fields.values():
         if field.name in names and field.type.kind in (_ORDERED | _GROUPED):
-            yield AggregateField(field.name, field.name, field.type, field.attribute)
+            yield AggregateField(field.name, field.name, field.type)
     for end in record.ends.values():
         if end.name in names and end.text is None:
-            for slot in {slot.path: slot for slot in end.identity}.values():
+            for number, slot in enumerate(end.identity):
                 name = record.leaf_name((end.name, *slot.path))
-                yield AggregateField(name, end.name, slot.text.type, end.attributes[slot.path])
+                if slot.path not in {each.path for each in end.identity[:number]} and not slot.lossy:
+                    yield AggregateField(name, end.name, slot.text.type, number)
+
+
+def _reader(record: RecordType, field: AggregateField) -> Callable[[Located], Any]:
+    """What reads a value as it is shown elsewhere: from the key where that tells it. It raises CorruptItem or ValueError."""
+    name, number = field.source, field.number
+    if number is None:
+        if name in record.places_in_identity and name in record.key_fields:
+            place, value_of = record.places_in_identity[name]
+            return lambda located: value_of(located.identity[place])
+        read = record.reader(record.fields[name])
+        return lambda located: read(located.item)
+    end, in_key = record.ends[name], name in record.key_fields
+
+    def read_end(located: Located) -> Any:
+        if in_key:
+            texts = record.end_readers[name](located.identity)
+        else:
+            texts = record.end_identity(located.item, end)
+        return None if not texts or not texts[number] else end.identity[number].text.value(texts[number])
+
+    return read_end
 
 
 class Aggregated:
     """Items of one type, of which values are aggregated."""
 
-    def __init__(self, record: RecordType, items: Sequence[Item], count: int | None = None) -> None:
+    def __init__(self, record: RecordType, items: Sequence[Located], count: int | None = None) -> None:
         """`count` says how many there are with those that have no item."""
         self.count = len(items) if count is None else count
         self._record = record
         self._items = items
-        self._whole: Sequence[Item] | None = None
 
     def values(self, field: AggregateField) -> list[Any]:
         """The values of a field, without those that are absent. Raises CorruptItem where one does not fit."""
         return [value for value in self._all(field) if value is not None]
 
     def _all(self, field: AggregateField) -> Iterator[Any]:
-        if self._whole is None:
-            self._whole = [self._record.completed(item) for item in self._items]
-        for item in self._whole:
-            value = at_path(item, field.attribute)
+        read = _reader(self._record, field)
+        for located in self._items:
             try:
-                yield None if value is None else decode(field.type, value)  # type: ignore[arg-type]  # a stored value
+                yield read(located)
             except (ValueError, TypeError):
                 problem = f"{self._record.name}.{field.name} of an item is not a {field.type.name}"
                 raise CorruptItem(problem) from None
@@ -107,11 +127,11 @@ class Aggregated:
 
     def groups(self, field: AggregateField) -> list[tuple[Any, Aggregated]]:
         """The items by a field's value, the largest groups first; equal ones by the value, that of None at the end."""
-        found: dict[Any, list[Item]] = {}
+        found: dict[Any, list[Located]] = {}
         for value, item in zip(self._all(field), self._items, strict=True):
             found.setdefault(plain(value), []).append(item)
 
-        def order(group: tuple[Any, list[Item]]) -> tuple[int, bool, str]:
+        def order(group: tuple[Any, list[Located]]) -> tuple[int, bool, str]:
             return -len(group[1]), group[0] is None, str(group[0])
 
         return [(key, Aggregated(self._record, items)) for key, items in sorted(found.items(), key=order)]

@@ -33,6 +33,7 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.aggregating import Aggregated
+from keygraph.lists.listing import Located
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
@@ -167,12 +168,15 @@ class Naive:
         if isinstance(source, List):
             if "alsoOf" in source.given:
                 raise BadUserInput("alsoOf")
-            return Sums(Aggregated(record, [item for _, item, _ in source.whole]), fields)
+            located = [Located(item, record.read_identity(item) or (), record) for _, item, _ in source.whole]
+            return Sums(Aggregated(record, located), fields)
         type_ = cast(Any, info.schema.get_type(f"{record.name}Aggregate"))
         things: list[Thing | None] = []
         if selected_names(info, type_) - {"count", "__typename"}:
             things = [self._looked_up(Thing(*node)) for node in source.whole]
-        items = [each.item for each in things if each is not None and each.item is not None]
+        items = [
+            Located(each.item, each.identity, record) for each in things if each and each.item is not None
+        ]
         return Sums(Aggregated(record, items, len(source.whole)), fields)
 
     def _stored(self, thing: Thing, field: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from keygraph.errors import BadUserInput
 from keygraph.lists.aggregating import OF_FIELD, Aggregated, AggregateField, plain
+from keygraph.lists.listing import Located
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.access import forbidden, is_readable
@@ -47,7 +48,7 @@ class AskedAggregate:
 
     def of(self, run: Run, objects: Sequence[Object], count: int | None = None) -> Object:
         """The aggregate of some objects of which the items are there; `count` where others are counted with them."""
-        items = [each.item for each in objects if each.item is not None]
+        items = [Located(each.item, each.identity, self.record) for each in objects if each.item is not None]
         return self._filled(run, self.values, Aggregated(self.record, items, count), objects)
 
     def of_count(self, count: int) -> Object:
