@@ -267,8 +267,9 @@ class Maker:
 
     def _is_left_out(self, definition: Any) -> bool:
         kind = _kind(definition)
-        # What a walk finds within a budget of its own depends on how it walks.
-        is_cut = isinstance(kind, field_kinds.WalkOf) and kind.walk.options.budget is not None
+        # What a walk finds within a budget of its own depends on how it walks, and a weight that decays on the time.
+        options = kind.walk.options if isinstance(kind, field_kinds.WalkOf) else None
+        is_cut = options is not None and (options.budget is not None or options.decay is not None)
         return is_cut or isinstance(kind, self.left_out)
 
     # --- Arguments ------------------------------------------------------------------------------------
