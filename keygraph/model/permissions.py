@@ -270,7 +270,7 @@ class Permissions:
                 key = name.key(node)
                 if key is None:
                     yield SetTo((name,), False)
-                elif key in self._linked:
+                elif self.are_assumed or key in self._linked:
                     yield SetTo((name,), self.are_assumed or name.is_met(node, self._linked[key]))
 
     def _with_links(

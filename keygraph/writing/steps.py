@@ -11,7 +11,7 @@ from typing import cast
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import changed
-from keygraph.dynamo.conditions import And, paths_of
+from keygraph.dynamo.conditions import And, Condition, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
@@ -176,16 +176,18 @@ class StepMaker(UpsertSteps, MoveSteps):
         steps = []
         for key, name in self._linked(request, stored).items() if self._may_be_linked(request.record) else ():
             item, record = stored.get(key), name.link.record
-            paths = [] if name.condition is None else paths_of(name.condition)
+            own = [] if name.condition is None else [name.condition]
+            paths = [path for each in own for path in paths_of(each)]
             if any(path[0] in record.attributes_in_keys for path in paths):
-                paths += [
-                    (each.name,) for keys in record.keys.values() if keys.index for each in keys.attributes
-                ]
-            condition = (
-                self._presence.is_there(record) if item is not None else self._presence.is_free(record)
-            )
-            if item is not None:
-                condition = And((condition, *(is_unchanged(path, item) for path in dict.fromkeys(paths))))
+                indexes = [keys for keys in record.keys.values() if keys.index]
+                paths += [(each.name,) for keys in indexes for each in keys.attributes]
+            if self.access is not None and self.access.permissions.are_assumed:
+                condition: Condition = And((self._presence.is_there(record), *own))
+            elif item is None:
+                condition = self._presence.is_free(record)
+            else:
+                same = (is_unchanged(path, item) for path in dict.fromkeys(paths))
+                condition = And((self._presence.is_there(record), *same))
             steps.append(
                 TransactionStep(actions.CheckItem(key, condition), again, is_check=True, is_rule=True)
             )

@@ -31,6 +31,7 @@ from keygraph import (
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchWrite, Request, Store, Transaction
 from keygraph.model.declaration import One
+from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
 from tests.resolvers.worlds import world
@@ -375,3 +376,29 @@ async def test_somebody_leaves(club: Shop) -> None:
     assert [code for _, code in await club.errors(leave % "b", A)] == ["FORBIDDEN"]
     assert "errors" not in await club.answer(leave % "a", A)
     assert await club.ask('{ group(groupId: "g3") { name } }', A) == {"group": None}
+
+
+async def test_a_plan_shows_the_condition_on_the_other_item(club: Shop) -> None:
+    """Nobody could see from a plan that a write is held by a membership."""
+    plan = club.world.service.explain(UPDATE % "g0", viewer=A)
+    shown = steps_text(plan.steps)
+    assert "ConditionCheck: PK = GROUP#g0 AND SK = MEMBER#a" in shown
+    assert "role = admin" in shown
+    assert "memberships[" not in shown
+
+
+async def test_who_has_left_sees_nothing_more(club: Shop) -> None:
+    """A plan or a cache would remember who was a member."""
+    document = '{ group(groupId: "g3") { name posts { totalCount } } }'
+    assert (await club.ask(document, A))["group"]["posts"]["totalCount"] == 3
+    assert "errors" not in await club.answer(
+        'mutation { deleteMembership(input: {groupId: "g3", userId: "a"}) { user { userId } } }', A
+    )
+    assert (await club.ask(document, A))["group"] is None
+    assert [
+        each["groupId"] for each in (await club.ask("{ groups { nodes { groupId } } }", A))["groups"]["nodes"]
+    ] == [
+        "g0",
+        "g6",
+        "g8",
+    ]
