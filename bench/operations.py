@@ -9,7 +9,7 @@ from typing import Any
 from bench.worlds import PRICED, SHAPES, minute, shape_name
 from keygraph.graph import Graph
 from keygraph_examples import cargo, commerce, social, talent
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 
 
 @dataclass(frozen=True)

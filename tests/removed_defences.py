@@ -55,7 +55,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/turns.py", "budget.worked > budget.work_seconds", "False"
     ),
     "test_any_operation": Removal(
-        f"{_RESOLVERS}/schema/global_ids.py",
+        f"{_RESOLVERS}/naming/global_ids.py",
         "    if found is None:\n        asked",
         "    if False:\n        asked",
     ),

@@ -63,6 +63,7 @@ from keygraph.lists.ranges import Span, beginning_with
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.global_ids import read_global_id
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     Edges,
@@ -78,7 +79,6 @@ from keygraph_resolvers.schema.field_kinds import (
     Stored,
     TotalCount,
 )
-from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
     SortDirection,

@@ -30,7 +30,7 @@ from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests import dynamodb_local
 
 PAGE = Path(__file__).parents[2] / "docs" / "graph-questions.md"

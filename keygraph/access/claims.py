@@ -45,6 +45,10 @@ class Viewer(Mapping[str, Any]):
         return roles_of(self._claims)
 
 
+ANONYMOUS = Viewer()
+"""Whoever asks without a token."""
+
+
 def roles_of(claims: Claims) -> frozenset[str]:
     """The viewer's roles."""
     return frozenset(each for each in members(claims.get(ROLES)) if isinstance(each, str))

@@ -7,7 +7,7 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
    `keygraph_server.http.graphql_http`, `keygraph_server.http.header_values`, `keygraph_resolvers.memory`, `keygraph_server.documents.known`,
    `keygraph_server.http.disconnect`: read and check the HTTP request, find its document, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
-3. `keygraph_resolvers.plan.documents`: finds the document's plan.
+3. `keygraph_resolvers.plan.documents`, `keygraph.kept`: finds the document's plan.
 4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
    each request to the store.
 5. `keygraph_resolvers.plan.bound`, `keygraph_resolvers.admission`: compute what the request costs at most, for the
@@ -17,8 +17,8 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.selection`, `keygraph_resolvers.steps.step`,
    `keygraph_resolvers.steps.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
    key and pages of lists, and make the pages. Their cursors, if they are selected, are made in `read/cursors.py`.
-8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.model.records`, `keygraph.keys.template`,
-   `keygraph.graph`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of
+8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.model.records`, `keygraph.graph`,
+   `keygraph.keys.template`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of
    keys, and a node into its key.
 9. `keygraph.lists.reading`, `keygraph.lists.ranges`: turn a page of a list into Query requests.
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
@@ -29,8 +29,8 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
 """
 
+from keygraph_resolvers.naming.names import check
 from keygraph_resolvers.plan.document_limits import NO_LIMITS, DocumentLimits
-from keygraph_resolvers.schema.names import check
 from keygraph_resolvers.schema.types import GraphSchema, build_schema
 from keygraph_resolvers.service import Observed, Service
 

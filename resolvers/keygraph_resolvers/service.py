@@ -23,7 +23,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_variable_values
 
-from keygraph.access.claims import Claims, Viewer
+from keygraph.access.claims import ANONYMOUS, Claims, Viewer
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
@@ -302,7 +302,7 @@ class Service:
             self._no_attributes if plan is None else plan.attributes,
             frozenset() if plan is None else plan.looked_for,
             self._cost_limit,
-            Viewer(viewer),
+            ANONYMOUS if not viewer else Viewer(viewer),
         )
         run.is_consistent = plan is not None and plan.is_consistent
         return run

@@ -18,7 +18,7 @@ from bench.plan_tables import COMMAND, PAGE, plan_text
 from bench.worlds import PRICED, SHAPES, World, minute, worlds
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.documents.round_trips import RoundTrips
 from tests.schemas import schema_of

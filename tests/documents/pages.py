@@ -26,7 +26,7 @@ from keygraph.engines.open import open_store
 from keygraph.lists.describe import DescribedRequest, key_request, path_request
 from keygraph.names import camel
 from keygraph.tables.interchange import Interchange
-from keygraph_resolvers.schema.names import field_name
+from keygraph_resolvers.naming.names import field_name
 from tests.documents.round_trips import RoundTrips
 from tests.documents.samples import files_of
 from tests.documents.served import Served, lines_of, written_down

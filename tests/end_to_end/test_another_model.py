@@ -94,7 +94,7 @@ CARGO_CASE = Case(
         "Query: objectId = CONTAINER_009998 AND begins_with(relatedObjectId, PALLET_)",
         "Query: objectId = PALLET_B021002 AND begins_with(relatedObjectId, BOX_)",
     ],
-    "container(containerId: ID!): Container",
+    "type ContainerPalletsEdge ",
 )
 
 HELPDESK_CASE = Case(

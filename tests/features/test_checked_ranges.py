@@ -10,7 +10,7 @@ import pytest
 
 from keygraph import ID, Format, Graph, Index, Many, Table, edge, field, many, node, record
 from keygraph.dynamo.items import Item, number
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema.types import build_schema
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world

@@ -17,7 +17,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, st
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Query
 from keygraph_resolvers import check
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, world

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, read, record, viewer
-from keygraph_resolvers.schema.names import check
+from keygraph_resolvers.naming.names import check
 from tests.keygraph.checked import mistakes
 
 by_owner = Index("ByOwner", "OwnerPK", "OwnerSK")

@@ -10,7 +10,7 @@ import pytest
 from keygraph import ID, BadUserInput, Graph, Index, Long, Many, Table, many, node, record
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.schema.names import LIST_ARGUMENTS
+from keygraph_resolvers.naming.names import LIST_ARGUMENTS
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
 

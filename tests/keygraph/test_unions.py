@@ -14,7 +14,7 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.lists.listing import bind
 from keygraph.model.records import RecordType
-from keygraph_resolvers.schema.names import union_name
+from keygraph_resolvers.naming.names import union_name
 from tests.keygraph.checked import TABLE, by_date
 from tests.keygraph.union_members import Company, Organization, Person, User
 

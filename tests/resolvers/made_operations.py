@@ -32,9 +32,9 @@ from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField
-from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.schema.types import GraphSchema
 
 Choose = Callable[[int], int]

@@ -38,10 +38,10 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import public_error
+from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_resolvers.read.objects import object_of_instance
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
-from keygraph_resolvers.schema.global_ids import global_id, read_global_id
 from keygraph_resolvers.schema.strawberry_internals import (
     converted_arguments,
     core_schema,

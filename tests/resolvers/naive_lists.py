@@ -16,9 +16,9 @@ from keygraph.model.paths import SORT_KEY, AccessPath, Argument
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.global_ids import read_global_id, read_id_or_key
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.run import Limits
-from keygraph_resolvers.schema.global_ids import read_global_id, read_id_or_key
 from keygraph_resolvers.schema.inputs import SortDirection, conditions, narrowings, required_texts
 
 DEFAULT_SIZE = 20

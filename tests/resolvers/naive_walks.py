@@ -16,9 +16,9 @@ from keygraph.model.paths import AccessPath
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Reach, Reached, Standing
 from keygraph.walks.walk import Hop, Vertex
+from keygraph_resolvers.naming.names import connection_prefix
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.walked import Behind, WalkCursors
-from keygraph_resolvers.schema.names import connection_prefix
 from tests.resolvers.naive_lists import Entry, Info, NaiveLists, Thing, size_of
 
 

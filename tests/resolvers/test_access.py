@@ -30,8 +30,8 @@ from keygraph import (
 from keygraph.dynamo.items import Item
 from keygraph.model.declaration import One
 from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET, World, world
 

@@ -15,7 +15,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
 from keygraph.walks import common
 from keygraph_resolvers import Service
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers import bounds, differential
 from tests.resolvers.made_operations import Maker

@@ -12,7 +12,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import NO_LIMITS
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.bombs import bomb
 from tests.resolvers.operations import GRAPHS, OPERATIONS, served

@@ -11,7 +11,7 @@ import strawberry
 from keygraph import ID, Graph, Table, field, node
 from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.differential import paths_made
 from tests.resolvers.methodical import Extra, methodical, methodical_items

@@ -9,8 +9,8 @@ import strawberry
 
 from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.cost import Spent
-from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import SECRET, World
 

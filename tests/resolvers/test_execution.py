@@ -13,7 +13,7 @@ import pytest
 from keygraph.dynamo.store import Answer, BatchGet, Count, Query, Request, Store
 from keygraph.dynamo.table import Table
 from keygraph.errors import Throttled, Unavailable
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.resolvers.test_request_counts import line_item, order_item, product_item, user_item
 from tests.resolvers.worlds import World, world
 

@@ -12,7 +12,7 @@ from keygraph import ID, Graph, Index, Many, One, Table, edge, node, one, record
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.model import expiry
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, world

@@ -11,7 +11,7 @@ import pytest
 
 from keygraph import ID, Graph, Many, Table, field, node, stored
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET, World, world
 

@@ -10,7 +10,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, node, record
 from keygraph_examples.commerce import graph as commerce
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
 

@@ -28,7 +28,7 @@ from keygraph import (
 from keygraph.draft.names import TAKEN_FIELDS, TAKEN_TYPES
 from keygraph.names import snake
 from keygraph_resolvers import check
-from keygraph_resolvers.schema.names import (
+from keygraph_resolvers.naming.names import (
     EDGE_FIELDS,
     LIST_ARGUMENTS,
     RESERVED_TYPES,

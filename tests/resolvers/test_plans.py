@@ -14,7 +14,7 @@ from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput
 from keygraph.lists.describe import described_requests
 from keygraph_resolvers import NO_LIMITS, Service, build_schema
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.steps.explained import Explained, steps_json, steps_text
 from tests.conftest import MakeStore
 from tests.resolvers.bombs import bomb

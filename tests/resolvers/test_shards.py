@@ -8,7 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Many, Table, edge, node
 from keygraph.dynamo.items import Item
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.items import Item
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.resolvers.worlds import World, book_item, library, loan_item, member_item, reservation_item
 
 MEMBERS = ["ann", "bob", "cyd", "dan", "eve"]

@@ -8,7 +8,7 @@ import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph_resolvers import build_schema
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.union_worlds import (
     company_item,

@@ -12,7 +12,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, node, read, viewer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET, World
 from tests.schemas import schema_of

@@ -179,8 +179,8 @@ async def test_what_cannot_be_compared(lent: World, where: Any) -> None:
     [
         "{rating: {eq: 1e300}}",
         '{rating: {eq: "1e999999999999999999"}}',
-        "{rating: {eq: %s}}" % ("9" * 5000),
-        "{pages: {eq: %s}}" % ("9" * 5000),
+        "{rating: {eq: %s}}" % ("9" * 300),
+        "{pages: {eq: %s}}" % ("9" * 300),
         '{day: {eq: "2024-02-30"}}',
         "{medium: {eq: PAPYRUS}}",
     ],

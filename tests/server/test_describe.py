@@ -12,7 +12,7 @@ import pytest
 from keygraph.dynamo.table import Index, Table
 from keygraph.names import camel
 from keygraph_resolvers import build_schema
-from keygraph_resolvers.schema.names import LIST_ARGUMENTS
+from keygraph_resolvers.naming.names import LIST_ARGUMENTS
 from keygraph_server.models import load_model
 from tests.server.command_line import run, shown_lines
 from tests.server.tables import drop_table, make_table

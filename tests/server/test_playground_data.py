@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from keygraph.errors import Unavailable
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file

@@ -35,6 +35,7 @@ from keygraph.graph import Graph
 from keygraph.lists.aggregating import AggregateField
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
+from keygraph_resolvers.naming.names import ALSO_OF, connection_prefix
 from keygraph_resolvers.plan.document_limits import DocumentLimit
 from keygraph_resolvers.plan.plan import Plan, is_consistent
 from keygraph_resolvers.read.aggregates import AskedAggregate, AskedValue
@@ -60,7 +61,6 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesTogether,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.names import ALSO_OF, connection_prefix
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.get import ByType, EndStep, Get, Items, Named, UntoldNodes

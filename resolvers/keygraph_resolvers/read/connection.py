@@ -24,12 +24,12 @@ from keygraph.lists.reading import Extent, Found
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Permissions, Seen
+from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.cursors import ListCursors
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
-from keygraph_resolvers.schema.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
     SortDirection,

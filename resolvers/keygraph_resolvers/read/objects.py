@@ -12,7 +12,7 @@ from keygraph.graph import Graph
 from keygraph.keys.union import NodeText
 from keygraph.model.fields import Field
 from keygraph.model.records import End, Method, RecordType
-from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.naming.global_ids import global_id
 
 
 class Object:

@@ -11,11 +11,11 @@ from keygraph.lists.listing import Place
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Standing
 from keygraph.walks.walk import Vertex
+from keygraph_resolvers.naming.names import connection_prefix
 from keygraph_resolvers.read.connection import Edge, page_size
 from keygraph_resolvers.read.cursors import Seal, key_value, plain_value
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.names import connection_prefix
 
 _MOST_HELD = 4_000
 """Of how many nodes a cursor holds that a walk has found them; behind more of them a walk begins again."""

@@ -14,6 +14,8 @@ from strawberry.types.field import StrawberryField
 from keygraph.lists.aggregating import AggregateField, aggregate_fields
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph_resolvers.naming.descriptions import a, in_words
+from keygraph_resolvers.naming.names import aggregate_name, aggregate_name_of
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     ServedField,
@@ -24,9 +26,7 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
     object_type,
 )
-from keygraph_resolvers.schema.descriptions import a, in_words
 from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue
-from keygraph_resolvers.schema.names import aggregate_name, aggregate_name_of
 
 _DESCRIBED = (
     "Of all that the list has, whatever page is asked for; null with a warning if that is too much to read."

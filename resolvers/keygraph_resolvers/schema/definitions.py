@@ -30,7 +30,7 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 from strawberry.types.unset import UNSET
 
-from keygraph_resolvers.schema.descriptions import of_member
+from keygraph_resolvers.naming.descriptions import of_member
 from keygraph_resolvers.schema.field_kinds import FieldKind
 from keygraph_resolvers.schema.strawberry_internals import set_definition
 

@@ -24,6 +24,7 @@ from keygraph.keys.union import NodeText
 from keygraph.model.declaration import NO_NOTES
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.global_ids import read_global_id
 from keygraph_resolvers.schema.definitions import (
     ServedField,
     UnionType,
@@ -34,7 +35,6 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
 )
 from keygraph_resolvers.schema.field_kinds import Called, Entities, ListOf, NodeAt, Stored
-from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import in_utc, key_value
 from keygraph_resolvers.schema.scalars import value_of_json
 

@@ -19,18 +19,9 @@ from keygraph.model.comparisons import EQUALITY, OPERATORS, comparison
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.schema.definitions import (
-    OutputType,
-    add_fields,
-    enum_type,
-    input_field,
-    input_type,
-    list_of,
-    nullable,
-)
-from keygraph_resolvers.schema.descriptions import a, of_type
-from keygraph_resolvers.schema.global_ids import is_key, read_global_id, refuse_global_id
-from keygraph_resolvers.schema.names import (
+from keygraph_resolvers.naming.descriptions import a, of_type
+from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
+from keygraph_resolvers.naming.names import (
     Filterable,
     between_name,
     condition_name,
@@ -39,6 +30,15 @@ from keygraph_resolvers.schema.names import (
     range_name,
     types_name,
     where_name,
+)
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    add_fields,
+    enum_type,
+    input_field,
+    input_type,
+    list_of,
+    nullable,
 )
 
 DEFAULT_PAGE_SIZE = 20

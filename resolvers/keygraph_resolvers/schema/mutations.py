@@ -29,16 +29,7 @@ from keygraph.names import camel, with_article
 from keygraph.writing.items import Refusals, new_id, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.idempotency import LONGEST_KEY, IdempotencyKey
-from keygraph_resolvers.schema.definitions import (
-    OutputType,
-    add_fields,
-    enum_type,
-    input_field,
-    input_type,
-    list_of,
-    nullable,
-)
-from keygraph_resolvers.schema.descriptions import (
+from keygraph_resolvers.naming.descriptions import (
     a,
     in_words,
     of_field,
@@ -49,10 +40,8 @@ from keygraph_resolvers.schema.descriptions import (
     of_type,
     sentences,
 )
-from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesTogether
-from keygraph_resolvers.schema.global_ids import is_key, read_global_id, refuse_global_id
-from keygraph_resolvers.schema.inputs import key_value
-from keygraph_resolvers.schema.mutation_names import (
+from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
+from keygraph_resolvers.naming.mutation_names import (
     EXPECTED_VERSION,
     IDEMPOTENCY_KEY,
     MUTATION_ID,
@@ -73,7 +62,18 @@ from keygraph_resolvers.schema.mutation_names import (
     part_name,
     to_name,
 )
-from keygraph_resolvers.schema.names import type_name
+from keygraph_resolvers.naming.names import type_name
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    add_fields,
+    enum_type,
+    input_field,
+    input_type,
+    list_of,
+    nullable,
+)
+from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesTogether
+from keygraph_resolvers.schema.inputs import key_value
 
 KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key is carried out once."
 INPUTS: Mapping[WriteName, str] = {

@@ -24,22 +24,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel
-from keygraph_resolvers.schema.aggregate_types import AggregateTypes
-from keygraph_resolvers.schema.definitions import (
-    CONSISTENT,
-    OutputType,
-    ServedField,
-    UnionType,
-    add_fields,
-    argument,
-    definition_of,
-    enum_type,
-    list_of,
-    nullable,
-    object_type,
-    own_field,
-)
-from keygraph_resolvers.schema.descriptions import (
+from keygraph_resolvers.naming.descriptions import (
     in_words,
     of_edge,
     of_end,
@@ -55,6 +40,42 @@ from keygraph_resolvers.schema.descriptions import (
     of_several,
     of_stored,
     of_type,
+)
+from keygraph_resolvers.naming.global_ids import are_told_by_text
+from keygraph_resolvers.naming.mutation_names import (
+    IDEMPOTENCY_KEY,
+    MUTATION_ID,
+    TOGETHER,
+    is_named,
+    mutation_description,
+    mutation_name,
+    payload_name,
+    plural_name,
+    results_name,
+)
+from keygraph_resolvers.naming.names import (
+    ALSO_OF,
+    check,
+    connection_prefix,
+    field_name,
+    key_arguments,
+    neighbour_name,
+    union_name,
+)
+from keygraph_resolvers.schema.aggregate_types import AggregateTypes
+from keygraph_resolvers.schema.definitions import (
+    CONSISTENT,
+    OutputType,
+    ServedField,
+    UnionType,
+    add_fields,
+    argument,
+    definition_of,
+    enum_type,
+    list_of,
+    nullable,
+    object_type,
+    own_field,
 )
 from keygraph_resolvers.schema.federation import FederatedSchema, entities_field, mark, service_field
 from keygraph_resolvers.schema.field_kinds import (
@@ -80,29 +101,8 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesTogether,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.global_ids import are_told_by_text
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
-from keygraph_resolvers.schema.mutation_names import (
-    IDEMPOTENCY_KEY,
-    MUTATION_ID,
-    TOGETHER,
-    is_named,
-    mutation_description,
-    mutation_name,
-    payload_name,
-    plural_name,
-    results_name,
-)
 from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
-from keygraph_resolvers.schema.names import (
-    ALSO_OF,
-    check,
-    connection_prefix,
-    field_name,
-    key_arguments,
-    neighbour_name,
-    union_name,
-)
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 from keygraph_resolvers.schema.walk_types import WalkTypes
 from keygraph_resolvers.schema.way_types import way_fields

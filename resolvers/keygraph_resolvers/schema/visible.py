@@ -24,6 +24,18 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.mutation_names import (
+    PARTS,
+    given_fields,
+    input_name,
+    key_names,
+    mutation_name,
+    nested_lists,
+    nested_name,
+    part_fields,
+    part_name,
+)
+from keygraph_resolvers.naming.names import filterable_fields, where_name
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
     Called,
@@ -38,18 +50,6 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesEach,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.mutation_names import (
-    PARTS,
-    given_fields,
-    input_name,
-    key_names,
-    mutation_name,
-    nested_lists,
-    nested_name,
-    part_fields,
-    part_name,
-)
-from keygraph_resolvers.schema.names import filterable_fields, where_name
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
 _KEPT = 16

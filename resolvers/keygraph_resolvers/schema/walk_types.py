@@ -12,6 +12,8 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph.resolve.walks import NodeWalk
+from keygraph_resolvers.naming.descriptions import in_words, of_several
+from keygraph_resolvers.naming.names import walk_prefix
 from keygraph_resolvers.schema.aggregate_types import AggregateTypes
 from keygraph_resolvers.schema.definitions import (
     OutputType,
@@ -24,7 +26,6 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
     object_type,
 )
-from keygraph_resolvers.schema.descriptions import in_words, of_several
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
     Cursor,
@@ -37,7 +38,6 @@ from keygraph_resolvers.schema.field_kinds import (
     WalkOf,
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
-from keygraph_resolvers.schema.names import walk_prefix
 
 _COUNTED = "The number of nodes; null with a warning if the walk did not come to its end."
 _DISTANCE = "How many edges away the node is."

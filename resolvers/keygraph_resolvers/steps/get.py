@@ -15,6 +15,8 @@ from keygraph.model.links import LinkName
 from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
 from keygraph_resolvers.errors import message_of
+from keygraph_resolvers.naming.global_ids import read_global_id, read_global_ids
+from keygraph_resolvers.naming.names import key_arguments
 from keygraph_resolvers.read.access import links_of, seen_by_key, without_refused
 from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Entity, Object
@@ -22,9 +24,7 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.federation import read_representation, told_item
 from keygraph_resolvers.schema.field_kinds import Entities, FieldKind, NodeById, NodeByKey, NodesByIds
-from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import in_utc, key_value
-from keygraph_resolvers.schema.names import key_arguments
 from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where, joined
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost

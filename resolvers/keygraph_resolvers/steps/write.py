@@ -19,11 +19,11 @@ from keygraph.writing.requests import WriteRequest
 from keygraph.writing.sending.describe import describe_write
 from keygraph.writing.sending.idempotency import IdempotencyKey
 from keygraph.writing.sending.writer import Writer
+from keygraph_resolvers.naming.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import ResultList, Writes, WritesEach, WritesTogether
-from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
 from keygraph_resolvers.schema.mutations import Input, Told, idempotency_key, told_of, write_requests
 from keygraph_resolvers.steps.explained import Explained, View, Where, problem_text
 from keygraph_resolvers.steps.payload import Payload, PayloadStep, Results

@@ -24,8 +24,8 @@ from graphql import (
 
 from keygraph import BadUserInput
 from keygraph_resolvers import Service
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.cost import shown_figures
-from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.steps.explained import Explained
 from keygraph_server.documents.manifest import TrustedDocument, document_id, read_documents
 from keygraph_server.errors import CommandError

@@ -22,7 +22,7 @@ from keygraph.graph import Graph
 from keygraph.lists.describe_types import DescribedPath, described_root, described_types
 from keygraph.names import camel
 from keygraph.tables.sample import sample
-from keygraph_resolvers.schema.global_ids import global_id, read_global_id
+from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.graphql_http import check_headers
 from keygraph_server.http.header_values import header_fields

@@ -12,8 +12,8 @@ from keygraph.keys.template import Slot
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey, WaysBetween
-from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.schema.way_types import lists_by_name
 
 _Texts = tuple[str, ...]

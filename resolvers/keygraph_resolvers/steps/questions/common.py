@@ -39,14 +39,14 @@ from keygraph.walks.common import (
     PageWanted,
     Wanted,
 )
+from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
+from keygraph_resolvers.naming.names import ALSO_OF
 from keygraph_resolvers.read.access import forbidden, is_readable, seen_by_item
 from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.global_ids import at_most, read_id_or_key
-from keygraph_resolvers.schema.names import ALSO_OF
 from keygraph_resolvers.steps.explained import Explained, View, Where
 from keygraph_resolvers.steps.get import keep_items, look_up
 from keygraph_resolvers.steps.lists import BoundList, ListStep, learned, look_all_up, when_all

@@ -14,10 +14,10 @@ from keygraph.resolve.ways import FollowedList
 from keygraph.walks.shortest import Followed, Way, Ways, shortest
 from keygraph.walks.walk import Budget, Vertex, Walk
 from keygraph_resolvers.errors import message_of
+from keygraph_resolvers.naming.global_ids import read_global_id
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import WaysBetween
-from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.way_types import MOST_LENGTH, USUAL_WAYS, list_name, named_lists
 from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text
 from keygraph_resolvers.steps.list_cost import keys_cost

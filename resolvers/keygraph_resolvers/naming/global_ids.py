@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
-from keygraph_resolvers.schema.names import field_name, key_arguments
+from keygraph_resolvers.naming.names import field_name, key_arguments
 
 _BEGINNING = "Wy"
 """What every global id begins with, as few keys do: the first bracket of its content."""

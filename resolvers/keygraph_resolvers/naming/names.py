@@ -22,7 +22,7 @@ from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
 from keygraph.resolve.several import NEIGHBOURS
 from keygraph.resolve.walks import NodeWalk
-from keygraph_resolvers.schema.mutation_names import (
+from keygraph_resolvers.naming.mutation_names import (
     IDEMPOTENCY_KEY,
     MUTATION_ID,
     mutation_name,
