@@ -35,8 +35,8 @@ TAKEN_FIELDS = frozenset(
 """What a server may call fields and arguments of its own."""
 TAKEN_TYPES = frozenset(
     [
-        *("Query", "Mutation", "Subscription", "Node", "PageInfo", "SortDirection", "String", "Int", "Float"),
-        *("Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
+        *("Query", "Mutation", "Subscription", "Node", "PageInfo", "RankedPageInfo", "SortDirection"),
+        *("String", "Int", "Float", "Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
     ]
 )
 """What a server may call types of its own."""
