@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 from graphql import (
@@ -63,7 +64,7 @@ class Naive:
         schema: GraphSchema,
         items: Sequence[Item],
         secret: bytes,
-        refused: Collection[Key] = (),
+        refused: AbstractSet[Key] = frozenset(),
     ) -> None:
         """`refused` are the keys of items that the store refuses to get."""
         self.schema = schema
@@ -166,7 +167,7 @@ class Naive:
         self, source: List | Walked, record: RecordType, fields: Mapping[str, Any], info: GraphQLResolveInfo
     ) -> Sums:
         if isinstance(source, List):
-            if "alsoOf" in source.given:
+            if source.given.get("alsoOf"):
                 raise BadUserInput("alsoOf")
             located = [Located(item, record.read_identity(item) or (), record) for _, item, _ in source.whole]
             return Sums(Aggregated(record, located), fields)
@@ -290,14 +291,19 @@ class Naive:
     def _looked_up(self, thing: Thing) -> Thing | None:
         if thing.record.is_virtual:
             return thing
-        for key in self.graph.table_keys(thing.record, thing.identity):
-            if key in self.refused:
-                raise BadUserInput("refused")
-            item = self.by_key.get(key)
-            record = None if item is None else self.graph.recognise(item)
-            if record is not None and record in (thing.record, *thing.others):
-                return Thing(record, thing.identity, item)
-        return None
+        keys = self.graph.table_keys(thing.record, thing.identity)
+        if not self.refused.isdisjoint(keys):
+            raise BadUserInput("refused")
+        items = [self.by_key[key] for key in keys if key in self.by_key]
+        told = [(self.graph.recognise(item), item) for item in items]
+        found = [
+            Thing(record, thing.identity, item)
+            for record, item in told
+            if record in (thing.record, *thing.others)
+        ]
+        if len(found) > 1:
+            raise CorruptItem(f"{thing.record.name}: in several shards")
+        return found[0] if found else None
 
     def _or_error(self, thing: Thing) -> Thing | Exception | None:
         try:

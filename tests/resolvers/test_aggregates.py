@@ -116,9 +116,17 @@ async def test_not_of_common_neighbors(make_store: MakeStore) -> None:
     """An aggregate of what two nodes have in common would be that of one of them."""
     people = world(walks, await make_store(walks.table))
     await people.put(*(each for pair in ("ab", "bc") for each in friends(*pair)), *map(person, "abc"))
-    document = '{ person(personId: "a") { friends(alsoOf: ["c"]) { aggregate { count } } } }'
-    [(code, message)] = await people.errors(document)
-    assert (code, message) == ("BAD_USER_INPUT", "aggregate: ask for it without alsoOf")
+    document = """query ($ids: [ID!]) { person(personId: "a") { friends(alsoOf: $ids) {
+      totalCount aggregate { count groupBy(field: SINCE) { key } } } } }"""
+    for ids in (["c"], ["a"]):  # "a" is the owner: its list is read as it is
+        [(code, message)] = await people.errors(document, ids=ids)
+        assert (code, message) == ("BAD_USER_INPUT", "aggregate: ask for it without alsoOf")
+    for nobody in (None, []):
+        answer = await people.service.execute(document, {"ids": nobody}, with_cost=True)
+        found = answer["data"]["person"]["friends"]
+        assert found["totalCount"] == found["aggregate"]["count"] == 1
+        cost = answer["extensions"]["cost"]
+        assert cost["actual"]["requests"] <= cost["bound"]["requests"]
 
 
 async def test_everything_below_a_node(make_store: MakeStore) -> None:

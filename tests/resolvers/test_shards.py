@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from graphql import parse
 
-from keygraph import ID, Graph, Many, Table, edge, node
+from keygraph import ID, Graph, Many, Table, edge, node, record
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Scan
+from keygraph_resolvers import build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.differential import difference, errors_of
+from tests.resolvers.naive import Naive
+from tests.resolvers.worlds import SECRET, World, world
 
 
 @node("ROOM#{room_id}#{shard}", "ROOM", shards=3)
@@ -23,6 +28,7 @@ class Room:
 class House:
     house_id: ID
     rooms: Many[Has]
+    visits: Many[Visit]
 
 
 @edge("{house}", "ROOM#{room.room_id}")
@@ -31,7 +37,16 @@ class Has:
     room: Room
 
 
-houses = Graph(Table("Houses", partition_key="PK", sort_key="SK"), Room, House, Has, type_attribute="kind")
+@record("HOUSE#{house.house_id}#{shard}", "VISIT#{day}", shards=3)
+class Visit:
+    house: House
+    day: str
+    who: str
+
+
+houses = Graph(
+    Table("Houses", partition_key="PK", sort_key="SK"), Room, House, Has, Visit, type_attribute="kind"
+)
 
 
 def room_item(room: str, shard: int, name: str, kind: str = "Room") -> Item:
@@ -89,3 +104,30 @@ async def test_two_items_of_one_identity(built: World) -> None:
         ("CORRUPT_ITEM", TWICE)
     }
     assert len(answer["errors"]) == 3
+
+
+async def test_records_of_one_identity_are_told_by_their_list_and_by_no_id(built: World) -> None:
+    """A record would be answered or refused as it happens, and otherwise by the naive execution than by the planned."""
+    await built.put(
+        {"PK": "HOUSE#h", "SK": "HOUSE", "kind": "House"},
+        *(
+            {"PK": f"HOUSE#h#{shard}", "SK": f"VISIT#{day}", "kind": "Visit", "who": f"{day}{shard}"}
+            for day, shard in (("mon", 0), ("mon", 2), ("tue", 1))
+        ),
+    )
+    visit = houses.types["Visit"]
+    ids = [global_id(visit, ("h", day)) for day in ("mon", "tue")]
+    document = """query ($ids: [ID!]!, $id: ID!) { nodes(ids: $ids) { ... on Visit { who } } node(id: $id) { id }
+      house(houseId: "h") { visits { nodes { day who } totalCount } } }"""
+    given = {"ids": ids, "id": ids[0]}
+    answer: dict[str, Any] = await built.service.execute(document, given)
+    visits = [{"day": day, "who": who} for day, who in (("mon", "mon0"), ("mon", "mon2"), ("tue", "tue1"))]
+    assert answer["data"] == {
+        "nodes": [None, {"who": "tue1"}],
+        "node": None,
+        "house": {"visits": {"nodes": visits, "totalCount": 3}},
+    }
+    assert errors_of(answer) == {(("nodes", 0), "CORRUPT_ITEM"), (("node",), "CORRUPT_ITEM")}
+    items = (await built.tracer.store.send(Scan(consistent=True))).items
+    naive = Naive(build_schema(houses), items, SECRET)
+    assert difference(answer, await naive.execute(parse(document), given)) is None

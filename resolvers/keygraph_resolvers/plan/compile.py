@@ -30,7 +30,6 @@ from graphql import (
     is_object_type,
 )
 
-from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.lists.aggregating import AggregateField
 from keygraph.model.paths import AccessPath
@@ -396,7 +395,7 @@ class _Steps:
             looks_ahead=any(look.name == "hasNextPage" for info in infos for look in info.only.fields),
             is_consistent=self._is_consistent,
         )
-        step.aggregates = self._aggregates(selected, below)
+        step.aggregates = self._aggregates(below)
         self.walks.append(step)
         return step
 
@@ -447,21 +446,18 @@ class _Steps:
             )
         has_total = bool(below.having(field_kinds.TotalCount))
         step = self._list_step(selected, page, has_total=has_total, looks=looks)
-        step.aggregates = self._aggregates(selected, below)
+        step.aggregates = self._aggregates(below)
         return step
 
-    def _aggregates(self, selected: SelectedField, below: Selection) -> Sequence[AskedAggregate]:
+    def _aggregates(self, below: Selection) -> Sequence[AskedAggregate]:
         """What is asked to aggregate of a connection."""
-        refusal = None
-        if selected.says(ALSO_OF):
-            refusal = BadUserInput(f"aggregate: ask for it without {ALSO_OF}")
         found = []
         for each in below.having(Aggregate):
             kind = cast(Aggregate, each.kind)
             named = [name for value in each.only.fields for name in _aggregated(value, kind.fields)]
             needed = frozenset(kind.fields[name].source for name in named)
             asked = _asked(each.only, kind.fields)
-            found.append(AskedAggregate(each, kind.record, asked, needed, refusal))
+            found.append(AskedAggregate(each, kind.record, asked, needed))
         return found
 
     def _list_step(

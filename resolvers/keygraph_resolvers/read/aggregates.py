@@ -38,8 +38,6 @@ class AskedAggregate:
     values: Sequence[AskedValue]
     needed: frozenset[str]
     """The fields and ends that it may be about."""
-    refusal: BadUserInput | None = None
-    """Why it cannot be answered."""
 
     @property
     def counts_only(self) -> bool:

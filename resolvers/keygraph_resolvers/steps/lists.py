@@ -64,6 +64,8 @@ class BoundList:
     found: ListObject | None
     """None for an only neighbour, which is left on the owner."""
     place: str
+    aggregates: Sequence[AskedAggregate]
+    """What is aggregated of it."""
     has_failed: bool = False
 
     def fail(self, error: Exception, *, is_counted: bool = False) -> None:
@@ -75,7 +77,7 @@ class BoundList:
             self.found.page = error
             if is_counted:
                 self.found.total = error
-                self.found.found |= {each.selected: each.refusal or error for each in self.step.aggregates}
+                self.found.found |= {each.selected: error for each in self.aggregates}
 
 
 class ListStep(Step):
@@ -173,14 +175,12 @@ class ListStep(Step):
                 owner.found[self.selected] = error
                 continue
             found = owner.found[self.selected] = None if is_one else ListObject()
-            if found is not None and self.aggregates:
-                found.found |= {each.selected: each.refusal for each in self.aggregates if each.refusal}
-            yield BoundList(self, owner, connection, found, place)
+            yield BoundList(self, owner, connection, found, place, self.answered(run))
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         """Reads the list, in that round trip."""
         connection = bound.connection
-        if not self.is_read:
+        if not self.is_read(bound):
             return
         if self.has_links and (unknown := connection.unknown):
             wanted = [((name, key), key) for key, name in unknown.items()]
@@ -195,7 +195,7 @@ class ListStep(Step):
         elif connection.arguments.to is not None:
             self._read_edges_to(run, bound, round_trip)
         else:
-            for asked in self.aggregates:
+            for asked in bound.aggregates:
                 self._aggregate(run, bound, asked, round_trip)
             if self.page is not None:
                 self.page.read(run, bound, round_trip)
@@ -204,14 +204,20 @@ class ListStep(Step):
                 read = Read((bound.place,), round_trip)
                 run.scheduler.load(request, read, partial(_total_came, bound))
 
-    @property
-    def is_read(self) -> bool:
-        """Whether something is selected of the list."""
-        return self.page is not None or self.has_total or any(not each.refusal for each in self.aggregates)
+    def is_read(self, bound: BoundList) -> bool:
+        """Whether something is asked of the list that can be answered."""
+        return self.page is not None or self.has_total or bool(bound.aggregates)
 
-    @property
-    def _aggregates_items(self) -> bool:
-        return any(not each.refusal and not each.counts_only for each in self.aggregates)
+    def answered(self, run: Run) -> Sequence[AskedAggregate]:
+        """What can be aggregated, with what the client says of the list. Raises where the arguments cannot be used."""
+        return self.aggregates
+
+    def _aggregates_items(self, run: Run) -> bool:
+        try:
+            answered = self.answered(run)
+        except Exception:
+            answered = self.aggregates  # the explanation says why not
+        return any(not each.counts_only for each in answered)
 
     def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
         """Reads all of the list, as far as the budget goes, to aggregate it; a page of it is a part of that."""
@@ -296,10 +302,8 @@ class ListStep(Step):
         """Goes on with a list of which these are all items, in its order."""
         if bound.found is not None:
             bound.found.total = len(found)
-            objects = [Edge(bound.connection, each) for each in found] if self.aggregates else []
-            bound.found.found |= {
-                each.selected: each.of(run, objects) for each in self.aggregates if not each.refusal
-            }
+            objects = [Edge(bound.connection, each) for each in found] if bound.aggregates else []
+            bound.found.found |= {each.selected: each.of(run, objects) for each in bound.aggregates}
         if self.page is not None:
             edges, info = bound.connection.page_among(found)
             if bound.found is not None:
@@ -322,14 +326,15 @@ class ListStep(Step):
 
     def most(self, run: Run) -> ListCost:
         """What the list of one owner costs at most. Raises where the arguments cannot be used."""
+        answered = self.answered(run)
         return ListCost.of(
             self.path,
             self.page,
             self.arguments(run),
             run,
-            has_total=self.has_total or any(each.counts_only for each in self.aggregates),
+            has_total=self.has_total or any(each.counts_only for each in answered),
             may_be_known=self.may_be_known,
-            has_aggregate=self._aggregates_items,
+            has_aggregate=any(not each.counts_only for each in answered),
         )
 
     def bound_key(self, run: Run) -> Hashable:
@@ -356,7 +361,7 @@ class ListStep(Step):
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
             yield shown
-        if self._aggregates_items and view.may_go_on():
+        if self._aggregates_items(view.run) and view.may_go_on():
             budget = f"all, at most {view.run.limits.read_budget:,} items"
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
             self._explain_requests(view, shown, where)

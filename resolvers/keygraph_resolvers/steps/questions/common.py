@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import CorruptItem
+from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.describe import described_requests
 from keygraph.lists.listing import Located, NeighbourList, Place
@@ -42,6 +42,7 @@ from keygraph.walks.common import (
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.naming.names import ALSO_OF
 from keygraph_resolvers.read.access import forbidden, is_readable, seen_by_item
+from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.meter import Read
@@ -102,10 +103,20 @@ class CommonStep(ListStep):
             raise self._refusal
         return self.selected.told(run, lambda given: CommonArguments(run, self.path, given, self._looks))
 
+    def answered(self, run: Run) -> Sequence[AskedAggregate]:
+        return () if self.arguments(run).also else self.aggregates
+
+    def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
+        for bound in super().bind(run, owners, place):
+            if bound.found is not None and len(bound.aggregates) < len(self.aggregates):
+                refusal = BadUserInput(f"aggregate: ask for it without {ALSO_OF}")
+                bound.found.found |= {each.selected: refusal for each in self.aggregates}
+            yield bound
+
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
         others = [each for each in self.arguments(run).also if each != connection.owner]
-        is_plain = not others or connection.is_closed or not self.is_read
+        is_plain = not others or connection.is_closed or not self.is_read(bound)
         if is_plain or (self.has_links and connection.unknown):
             super().read(run, bound, round_trip)
         else:
