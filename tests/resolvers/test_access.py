@@ -303,8 +303,10 @@ async def test_a_cursor_does_not_tell_that_its_item_is_there(shop: Shop) -> None
     assert other["hasPreviousPage"] is False
 
 
-async def test_the_limit_of_cost_does_not_tell_how_much_is_hidden(make_store: MakeStore) -> None:
+async def test_the_limit_of_cost_does_not_tell_how_much_is_hidden(make_store: MakeStore, engine: str) -> None:
     """Figures of an operation that was stopped would tell how large what is hidden is."""
+    if engine == "moto":
+        pytest.skip("moto says that a read takes half a unit, however large the item is")
     made = world(graph, await make_store(graph.table), cost_limit=5)
     await made.put(user("big", hidden=True, blob="x" * 300_000))
     answer = await made.service.execute('{ user(userId: "big") { name } }', viewer=B)
