@@ -171,7 +171,7 @@ async def test_introspection_beside_data(teams: World) -> None:
     assert data["team"] == {"motto": "b"}
     assert data["s"] == {"queryType": {"name": "Query"}}
     names = [each["name"] for each in data["__type"]["fields"]]
-    assert names == ["team", "number", "hall", "score", "weight", "heavy", "report"]
+    assert names == ["id", "team", "number", "hall", "score", "weight", "heavy", "report"]
 
 
 # --- Nulls and errors -----------------------------------------------------------------------------------
