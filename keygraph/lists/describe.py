@@ -60,6 +60,11 @@ class DescribedRequest:
         where = f" {self.index}" if self.index else ""
         return f"{self.operation}{where}" + (f" × {self.times} shards" if self.times > 1 else "")
 
+    @property
+    def line(self) -> str:
+        """What is sent where, and the condition on the keys: `Query GSI1: GSI1PK = USER`."""
+        return f"{self.target}: {self.keys}"
+
 
 def key_request(
     graph: Graph,

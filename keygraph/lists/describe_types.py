@@ -1,14 +1,16 @@
-"""What a graph's types are in the table, as text: their keys, and the request of each access path."""
+"""What a graph's types are in the table, as text: their keys, the request of each access path, and the lists of each walk."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keygraph.graph import Graph
-from keygraph.lists.describe import DescribedRequest, key_request, path_request
+from keygraph.lists.describe import key_request, path_request
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.resolve.walks import NodeWalk
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,21 @@ class DescribedKeys:
 
 @dataclass(frozen=True, slots=True)
 class DescribedPath:
-    """How a list, or an item that an index finds, is read."""
+    """How a list, an item that an index finds, or what a walk finds is read."""
 
-    path: AccessPath
+    name: str
     found: str
-    """What it finds: an edge with the node at its far end, or an item."""
-    request: DescribedRequest
-    needs: tuple[str, ...]
+    """What it finds: an edge with the node at its far end, an item, or the nodes of a walk."""
+    nodes: tuple[str, ...]
+    """The types of what it leads to."""
+    request: str
+    """`Query GSI1: GSI1PK = USER`; of a walk the lists that it follows."""
+    is_one: bool = False
+    filter: str | None = None
+    """What the store leaves out of the range."""
+    needs: tuple[str, ...] = ()
     """The arguments that have to be given."""
-    narrowed_by: tuple[str, ...]
+    narrowed_by: tuple[str, ...] = ()
     """The arguments that narrow the range of the sort key."""
 
 
@@ -48,29 +56,32 @@ class DescribedType:
     summary: str
     """The first paragraph of its description."""
     keys: tuple[DescribedKeys, ...]
-    by_key: DescribedRequest | None
+    by_key: str | None
     """How an item is read by its key; None where the table holds none."""
     paths: tuple[DescribedPath, ...]
 
 
 def described_types(graph: Graph) -> list[DescribedType]:
-    """Every type of the graph with its keys and its lists."""
+    """Every type of the graph with its keys, its lists and its walks."""
     return [
         DescribedType(
             record,
             _kind(graph, record),
             inspect.cleandoc(record.description or "").partition("\n\n")[0],
             tuple(_keys(record)),
-            None if record.is_virtual else key_request(graph, record),
-            tuple(_described(graph, path) for path in graph.paths if path.owner is record),
+            None if record.is_virtual else key_request(graph, record).line,
+            (
+                *(_described(graph, path) for path in graph.paths if path.owner is record),
+                *(_walked(walk) for walk in graph.walks.values() if walk.owner is record),
+            ),
         )
         for record in graph.types.values()
     ]
 
 
 def described_root(graph: Graph) -> list[DescribedPath]:
-    """The lists at the root, and what an index finds there."""
-    return [_described(graph, path) for path in graph.paths if path.owner is None]
+    """The lists at the root, what an index finds there, and the ways from node to node."""
+    return [*(_described(graph, path) for path in graph.paths if path.owner is None), *_ways(graph)]
 
 
 def _kind(graph: Graph, record: RecordType) -> str:
@@ -93,12 +104,43 @@ def _keys(record: RecordType) -> list[DescribedKeys]:
 
 
 def _described(graph: Graph, path: AccessPath) -> DescribedPath:
-    nodes = " or ".join(node.name for node in path.nodes)
-    found = f"{path.record.name} to {nodes}" if path.far_end else nodes
+    nodes = tuple(node.name for node in path.nodes)
+    found = f"{path.record.name} to {' or '.join(nodes)}" if path.far_end else " or ".join(nodes)
+    request = path_request(graph, path)
     return DescribedPath(
-        path,
+        path.name,
         f"one {found}" if path.is_one else found,
-        path_request(graph, path),
+        nodes,
+        request.line,
+        path.is_one,
+        request.filter,
         tuple(argument.name for argument in path.required),
         tuple(argument.name for argument in path.ranged),
     )
+
+
+def _walked(walk: NodeWalk) -> DescribedPath:
+    depth, nodes = walk.options.depth, tuple(node.name for node in walk.nodes)
+    if depth is None:
+        found, request = "ranked", ", then ".join(map(_names, walk.levels))
+    else:
+        found, request = (
+            "reached",
+            f"{_names(walk.paths)}, up to {depth} {'level' if depth == 1 else 'levels'}",
+        )
+    return DescribedPath(walk.name, f"{' or '.join(nodes)}, {found}", nodes, f"follows {request}")
+
+
+def _ways(graph: Graph) -> list[DescribedPath]:
+    paths = [each.path for each in graph.followed]
+    if not paths:
+        return []
+    nodes = tuple(dict.fromkeys(node.name for path in paths for node in path.nodes))
+    found = "shortest, from node to node"
+    return [
+        DescribedPath("path", found, nodes, f"follows any of {_names(paths)}", needs=("from", "to", "via"))
+    ]
+
+
+def _names(paths: Iterable[AccessPath]) -> str:
+    return ", ".join(f"{path.owner.name if path.owner else ''}.{path.name}" for path in paths)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphql import is_required_argument
 
 from keygraph.dynamo.table import Index, Table
 from keygraph.names import camel
@@ -66,6 +67,21 @@ def test_an_edge_that_has_two_items_says_so() -> None:
     found = shown_lines(run("describe", "--model", "keygraph_examples.social:graph").stdout)
     assert "Friendship (mirrored edge)" in found
     assert "Like (edge)" in found
+
+
+def test_walks_and_paths_show_which_lists_they_follow() -> None:
+    """Whoever looks for what can be asked would not find them, nor which lists they read."""
+    found = shown_lines(run("describe", "--model", "keygraph_examples.commerce:graph").stdout)
+    at = found.index("Product, ranked")
+    assert re.split(" {2,}", found[at - 1]) == ["bought_together", "follows Product.orders, then Order.items"]
+    at = found.index("Category, reached")
+    assert re.split(" {2,}", found[at - 1]) == ["descendants", "follows Category.children, up to 10 levels"]
+    found = shown_lines(run("describe", "--model", "keygraph_examples.social:graph").stdout)
+    root = found[found.index("At the root") + 2 :]
+    assert [re.split(" {2,}", line) for line in root] == [
+        ["path", "follows any of User.friends, User.likes, User.follows"],
+        ["shortest, from node to node", "needs: from, to, via"],
+    ]
 
 
 LIBRARY = """
@@ -175,18 +191,22 @@ def test_a_missing_model_is_one_line() -> None:
     assert result.stderr.count("\n") == 1
 
 
-def _described_arguments(model: str) -> dict[str, list[str]]:
-    """What `describe` says that each list takes besides a page, by `Type.list`, in the schema's names."""
+def _described_arguments(model: str, request: str = "Query") -> dict[str, list[str]]:
+    """What `describe` says that each list takes besides a page, by `Type.list`, in the schema's names.
+
+    `request` is the first word of the lists' requests.
+    """
     found: dict[str, list[str]] = {}
     owner = list_ = ""
     for line in run("describe", "--model", model).stdout.splitlines():
         if heading := re.fullmatch(r"(\w+) \([a-z ,A-Z]+\)|(At the root)", line):
             owner = heading[1] or "Query"
-        if entry := re.match(r"(\w+) +Query", line):
-            list_ = f"{owner}.{camel(entry[1])}"
+        if entry := re.match(r"(\w+) +(Query|follows)", line):
+            list_ = f"{owner}.{camel(entry[1])}" if entry[2] == request else ""
             found[list_] = []
         if said := re.search(r"(?:needs|narrowed by): (.+)", line):
             found[list_] += map(camel, said[1].strip().split(", "))
+    found.pop("", None)
     return found
 
 
@@ -201,6 +221,17 @@ def test_the_arguments_are_those_of_the_schema(name: str) -> None:
         owner, _, list_ = place.partition(".")
         offered = schema.type_map[owner].fields[list_].args
         assert [each for each in offered if each not in (*LIST_ARGUMENTS, "types")] == names
+
+
+def test_walks_and_paths_need_what_the_schema_requires() -> None:
+    """Whoever reads the description would ask without an argument that has to be given."""
+    schema = build_schema(importlib.import_module("keygraph_examples.social").graph)._schema
+    described = _described_arguments("keygraph_examples.social:graph", "follows")
+    assert described == {
+        place: [name for name, each in fields[field].args.items() if is_required_argument(each)]
+        for owner, field in (("User", "network"), ("User", "peopleYouMayKnow"), ("Query", "path"))
+        for place, fields in [(f"{owner}.{field}", schema.type_map[owner].fields)]
+    }
 
 
 def test_a_finder_takes_no_more_than_the_schema_says() -> None:

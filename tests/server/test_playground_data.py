@@ -17,18 +17,35 @@ from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file
-from keygraph_server.models import load_model
+from keygraph_server.models import Model, load_model
 from keygraph_server.settings import Settings
 from keygraph_server.settings.exposure import Environment
 
 EXAMPLES = ["billing", "cargo", "commerce", "education", "social", "talent"]
 
+CLOSED = """
+from __future__ import annotations
+from keygraph import ID, Graph, Many, Table, edge, node
+@node("A#{a_id}", writes=False)
+class A:
+    a_id: ID
+    links: Many[Link]
+@node("B#{b_id}", writes=False)
+class B:
+    b_id: ID
+@edge("{a}", "{b}", writes=False)
+class Link:
+    a: A
+    b: B
+graph = Graph(Table("Closed", partition_key="PK", sort_key="SK"), A, B, Link)
+"""
+
 
 @asynccontextmanager
 async def running(name: str, folder: Path, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a server of an example, with its sample."""
-    model, file = f"keygraph_examples.{name}:graph", folder / f"{name}.sqlite"
-    settings = Settings(model=model, store=f"sqlite:{file}", secret=SecretStr("x" * 32), **options)
+    options = {"model": f"keygraph_examples.{name}:graph", **options}
+    settings = Settings(store=f"sqlite:{folder / f'{name}.sqlite'}", secret=SecretStr("x" * 32), **options)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
@@ -43,6 +60,18 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in EXAMPLES:
         make_sample_file(load_model(f"keygraph_examples.{name}:graph"), folder / f"{name}.sqlite")
     return folder
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
+    """A model whose edges are nowhere an object of the schema, with a SQLite file of its sample."""
+    (tmp_path / "closed.py").write_text(CLOSED, "utf-8")
+    lines = '{"PK": "A#1", "SK": "A#1"}\n{"PK": "B#2", "SK": "B#2"}\n{"PK": "A#1", "SK": "B#2"}\n'
+    (tmp_path / "closed.jsonl").write_text(lines, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    model = load_model("closed:graph")
+    make_sample_file(model, tmp_path / "closed.sqlite")
+    return model
 
 
 class TestExamples:
@@ -116,7 +145,6 @@ class TestDescription:
             {
                 "name": "items",
                 "found": "OrderItem to Product",
-                "type": "OrderItem",
                 "nodes": ["Product"],
                 "isOne": False,
                 "request": "Query: PK = ORDER#{order_id} AND begins_with(SK, PRODUCT#)",
@@ -126,6 +154,20 @@ class TestDescription:
             }
         ]
         assert [each["name"] for each in described["root"]] == ["users", "products"]
+
+    async def test_walks_and_paths_are_there_too(self, samples: Path) -> None:
+        """The diagram would have no arrow for them, and nobody would find them."""
+        async with running("social", samples) as client:
+            described = (await client.post("/playground/description", json={})).json()
+        [user] = [each for each in described["types"] if each["name"] == "User"]
+        told = [(each["name"], each["nodes"], each["request"]) for each in user["lists"][-2:]]
+        assert told == [
+            ("network", ["User"], "follows User.friends, up to 3 levels"),
+            ("peopleYouMayKnow", ["User"], "follows User.friends, then User.friends"),
+        ]
+        [path] = described["root"]
+        assert (path["name"], path["nodes"]) == ("path", ["User", "Post"])
+        assert path["needs"] == ["from", "to", "via"]
 
 
 class TestItems:
@@ -138,9 +180,19 @@ class TestItems:
         assert (found["type"], found["partition"], found["hasMore"]) == ("Order", "ORDER#ORD003", False)
         assert [each["type"] for each in found["items"]] == ["Order", "OrderItem", "OrderItem"]
         [own, item, _] = found["items"]
-        assert (own["id"], item["id"]) == (order, None)
+        of_item = global_id(graph.types["OrderItem"], ("ORD003", "ABC123"))
+        assert (own["id"], item["id"]) == (order, of_item)
         assert own["item"]["total"] == {"N": "204.97"}
         assert item["item"]["SK"] == {"S": "PRODUCT#ABC123"}
+
+    async def test_an_item_without_an_id_in_the_schema_has_none_here(
+        self, closed: Model, tmp_path: Path
+    ) -> None:
+        """Whoever copies the id from the page would be told that nothing can be asked for by it."""
+        async with running("closed", tmp_path, model="closed:graph") as client:
+            asked = {"id": global_id(closed.graph.types["A"], ("1",))}
+            found = (await client.post("/playground/items", json=asked)).json()
+        assert [(each["type"], each["id"]) for each in found["items"]] == [("A", asked["id"]), ("Link", None)]
 
     async def test_an_id_of_another_schema_is_refused(self, samples: Path) -> None:
         """Whoever mistypes an id would see an error of the server."""

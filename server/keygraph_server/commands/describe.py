@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from keygraph.lists.describe import DescribedRequest
 from keygraph.lists.describe_access import COLUMNS, described_access
 from keygraph.lists.describe_types import DescribedPath, DescribedType, described_root, described_types
 from keygraph_server.models import load_model
@@ -80,15 +79,14 @@ def _tables(described: DescribedType) -> Iterator[Table]:
 
 def _path_row(described: DescribedPath) -> tuple[str, str]:
     lines = [_shown(described.request)]
-    if described.request.filter:
-        lines.append(f"filter: {described.request.filter}")
+    if described.filter:
+        lines.append(f"filter: {described.filter}")
     if described.needs:
         lines.append(f"needs: {', '.join(described.needs)}")
     if described.narrowed_by:
         lines.append(f"narrowed by: {', '.join(described.narrowed_by)}")
-    return f"{described.path.name}\n{described.found}", "\n".join(lines)
+    return f"{described.name}\n{described.found}", "\n".join(lines)
 
 
-def _shown(request: DescribedRequest) -> str:
-    line = f"{request.target}: {request.keys}"
+def _shown(line: str) -> str:
     return line if len(line) <= _LINE else line.replace(" AND ", "\n  AND ")

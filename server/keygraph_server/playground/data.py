@@ -23,6 +23,7 @@ from keygraph.lists.describe_types import DescribedPath, described_root, describ
 from keygraph.names import camel
 from keygraph.tables.sample import sample
 from keygraph_resolvers.naming.global_ids import global_id, read_global_id
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.graphql_http import check_headers
 from keygraph_server.http.header_values import header_fields
@@ -52,7 +53,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
         return described
 
     async def ask_items(store: Store, asked: dict[str, Any]) -> Any:
-        return await items_behind(graph, store, str(asked.get("id", "")))
+        return await items_behind(model, store, str(asked.get("id", "")))
 
     routes: list[BaseRoute] = [_route("examples", ask_examples), _route("description", ask_description)]
     if shows_items:
@@ -102,7 +103,7 @@ def described_graph(graph: Graph) -> dict[str, Any]:
                 "kind": each.kind,
                 "description": each.summary,
                 "keys": [asdict(keys) for keys in each.keys],
-                "byKey": each.by_key and f"{each.by_key.target}: {each.by_key.keys}",
+                "byKey": each.by_key,
                 "ends": [node.name for end in each.record.ends.values() for node in end.members],
                 "lists": [_described_path(path) for path in each.paths],
             }
@@ -113,15 +114,13 @@ def described_graph(graph: Graph) -> dict[str, Any]:
 
 
 def _described_path(described: DescribedPath) -> dict[str, Any]:
-    path, request = described.path, described.request
     return {
-        "name": camel(path.name),
+        "name": camel(described.name),
         "found": described.found,
-        "type": path.record.name,
-        "nodes": [node.name for node in path.nodes],
-        "isOne": path.is_one,
-        "request": f"{request.target}: {request.keys}",
-        "filter": request.filter,
+        "nodes": described.nodes,
+        "isOne": described.is_one,
+        "request": described.request,
+        "filter": described.filter,
         "needs": [camel(name) for name in described.needs],
         "narrowedBy": [camel(name) for name in described.narrowed_by],
     }
@@ -130,8 +129,9 @@ def _described_path(described: DescribedPath) -> dict[str, Any]:
 # --- Raw items ---------------------------------------------------------------------------------------
 
 
-async def items_behind(graph: Graph, store: Store, id_: str) -> dict[str, Any]:
-    """The items in the partition of a node, with its own. Raises BadUserInput for what is no global id."""
+async def items_behind(model: Model, store: Store, id_: str) -> dict[str, Any]:
+    """The items in the partition of a node or a record, with its own. Raises BadUserInput for what is no global id."""
+    graph = model.graph
     record, identity = read_global_id(graph, id_)
     keys = graph.table_keys(record, identity)
     partitions = dict.fromkeys(key[0] for key in keys)
@@ -141,17 +141,15 @@ async def items_behind(graph: Graph, store: Store, id_: str) -> dict[str, Any]:
         "type": record.name,
         "keys": [key.name for key in graph.table.keys],
         "partition": ", ".join(map(str, partitions)),
-        "items": [_shown(graph, item) for item in items[:_ITEMS]],
+        "items": [_shown(model, item) for item in items[:_ITEMS]],
         "hasMore": len(items) > _ITEMS or any(page.last is not None for page in pages),
     }
 
 
-def _shown(graph: Graph, item: Item) -> dict[str, Any]:
-    """An item in DynamoDB's typed form, which keeps every digit; with its type, and its id if it is a node."""
-    told = graph.identified(item)
-    record = None if told is None else told[0]
-    return {
-        "type": record and record.name,
-        "id": global_id(*told) if told is not None and told[0].is_node else None,
-        "item": typed_item(item),
-    }
+def _shown(model: Model, item: Item) -> dict[str, Any]:
+    """An item in DynamoDB's typed form, which keeps every digit; with its type, and the `id` by which a client asks for it."""
+    told = model.graph.identified(item)
+    name = told and told[0].name
+    # The schema has no type of this name for an edge that only lists show.
+    has_id = name in core_schema(model.schema).type_map
+    return {"type": name, "id": global_id(*told) if told and has_id else None, "item": typed_item(item)}

@@ -76,7 +76,7 @@ const itemRow = (keys, { type, id, item }, place) => {
     'tr',
     { key: place },
     keys.map((name) => h('td', { key: name }, h('code', null, item[name] ? Object.values(item[name])[0] : ''))),
-    h('td', null, type || 'unknown', id && id !== state.itemsOf && h('button', { type: 'button', className: 'plain', onClick: () => change({ itemsOf: id }) }, 'its items')),
+    h('td', null, type || 'unknown', id && h('small', null, `id: ${id}`)),
     h(
       'td',
       null,
