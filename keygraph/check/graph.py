@@ -258,13 +258,19 @@ def _rules_not_decided(model: RecordTypes) -> _Wrong:
             if end.name in path.told
             for attribute in end.attributes.values()
         }
-        for name, *_ in sorted(record.access.paths("read")):
-            if not model.table.has(index, name) and name not in told:
-                yield (
-                    f"{path.owner.name if path.owner else 'the root'}.{path.name}",
-                    f"{index} does not project {name}, which decides who may read {record.name}.",
-                    f"Project {name} too.",
-                )
+        # What a list tells it can be read, sorted, filtered and added up by: who may read that is decided with it.
+        used = {name: f"{record.name}.{name}" for name in (*record.fields, *record.ends) if name in path.told}
+        found: dict[str, str] = {}
+        for name, what in ((None, record.name), *used.items()):
+            for attribute, *_ in sorted(record.access.paths("read", name)):
+                if not model.table.has(index, attribute) and attribute not in told:
+                    found.setdefault(attribute, what)
+        for attribute, what in found.items():
+            yield (
+                f"{path.owner.name if path.owner else 'the root'}.{path.name}",
+                f"{index} does not project {attribute}, which decides who may read {what}.",
+                f"Project {attribute} too.",
+            )
 
 
 def _fields_without_item(model: RecordTypes) -> _Wrong:

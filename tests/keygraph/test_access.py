@@ -294,6 +294,10 @@ def _wrong(**access: Any) -> str:
             {"type": [read(where={"size": 1})]},
             "by-day does not project size, which decides who may read Likes.",
         ),
+        (
+            {"field": [read(where={"not": {"size": 1}})]},
+            "by-day does not project size, which decides who may read Likes.day.",
+        ),
         ({"type": [create()]}, ""),
         ({"end": [read()]}, "it is part of the key of Likes, which whoever sees the record knows"),
         ({"field": [delete()]}, "a field is not deleted: use update()"),

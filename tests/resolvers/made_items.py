@@ -82,9 +82,21 @@ def spoilt(graph: Graph, item: Item, keys: set[str], random: Random) -> Item:
         changed[graph.type_attribute] = "Stranger"
     elif kind <= 5 and others:
         del changed[random.choice(others)]
-    elif others:
+    elif others := [name for name in others if name not in told_elsewhere(graph, item)]:
         changed[random.choice(others)] = random.choice(WRONG)
     return changed
+
+
+def told_elsewhere(graph: Graph, item: Item) -> set[str]:
+    """The attributes that an index tells by its keys and does not project: what they say there counts."""
+    record = graph.recognise(item)
+    return {
+        attribute[0]
+        for keys in (record.keys.values() if record else ())
+        for slot in keys.slots
+        if (attribute := record.attribute_of(slot.path))
+        and not graph.table.has(keys.index_name, attribute[0])
+    }
 
 
 def foreign(graph: Graph, item: Item, random: Random) -> Item:
