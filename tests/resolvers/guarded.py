@@ -7,7 +7,7 @@ rules as they are declared, and the values of fields as a model sees them: it kn
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -26,6 +26,8 @@ from keygraph.errors import CorruptItem, Forbidden
 from keygraph.model.declaration import Declaration, ListOptions, StoredAs, declaration_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.resolve.walks import NodeWalk
+from keygraph.walks.walk import Vertex
 from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.inputs import conditions
@@ -35,6 +37,7 @@ from tests.resolvers.made_operations import words_of
 from tests.resolvers.many_operations import main
 from tests.resolvers.naive import Naive
 from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
+from tests.resolvers.naive_walks import NaiveWalks, Step
 from tests.resolvers.worlds import SECRET
 
 MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys")
@@ -363,16 +366,68 @@ class GuardedLists(NaiveLists):
                 yield item
 
 
+class GuardedWalks(NaiveWalks):
+    """Walks of somebody: a node that they do not see is not there, and nothing is found through it."""
+
+    def __init__(self, naive: GuardedNaive, secret: bytes) -> None:
+        super().__init__(naive.graph, naive.lists, secret)
+        self._naive = naive
+
+    def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any]) -> Any:
+        self._paths = walk.paths
+        own = [path for path in walk.paths if path.owner is owner.record]
+        try:
+            found = super().found(walk, owner, given)
+        except Forbidden as error:
+            return Refused(error)
+        is_refused = self._allowed(Vertex(owner.record, owner.identity), own) == []
+        return Refused(Forbidden("no")) if own and is_refused else found
+
+    def _allowed(self, owner: Vertex, paths: Sequence[AccessPath]) -> list[AccessPath] | None:
+        """The lists of a node that are followed; None where the viewer does not see the node."""
+        access = self._naive.access
+        sees = access.sees(*owner, None)
+        if sees is False:
+            return None
+        told = {path: access.reads(owner.record, path.name, owner.identity, None) for path in paths}
+        if sees is None or None in told.values():
+            found = self._naive._looked_up(Thing(*owner))
+            if found is None:
+                return None
+            told = {path: access.reads(owner.record, path.name, owner.identity, found.item) for path in paths}
+        return [path for path, is_allowed in told.items() if is_allowed]
+
+    def _steps(self, owner: Vertex, paths: Iterable[AccessPath]) -> Iterator[Step]:
+        own = [path for path in paths if path.owner is owner.record]
+        for step in super()._steps(owner, self._allowed(owner, own) or ()):
+            theirs = [path for path in self._paths if path.owner is step.node.record]
+            if self._allowed(step.node, theirs) is not None:
+                yield step
+
+
+class Refused:
+    """What somebody would find by a walk that they may not begin."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def _refuse(self) -> Any:
+        raise self._error
+
+    whole = page = info = property(_refuse)
+
+
 class GuardedNaive(Naive):
     """A naive execution for one viewer."""
 
-    left_out = (field_kinds.WaysBetween, field_kinds.WalkOf, field_kinds.Aggregate)
+    left_out = (field_kinds.WaysBetween, field_kinds.Aggregate)
 
     def __init__(self, schema: Any, items: Sequence[Item], refused: Collection[Key], rules: Rules) -> None:
         super().__init__(schema, items, SECRET, refused)
         self.access = NaiveAccess(rules)
         self.lists = GuardedLists(self.graph, items, SECRET)
         self.lists.access = self.access
+        self.walks = GuardedWalks(self, SECRET)
 
     def _value(self, kind: Any, source: Any, info: Any, given: Mapping[str, Any]) -> Any:
         thing = getattr(source, "thing", source)
@@ -386,6 +441,8 @@ class GuardedNaive(Naive):
                 name = method.name
             case field_kinds.ListOf(path) if path.owner is not None:
                 name = path.name
+            case field_kinds.WalkOf(walk):
+                name = walk.name
         if name is not None:
             item = thing.item
             if item is None and not thing.record.is_virtual:
@@ -470,7 +527,7 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
         await store.send(BatchWrite(puts=tuple(items)))
         planned = Asked(own, store, secret=SECRET, document_limits=NO_LIMITS)
         planned.claims = rules.claims
-        yield Served(name, own, planned, GuardedNaive(own, items, (), rules), words_of(own, items))
+        yield Served(name, own, planned, GuardedNaive(own, items, frozenset(), rules), words_of(own, items))
 
 
 async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
