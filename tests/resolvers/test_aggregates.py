@@ -112,6 +112,16 @@ async def test_the_bound_holds(shop: World) -> None:
                 assert cost["actual"][name] <= cost["bound"][name], (document, name)
 
 
+async def test_an_item_that_is_looked_up_is_foreseen(shop: World) -> None:
+    """Its key would be read for an aggregate alone, and the bound would not know of it."""
+    document = """{ user(userId: "12345") {
+      customerOrders(orderId: { eq: "ORD001" }) { aggregate { max(field: ORDER_DATE) count } } } }"""
+    cost = (await shop.service.execute(document, {}, with_cost=True))["extensions"]["cost"]
+    place = cost["byPath"]["user.customerOrders"]
+    assert 1 == place["actual"]["requests"] <= place["bound"]["requests"]
+    assert cost["actual"]["items"] <= cost["bound"]["items"]
+
+
 async def test_not_of_common_neighbors(make_store: MakeStore) -> None:
     """An aggregate of what two nodes have in common would be that of one of them."""
     people = world(walks, await make_store(walks.table))

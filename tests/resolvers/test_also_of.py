@@ -19,7 +19,7 @@ from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers import bounds, differential
 from tests.resolvers.made_operations import Maker
-from tests.resolvers.worlds import SECRET, World
+from tests.resolvers.worlds import SECRET, World, world
 from tests.schemas import schema_of
 from tests.tracing import TracingStore
 
@@ -290,3 +290,22 @@ async def test_one_answer_and_a_bound(name: str, tmp_path: Path, monkeypatch: py
             await world.check(Random(seed).randrange)
         found = [each for seed in range(8) for each in await bounds.exceeded(world, Random(seed).randrange)]
     assert found == []
+
+
+async def test_what_the_index_lacks_is_looked_up_with_the_total_too(make_store: MakeStore) -> None:
+    """An attribute that the index does not have would be null where the count is asked for with it."""
+    schema, items = differential.model("billing")
+    billing = world(schema.graph, await make_store(schema.graph.table))
+    await billing.put(*items)
+    bill = schema.graph.types["Bill"]
+    document = """query ($other: [ID!], $to: [ID!]) { bill(billId: "4224687") {
+      invoices(alsoOf: $other, to: $to) { %s edges { note node { invoiceId } } } } }"""
+    for given in ({"other": [global_id(bill, ("4224702",))]}, {"to": ["92551", "92552"]}):
+        page = await billing.ask(document % "", **given)
+        whole = await billing.ask(document % "totalCount", **given)
+        assert whole["bill"]["invoices"]["edges"] == page["bill"]["invoices"]["edges"]
+        assert any(edge["note"] for edge in page["bill"]["invoices"]["edges"])
+        answer = await billing.service.execute(document % "totalCount", given, with_cost=True)
+        cost = answer["extensions"]["cost"]
+        for name in ("requests", "roundTrips", "items"):
+            assert cost["actual"][name] <= cost["bound"][name]

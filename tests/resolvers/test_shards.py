@@ -131,3 +131,6 @@ async def test_records_of_one_identity_are_told_by_their_list_and_by_no_id(built
     items = (await built.tracer.store.send(Scan(consistent=True))).items
     naive = Naive(build_schema(houses), items, SECRET)
     assert difference(answer, await naive.execute(parse(document), given)) is None
+    both = await built.service.execute("query ($id: ID!) { node(id: $id) { id } }", given, with_cost=True)
+    cost = both["extensions"]["cost"]
+    assert cost["actual"]["items"] == 2 <= cost["bound"]["items"]

@@ -19,15 +19,17 @@ from keygraph_resolvers.steps.step import MOST, Below, Priced, Starts, StepCost
 
 
 def keys_cost(records: Sequence[RecordType], starts: Starts, keys: int = 1) -> StepCost:
-    """What it takes to look so many items up for each start, each of one of the types."""
+    """What it takes to look so many items up for each start, each of one of the types.
+
+    Several shards may have an item with the key of one that is looked for.
+    """
     shards = max(len(record.table_keys.shard_texts) for record in records)
     item_bytes = max(record.item_bytes for record in records)
-    items = starts.times(keys).count
-    units = items * (read_units(item_bytes, consistent=False) + (shards - 1) / 2)
-    in_all = starts.times(keys * shards).count
+    items = starts.times(keys * shards).count
+    units = items * read_units(item_bytes, consistent=False)
     is_large = item_bytes * BATCH_GET_KEYS > BATCH_GET_BYTES
     left_over = items * item_bytes // (BATCH_GET_BYTES - ITEM_BYTES) if is_large else 0
-    return StepCost(left_over, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
+    return StepCost(left_over, items, set(starts.round_trips), max(starts.round_trips), items, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class ListCost:
         path, named = self.path, self.named
         if self.is_key_lookup:
             number = 1 if named is None else named
-            if not number or not (self.shown or self.has_total):
+            if not number or not (self.shown or self.has_total or self.has_aggregate):
                 return StepCost(), starts, 0
             cost, after = keys_cost(path.records, starts, number), starts.after()
             for each in self.links:
@@ -248,6 +250,7 @@ class ListCost:
             looks_back=False,
             ends_among_equals=False,
         )
+        _, starts = self.decided(starts)
         cost, _, _ = whole._pages(starts)
         cost.is_open = True
         return cost

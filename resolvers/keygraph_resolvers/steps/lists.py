@@ -308,7 +308,7 @@ class ListStep(Step):
             edges, info = bound.connection.page_among(found)
             if bound.found is not None:
                 bound.found.info = info
-            self.page.spread(run, bound, edges, round_trip)
+            self.page.complete(run, bound, edges, round_trip)
 
     # --- What it costs ------------------------------------------------------------------------------------
 
@@ -521,6 +521,10 @@ class PageStep(Priced):
             bound.found.info = info
         else:
             del edges[1:]
+        self.complete(run, bound, edges, round_trip)
+
+    def complete(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
+        """Goes on from the edges of a page when they have what is selected: what an index lacks is looked up."""
         if self._is_partial:
             key_of = run.graph.table.key_of
             wanted = [(edge, key_of(edge.listed)) for edge in edges]
