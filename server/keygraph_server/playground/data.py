@@ -6,7 +6,7 @@ Only POST with a JSON body is answered, which no page of another site can send.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from dataclasses import asdict
 from typing import Any
 
@@ -44,6 +44,8 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
     """The routes of a model's data. Without `shows_items` nothing of the table is told."""
     graph = model.graph
     described = described_graph(graph)
+    # The schema has no type of this name for an edge that only lists show.
+    with_ids = graph.types.keys() & core_schema(model.schema).type_map.keys()
 
     async def ask_examples(store: Store, asked: dict[str, Any]) -> Any:
         values = await _table_values(graph, store) if shows_items else nothing_known
@@ -53,7 +55,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
         return described
 
     async def ask_items(store: Store, asked: dict[str, Any]) -> Any:
-        return await items_behind(model, store, str(asked.get("id", "")))
+        return await items_behind(graph, with_ids, store, str(asked.get("id", "")))
 
     routes: list[BaseRoute] = [_route("examples", ask_examples), _route("description", ask_description)]
     if shows_items:
@@ -129,9 +131,8 @@ def _described_path(described: DescribedPath) -> dict[str, Any]:
 # --- Raw items ---------------------------------------------------------------------------------------
 
 
-async def items_behind(model: Model, store: Store, id_: str) -> dict[str, Any]:
+async def items_behind(graph: Graph, with_ids: Set[str], store: Store, id_: str) -> dict[str, Any]:
     """The items in the partition of a node or a record, with its own. Raises BadUserInput for what is no global id."""
-    graph = model.graph
     record, identity = read_global_id(graph, id_)
     keys = graph.table_keys(record, identity)
     partitions = dict.fromkeys(key[0] for key in keys)
@@ -141,15 +142,17 @@ async def items_behind(model: Model, store: Store, id_: str) -> dict[str, Any]:
         "type": record.name,
         "keys": [key.name for key in graph.table.keys],
         "partition": ", ".join(map(str, partitions)),
-        "items": [_shown(model, item) for item in items[:_ITEMS]],
+        "items": [_shown(graph, with_ids, item) for item in items[:_ITEMS]],
         "hasMore": len(items) > _ITEMS or any(page.last is not None for page in pages),
     }
 
 
-def _shown(model: Model, item: Item) -> dict[str, Any]:
+def _shown(graph: Graph, with_ids: Set[str], item: Item) -> dict[str, Any]:
     """An item in DynamoDB's typed form, which keeps every digit; with its type, and the `id` by which a client asks for it."""
-    told = model.graph.identified(item)
+    told = graph.identified(item)
     name = told and told[0].name
-    # The schema has no type of this name for an edge that only lists show.
-    has_id = name in core_schema(model.schema).type_map
-    return {"type": name, "id": global_id(*told) if told and has_id else None, "item": typed_item(item)}
+    return {
+        "type": name,
+        "id": global_id(*told) if told and name in with_ids else None,
+        "item": typed_item(item),
+    }
