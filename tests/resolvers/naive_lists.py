@@ -16,7 +16,7 @@ from keygraph.model.paths import SORT_KEY, AccessPath, Argument
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.naming.global_ids import read_global_id, read_id_or_key
+from keygraph_resolvers.naming.global_ids import read_id_or_key
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.inputs import SortDirection, conditions, narrowings, required_texts
@@ -141,9 +141,7 @@ class NaiveLists:
             return None
         if len(ids) > 100:
             raise BadUserInput("to: too many")
-        named = [read_global_id(self._graph, text) for text in ids]
-        if any(record not in path.nodes for record, _ in named):
-            raise BadUserInput("to: of another type")
+        named = [read_id_or_key(self._graph, "to", path.nodes, text) for text in ids]
         if path.far_end is None:
             return {identity for _, identity in named}
         end = path.record.ends[path.far_end]
