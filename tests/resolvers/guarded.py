@@ -40,7 +40,7 @@ from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
 from tests.resolvers.naive_walks import NaiveWalks, Step
 from tests.resolvers.worlds import SECRET
 
-MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys")
+MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
 ROLES = ("r1", "r2")
 KINDS = ("id", "string", "int", "boolean", "enum")
 
@@ -403,6 +403,11 @@ class GuardedWalks(NaiveWalks):
             theirs = [path for path in self._paths if path.owner is step.node.record]
             if self._allowed(step.node, theirs) is not None:
                 yield step
+
+    def _value(self, thing: Thing, name: str) -> Any:
+        if not self._naive.access.reads(thing.record, name, thing.identity, thing.item):
+            raise Forbidden("no")
+        return super()._value(thing, name)
 
 
 class Refused:

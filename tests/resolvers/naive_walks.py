@@ -145,7 +145,7 @@ class NaiveWalks:
         first: set[Vertex] = set()
         for number, level in enumerate(walk.levels):
             steps = [step for owner, _ in ways for step in self._steps(owner, level) if step.node != start]
-            weigh = _weigher(walk) if number == len(walk.levels) - 1 else lambda step: 1
+            weigh = self._weigher(walk) if number == len(walk.levels) - 1 else lambda step: 1
             ways = [(step.node, weigh(step)) for step in steps]
             first = first or {node for node, _ in ways}
         counted = Counter(node for node, _ in ways)
@@ -172,6 +172,17 @@ class NaiveWalks:
             for number, node in enumerate(order[before : before + size])
         ]
         return _walked(order, page, before, size, given, is_ranked=True)
+
+    def _weigher(self, walk: NodeWalk) -> Callable[[Step], Any]:
+        name = walk.options.weight
+
+        def weigh(step: Step) -> Any:
+            return 1 if name is None else self._value(step.entry.thing, name) or Decimal(0)
+
+        return weigh
+
+    def _value(self, thing: Thing, name: str) -> Any:
+        return thing.record.reader(thing.record.fields[name])(cast(Item, thing.item))
 
 
 @dataclass(eq=False)
@@ -211,16 +222,6 @@ def _far(path: AccessPath, identity: tuple[str, ...], item: Item) -> Vertex | No
     except (CorruptItem, ValueError):
         return None
     return Vertex(node, own)
-
-
-def _weigher(walk: NodeWalk) -> Callable[[Step], Any]:
-    name = walk.options.weight
-
-    def weigh(step: Step) -> Any:
-        record, item = step.entry.thing.record, step.entry.thing.item
-        return 1 if name is None else record.reader(record.fields[name])(cast(Item, item)) or Decimal(0)
-
-    return weigh
 
 
 # --- Aggregates -----------------------------------------------------------------------------------------
