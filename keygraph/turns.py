@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from keygraph.errors import StoreError
 
@@ -23,11 +23,14 @@ class TooMuchWork(StoreError):
     code = "COST_LIMIT"
 
 
-class WorkBudget(Protocol):
-    """The processor time that an operation may spend on pages of many items, in seconds, and what it has spent."""
+class WorkBudget:
+    """The processor time that an operation may spend on pages of many items, in seconds, and what it has spent.
 
-    work_seconds: float
-    worked: float
+    It holds nothing else of the operation: timers keep the context of a task for a time after its end.
+    """
+
+    seconds = 5.0
+    spent = 0.0
 
 
 BUDGET: ContextVar[WorkBudget | None] = ContextVar("keygraph-work", default=None)
@@ -40,13 +43,13 @@ async def in_turns(
     """What the work gives for the items, `AT_ONCE` in each turn. Raises TooMuchWork."""
     budget, found = BUDGET.get(), list[ResultT]()
     for start in range(0, len(items), AT_ONCE):
-        if budget is not None and budget.worked > budget.work_seconds:
+        if budget is not None and budget.spent > budget.seconds:
             raise TooMuchWork(
-                f"More than {budget.work_seconds:g} seconds of work: ask for a smaller range, or for what a key tells"
+                f"More than {budget.seconds:g} seconds of work: ask for a smaller range, or for what a key tells"
             )
         began = time.thread_time()
         found += work(items[start : start + AT_ONCE])
         if budget is not None:
-            budget.worked += time.thread_time() - began
+            budget.spent += time.thread_time() - began
         await asyncio.sleep(0)
     return found

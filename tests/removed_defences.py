@@ -52,7 +52,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_page_keeps_nobody_waiting": Removal("keygraph/turns.py", "        await asyncio.sleep(0)\n", ""),
     "test_work_on_many_items_has_a_budget": Removal(
-        "keygraph/turns.py", "budget.worked > budget.work_seconds", "False"
+        "keygraph/turns.py", "budget.spent > budget.seconds", "False"
     ),
     "test_any_operation": Removal(
         f"{_RESOLVERS}/naming/global_ids.py",

@@ -27,7 +27,7 @@ from keygraph.access.claims import ANONYMOUS, Claims, Viewer
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
-from keygraph.turns import BUDGET
+from keygraph.turns import BUDGET, WorkBudget
 from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.answer.reports import errors_and_warnings
@@ -328,8 +328,9 @@ class Service:
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         meter = run.meter
-        meter.work_seconds = run.limits.work_seconds
-        BUDGET.set(meter)
+        budget = WorkBudget()
+        budget.seconds = run.limits.work_seconds
+        BUDGET.set(budget)
         carry_out = self._write if plan.is_mutation else self._read
         try:
             found = await carry_out(plan, run, document, variables)

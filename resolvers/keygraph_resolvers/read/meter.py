@@ -105,9 +105,6 @@ class MeteredStore:
     began: float = field(default_factory=time.perf_counter)
     holding: Holding | None = None
     """What is counted of the items that are read."""
-    work_seconds: float = 5.0
-    """The processor time that the operation may spend on pages of many items."""
-    worked: float = 0.0
 
     @property
     def table(self) -> Table:
