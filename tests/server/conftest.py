@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,16 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps the settings of whoever runs the tests out of them."""
     for name in Settings.model_fields:
         monkeypatch.delenv(environment_name(name), raising=False)
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Takes away what a test has set up for the log, which writes into a file that is closed afterwards."""
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ class Workers(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have died or do not give a sign of life."""
-        if self.signal_queue:
+        if self.signal_queue or self.should_exit.is_set():
             # Ctrl-C in a terminal is sent to the workers too, which may end before it is handled here.
             return
         for place, worker in enumerate(self.processes):
