@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ class Ended:
 
 def workers_with(signals: list[int], monkeypatch: pytest.MonkeyPatch) -> Any:
     found: Any = Workers.__new__(Workers)
-    found.signal_queue, found.processes = signals, [Ended()]
+    found.signal_queue, found.processes, found.should_exit = signals, [Ended()], threading.Event()
     monkeypatch.setattr(found, "_started", lambda: "a new one")
     return found
 
@@ -48,3 +49,12 @@ def test_a_signal_to_all_is_no_death(
     found.keep_subprocess_alive()
     assert isinstance(found.processes[0], Ended)
     assert caplog.records == []
+
+
+def test_one_that_ends_with_the_server_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C would start workers anew that it has just ended."""
+    workers = workers_with([], monkeypatch)
+    workers.should_exit.set()
+    [ended] = workers.processes
+    workers.keep_subprocess_alive()
+    assert workers.processes == [ended]
