@@ -17,7 +17,6 @@ from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_list, is_optional, union_parts
 from keygraph.lists.counting import may_count_unread
-from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -42,17 +41,6 @@ from keygraph_resolvers.naming.descriptions import (
     of_type,
 )
 from keygraph_resolvers.naming.global_ids import are_told_by_text
-from keygraph_resolvers.naming.mutation_names import (
-    IDEMPOTENCY_KEY,
-    MUTATION_ID,
-    TOGETHER,
-    is_named,
-    mutation_description,
-    mutation_name,
-    payload_name,
-    plural_name,
-    results_name,
-)
 from keygraph_resolvers.naming.names import (
     ALSO_OF,
     check,
@@ -93,26 +81,15 @@ from keygraph_resolvers.schema.field_kinds import (
     NodesByIds,
     OwnNode,
     PageInfo,
-    ResultList,
     Stored,
     TotalCount,
-    Writes,
-    WritesEach,
-    WritesTogether,
-    WrittenRecord,
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
-from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
+from keygraph_resolvers.schema.mutation_types import MutationTypes
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 from keygraph_resolvers.schema.walk_types import WalkTypes
 from keygraph_resolvers.schema.way_types import way_fields
 
-_EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
-_RESULTS = "In the order of the inputs; null for one that failed on its own."
-_TOGETHER = "Carries out these actions in one transaction: all, or none."
-_ANSWER = "What `{}` answers."
-_ATOMIC = "Whether all are carried out in one transaction, or each on its own."
-_MOST = f"At most {MOST_INPUTS:,}."
 _AT_MOST = "at most 100, unless the server says otherwise"
 _EDGES = "The edges of the page; null for one that cannot be read."
 _NODES = "The nodes of the edges, without those that do not exist."
@@ -153,7 +130,7 @@ def build_schema(
     add_fields(root, types.root_fields())
     if query is not None:
         add_fields(root, [types.own_field(field) for field in definition_of(query).fields])
-    written = types.mutation_fields()
+    written = types.mutations.fields()
     if mutation is not None:
         written += [types.own_field(field) for field in definition_of(mutation).fields]
     mutations = object_type("Mutation", "Everything that can be written.")
@@ -201,6 +178,7 @@ class _Types:
         add_fields(self._page_info, _page_info_fields())
         self._aggregates = AggregateTypes()
         self._walks = WalkTypes(self._page_info, self.node, self._edge, self._aggregates)
+        self.mutations = MutationTypes(graph, self.scalar, self.object, self._end_field)
 
     # --- Values ---------------------------------------------------------------------------------------
 
@@ -526,96 +504,6 @@ class _Types:
         definition_of(self._page_info).directives = [Shareable()]
         nodes = [self.object(record) for record in self._graph.nodes]
         return [entities_field(nodes, _type_of_source), service_field(printed)]
-
-    # --- Mutations --------------------------------------------------------------------------------------
-
-    def mutation_fields(self) -> list[StrawberryField]:
-        """What can be done to the records of each type."""
-        inputs = MutationInputs(self._graph, self.scalar)
-        every = [(action, record) for record in self._graph.types.values() for action in record.writes]
-        if not every:
-            return []
-        payloads = {
-            Writes(action, record): nullable(self._payload(action, record)) for action, record in every
-        }
-        key = argument(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION)
-        fields: list[StrawberryField] = []
-        of_several: list[StrawberryField] = []
-        for kind, payload in payloads.items():
-            action, record = kind.action, kind.record
-            name, several = mutation_name(action, record), plural_name(action, record)
-            given = inputs.input(action, record)
-            described, reason = mutation_description(self._graph, action, record), record.notes.deprecated
-            arguments = [argument("input", given, INPUTS[action])]
-            fields.append(ServedField(name, payload, kind, arguments, described, reason))
-            results = object_type(results_name(action, record), _ANSWER.format(several))
-            add_fields(
-                results, [ServedField("results", list_of(payload), ResultList(), description=_RESULTS)]
-            )
-            arguments = [
-                argument("inputs", list_of(given), f"{INPUTS[action]} {_MOST}"),
-                argument("atomic", bool, _ATOMIC, True),
-                key,
-            ]
-            described = _EACH.format(name)
-            each = WritesEach(action, record)
-            of_several.append(ServedField(several, nullable(results), each, arguments, described, reason))
-        result = object_type(
-            "WriteResult", "What one action answers: the field of that name; all others are null."
-        )
-        named = {mutation_name(kind.action, kind.record): kind for kind in payloads}
-        add_fields(
-            result,
-            [
-                ServedField(name, payloads[kind], kind, description=_ANSWER.format(name))
-                for name, kind in named.items()
-            ],
-        )
-        written = object_type("WritePayload", _ANSWER.format(TOGETHER))
-        add_fields(
-            written,
-            [
-                ServedField(
-                    "results", list_of(result), ResultList(), description="In the order of the actions."
-                )
-            ],
-        )
-        arguments = [argument("actions", list_of(inputs.action(every)), f"What to do. {_MOST}"), key]
-        return [
-            *fields,
-            *of_several,
-            ServedField(TOGETHER, nullable(written), WritesTogether(), arguments, _TOGETHER),
-        ]
-
-    def _payload(self, action: WriteName, record: RecordType) -> type:
-        made = object_type(payload_name(action, record), _ANSWER.format(mutation_name(action, record)))
-        fields: list[StrawberryField] = []
-        if action != "delete" and record.order:
-            shown = nullable(self.object(record))
-            described = f"The {in_words(record.name)}, as it was written."
-            fields.append(
-                ServedField(field_name(record), shown, WrittenRecord(record), description=described)
-            )
-        if action == "delete":
-            described = "The `id` that it had."
-            fields.append(
-                ServedField("deletedId", cast(type, strawberry.ID), GlobalId(), description=described)
-            )
-        if not record.is_node and (action == "delete" or not record.order):
-            fields += [
-                self._end_field(record, record.ends[name])
-                for name in record.key_ends
-                if name in record.key_fields
-            ]
-        if action == "delete" and is_named(self._graph, record):
-            described = "How many edges and records were deleted with it, or do not name it any more."
-            fields.append(ServedField("detached", int, Attribute("detached"), description=described))
-        described = "The text of that name in the input."
-        fields.append(
-            ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id"), description=described)
-        )
-        add_fields(made, fields)
-        return made
 
 
 def _reason(path: AccessPath) -> str | None:
