@@ -5,6 +5,23 @@ This package knows nothing of GraphQL and HTTP. A model is declared with the nam
 
 from keygraph.access.claims import Viewer
 from keygraph.access.language import create, delete, read, update, viewer, write
+from keygraph.declare.decorators import edge, field, fields, node, record, ref, rule
+from keygraph.declare.specifiers import (
+    Many,
+    One,
+    Ranked,
+    Reach,
+    created,
+    many,
+    new_id,
+    one,
+    ranked,
+    reach,
+    stored,
+    ttl,
+    updated,
+    version,
+)
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput, CorruptItem, KeygraphError, ModelError, StoreError
@@ -12,29 +29,6 @@ from keygraph.graph import Graph
 from keygraph.keys.formats import Epoch, Format
 from keygraph.keys.timed_ids import KSUID, ULID
 from keygraph.keys.types import ID, JSON, Long
-from keygraph.model.declaration import (
-    Many,
-    One,
-    Ranked,
-    Reach,
-    created,
-    edge,
-    field,
-    fields,
-    many,
-    new_id,
-    node,
-    one,
-    ranked,
-    reach,
-    record,
-    ref,
-    rule,
-    stored,
-    ttl,
-    updated,
-    version,
-)
 
 __all__ = [
     "ID",

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
+from keygraph.declare.specifiers import options_of
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
-from keygraph.model.declaration import options_of
 from keygraph.model.paths import AccessPath, possible, stands_beside
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from keygraph.declare.declaration import ListOptions
 from keygraph.draft.names import Names, field_name, variable_name
 from keygraph.draft.parts import DraftList, DraftType
 from keygraph.draft.text import Draft
 from keygraph.dynamo.table import Index
 from keygraph.graph import Graph
-from keygraph.model.declaration import ListOptions
 from keygraph.model.paths import AccessPath, best, candidates
 from keygraph.model.records import RecordType
 from keygraph.names import plural, snake

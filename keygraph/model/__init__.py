@@ -1,5 +1,5 @@
-"""A declared model: the decorators, the record types, and how their keys and fields are read from items.
+"""A declared model: the record types, and how their keys and fields are read from items.
 
-`declaration` has what a model file imports; `records`, `record_keys` and `fields` are what it becomes; `paths` says how
-one node reaches many. `keygraph.resolve` makes these, `keygraph.check` checks them, and `keygraph.graph` uses both.
+What a model file says is in `keygraph.declare`; `records`, `record_keys` and `fields` are what it becomes; `paths` says
+how one node reaches many. `keygraph.resolve` makes these, `keygraph.check` checks them, and `keygraph.graph` uses both.
 """

@@ -7,11 +7,11 @@ from dataclasses import MISSING, dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from keygraph.declare.declaration import Kept
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.errors import CorruptItem
 from keygraph.keys.types import FieldType, Kind, decoder
-from keygraph.model.declaration import Kept
 
 ValueReader: TypeAlias = Callable[[Mapping[str, Value]], Any]
 """What reads a value from an item."""

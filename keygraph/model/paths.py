@@ -14,6 +14,7 @@ from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import cast
 
+from keygraph.declare.declaration import ListOptions
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyValue, Position
 from keygraph.errors import CorruptItem
@@ -21,7 +22,6 @@ from keygraph.keys.template import FieldPath, Slot, Template, Token, replaced
 from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
-from keygraph.model.declaration import ListOptions
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType, TextReader
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
+from keygraph.declare.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
@@ -23,7 +24,6 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, decode, decoder, encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import (
     IdentityReader,

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from keygraph.declare.declaration import ListOptions
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import Slot
 from keygraph.keys.types import is_optional
 from keygraph.model.counterparts import Correspondence
-from keygraph.model.declaration import ListOptions
 from keygraph.model.paths import AccessPath, candidates
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType

@@ -21,12 +21,12 @@ from keygraph.access.grants import (
     none_of,
 )
 from keygraph.access.language import WRITES, AccessRule, Action, Claim
+from keygraph.declare.declaration import access_of
 from keygraph.dynamo.conditions import Eq, In, Path
 from keygraph.dynamo.expressions import simplified
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.model.comparisons import OPERATORS, comparison
-from keygraph.model.declaration import access_of
 from keygraph.model.links import Link, LinkName
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.paths import best, candidates

@@ -12,6 +12,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from keygraph.access.claims import Viewer
+from keygraph.declare.declaration import (
+    NO_NOTES,
+    Declaration,
+    Kept,
+    ListOptions,
+    StoredAs,
+    WalkOptions,
+    declaration_of,
+    needs_of,
+    own_notes_of,
+)
+from keygraph.declare.specifiers import Many, One, Ranked, Reach
 from keygraph.dynamo.conditions import Path
 from keygraph.keys.formats import Format
 from keygraph.keys.template import SHARD
@@ -28,21 +40,6 @@ from keygraph.keys.types import (
     is_optional,
     union_parts,
     written_as,
-)
-from keygraph.model.declaration import (
-    NO_NOTES,
-    Declaration,
-    Kept,
-    ListOptions,
-    Many,
-    One,
-    Ranked,
-    Reach,
-    StoredAs,
-    WalkOptions,
-    declaration_of,
-    needs_of,
-    own_notes_of,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field

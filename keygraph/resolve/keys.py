@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from keygraph.declare.declaration import Declaration, StoredAs
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Shards, Table
 from keygraph.keys.shards import Shard, shards_of
@@ -12,7 +13,6 @@ from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import AttributeStyle, FieldType
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import Declaration, StoredAs
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import End, RecordType

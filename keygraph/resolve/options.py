@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
-from keygraph.dynamo.table import Index, IndexKey, Shards
-from keygraph.errors import Mistake
-from keygraph.keys.formats import Format
-from keygraph.keys.pattern import read_pattern
-from keygraph.keys.shards import are_shards, shards_of
-from keygraph.keys.types import PLAIN
-from keygraph.model.declaration import (
+from keygraph.declare.declaration import (
     WRITES_OF_NODES,
     WRITES_OF_OTHERS,
     Declaration,
     ListOptions,
     WalkOptions,
 )
+from keygraph.dynamo.table import Index, IndexKey, Shards
+from keygraph.errors import Mistake
+from keygraph.keys.formats import Format
+from keygraph.keys.pattern import read_pattern
+from keygraph.keys.shards import are_shards, shards_of
+from keygraph.keys.types import PLAIN
 from keygraph.names import CASES
 
 _MOST_SHARDS = 1000

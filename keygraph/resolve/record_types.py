@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import cast
 
 from keygraph.access.language import AccessRule
+from keygraph.declare.declaration import ListOptions
+from keygraph.declare.specifiers import options_of
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Table
@@ -20,7 +22,6 @@ from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
 from keygraph.keys.types import AttributeStyle, FieldType, union_parts
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
-from keygraph.model.declaration import ListOptions, options_of
 from keygraph.model.paths import AccessPath, best, is_listable
 from keygraph.model.permissions import restricted_name
 from keygraph.model.record_keys import IdentityReader, Keys

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from keygraph.dynamo.table import Table
-from keygraph.keys.types import AttributeStyle
-from keygraph.model.declaration import (
+from keygraph.declare.declaration import (
     WRITES_OF_NODES,
     WRITES_OF_OTHERS,
     Declaration,
     WriteName,
     declaration_of,
 )
+from keygraph.dynamo.table import Table
+from keygraph.keys.types import AttributeStyle
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType

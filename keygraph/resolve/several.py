@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
+from keygraph.declare.declaration import ListOptions
 from keygraph.keys.shards import Shard
 from keygraph.keys.template import Token
-from keygraph.model.declaration import ListOptions
 from keygraph.model.paths import AccessPath, candidates, own_partition, ranked
 from keygraph.model.records import RecordType
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import NoReturn
 
+from keygraph.declare.declaration import Declaration
 from keygraph.dynamo.table import Shards, Table
 from keygraph.keys.ambiguity import are_told_apart
 from keygraph.keys.shapes import goes_before, is_special_case, shape
@@ -28,7 +29,6 @@ from keygraph.keys.template import (
 from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import AttributeStyle, FieldType
 from keygraph.keys.union import NodeText, Variant, written_out
-from keygraph.model.declaration import Declaration
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import Method, RecordType
 

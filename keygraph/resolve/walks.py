@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from keygraph.declare.declaration import WalkOptions
 from keygraph.errors import Mistake
-from keygraph.model.declaration import WalkOptions
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import DeclaredWalk, RecordType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keygraph.model.declaration import ListOptions
+from keygraph.declare.declaration import ListOptions
 from keygraph.model.paths import AccessPath, candidates
 from keygraph.model.records import RecordType
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any
 
+from keygraph.declare.declaration import Declaration, Rule
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, holds, put_at_path
 from keygraph.dynamo.items import Item
 from keygraph.keys.types import decode, encode
 from keygraph.model.comparisons import OPERATORS, comparison
-from keygraph.model.declaration import Declaration, Rule
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import RecordType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from keygraph.declare.declaration import WalkOptions
 from keygraph.dynamo.items import Item
-from keygraph.model.declaration import WalkOptions
 from keygraph.model.records import RecordType
 
 

@@ -9,12 +9,12 @@ from functools import cache, partial
 from typing import Any, Self, TypeAlias
 
 from keygraph.access.language import WRITES
+from keygraph.declare.declaration import Kept
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
-from keygraph.model.declaration import Kept
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions

@@ -12,7 +12,7 @@ import pytest
 
 import keygraph
 from keygraph import ID, Graph, Index, Long, Many, Table, edge, field, fields, many, node, record, stored
-from keygraph.model.declaration import declaration_of
+from keygraph.declare.declaration import declaration_of
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.records import RecordType
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from keygraph import Graph, read, viewer
 from keygraph.access.language import AccessRule, Claim
+from keygraph.declare.declaration import Declaration, ListOptions, StoredAs, declaration_of
 from keygraph.dynamo.conditions import paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
 from keygraph.dynamo.table import Key
 from keygraph.engines.open import open_store
 from keygraph.errors import CorruptItem, Forbidden
-from keygraph.model.declaration import Declaration, ListOptions, StoredAs, declaration_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk

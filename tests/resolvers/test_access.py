@@ -27,8 +27,8 @@ from keygraph import (
     stored,
     viewer,
 )
+from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
-from keygraph.model.declaration import One
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.read.run import Run

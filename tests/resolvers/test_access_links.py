@@ -28,9 +28,9 @@ from keygraph import (
     update,
     viewer,
 )
+from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchWrite, Request, Store, Transaction
-from keygraph.model.declaration import One
 from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop

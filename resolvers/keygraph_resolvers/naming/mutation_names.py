@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
-from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType

@@ -15,13 +15,13 @@ from strawberry.federation.schema import Schema as FederationSchema
 from strawberry.federation.schema_directives import External, Key, Requires, Shareable
 from strawberry.types.field import StrawberryField
 
+from keygraph.declare.declaration import NO_NOTES
 from keygraph.dynamo.conditions import put_at_path
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import NO_NOTES
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.global_ids import read_global_id

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from keygraph.declare.declaration import WriteName
 from keygraph.lists.aggregating import AggregateField
-from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, Method, RecordType

@@ -8,9 +8,9 @@ from typing import cast
 import strawberry
 from strawberry.types.field import StrawberryField
 
+from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
-from keygraph.model.declaration import WriteName
 from keygraph.model.records import End, RecordType
 from keygraph_resolvers.naming.descriptions import in_words
 from keygraph_resolvers.naming.mutation_names import (
@@ -43,7 +43,8 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesTogether,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
+from keygraph_resolvers.schema.mutation_inputs import INPUTS, KEY_DESCRIPTION, MutationInputs
+from keygraph_resolvers.schema.mutations import MOST_INPUTS
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for one that failed on its own."

@@ -18,8 +18,8 @@ from graphql import (
 )
 
 from keygraph.access.language import Action
+from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
-from keygraph.model.declaration import WriteName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType

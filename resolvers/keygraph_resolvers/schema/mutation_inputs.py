@@ -1,0 +1,288 @@
+"""The inputs of mutations: their types. Each mutation has one input; what its values mean is told by `mutations`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from functools import cached_property
+from typing import Any, cast
+
+from keygraph.declare.declaration import WriteName
+from keygraph.dynamo.items import number_text
+from keygraph.graph import Graph
+from keygraph.keys.types import FieldType
+from keygraph.model.docstrings import class_docstring, docstring, member_docstrings
+from keygraph.model.fields import Field
+from keygraph.model.records import RecordType
+from keygraph.names import camel, with_article
+from keygraph.writing.requests import OnEdges
+from keygraph_resolvers.naming.descriptions import (
+    a,
+    in_words,
+    of_field,
+    of_given_end,
+    of_key_part,
+    of_list,
+    of_stored,
+    of_type,
+    sentences,
+)
+from keygraph_resolvers.naming.mutation_names import (
+    EXPECTED_VERSION,
+    IDEMPOTENCY_KEY,
+    MUTATION_ID,
+    ON_EDGES,
+    PARTS,
+    TO,
+    Given,
+    given_fields,
+    input_name,
+    is_named,
+    key_name,
+    key_names,
+    mutation_description,
+    mutation_name,
+    nested_lists,
+    nested_name,
+    part_fields,
+    part_name,
+    to_name,
+)
+from keygraph_resolvers.naming.names import type_name
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    add_fields,
+    enum_type,
+    input_field,
+    input_type,
+    list_of,
+    nullable,
+)
+from keygraph_resolvers.schema.mutations import NAME_PREFIX
+
+KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key is carried out once."
+INPUTS: Mapping[WriteName, str] = {
+    "create": "What is created.",
+    "put": "What is written.",
+    "update": "The key, and the fields that change.",
+    "upsert": "The key, and the fields that are set or change.",
+    "move": "The key, and the other key.",
+    "delete": "The key of what is deleted.",
+}
+"""What the input of a mutation is."""
+_BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")
+_OF_STORED: tuple[WriteName, ...] = ("update", *_BY_KEY_ALONE)
+
+
+class MutationInputs:
+    """The inputs of a schema's mutations, each made once."""
+
+    def __init__(self, graph: Graph, scalar: Callable[[FieldType], OutputType]) -> None:
+        """`scalar` gives the GraphQL type of a field's type."""
+        self._graph = graph
+        self._scalar = scalar
+        self._made: dict[str, type] = {}
+
+    def input(self, action: WriteName, record: RecordType) -> type:
+        """The input of a mutation."""
+        name = input_name(action, record)
+        if name in self._made:
+            return self._made[name]
+        made = self._made[name] = input_type(name, f"What `{mutation_name(action, record)}` takes.")
+        key = key_names(record)
+        given = given_fields(record)
+        fields = []
+        for each in given:
+            in_key = each.of.name in key
+            if action in _BY_KEY_ALONE and not in_key:
+                continue
+            type_ = self._type(each)
+            is_needed = in_key if action in _OF_STORED else not self._may_be_left_out(record, each)
+            described = _described(record, each, is_new=action in ("create", "put"))
+            shown, reason = type_ if is_needed else nullable(type_), record.deprecated(each.of.name)
+            fields.append(input_field(each.name, shown, described, deprecated=reason))
+        if action == "create":
+            fields += self._nested_fields(record)
+        if action == "update":
+            fields += self._part_fields(record)
+        if action == "move":
+            described = "What its key is to be; what is left out stays."
+            fields.append(input_field(TO, self._to(record), described))
+        if action == "delete" and is_named(self._graph, record):
+            described = "What becomes of the edges, records and nodes that name it."
+            fields.append(input_field(ON_EDGES, self._on_edges, described, OnEdges.REFUSE))
+        if action in _OF_STORED and record.version is not None:
+            described = "The version that it must have; otherwise the mutation fails with `CONFLICT`."
+            fields.append(
+                input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
+            )
+        fields.append(input_field(MUTATION_ID, nullable(str), "Any text; the payload returns it."))
+        fields.append(input_field(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION))
+        add_fields(made, fields)
+        return made
+
+    def action(self, every: Sequence[tuple[WriteName, RecordType]]) -> type:
+        """What one action of several is: the input of one of the mutations."""
+        made = input_type("WriteAction", "One of these.", is_one_of=True)
+        fields = [
+            input_field(
+                mutation_name(action, record),
+                nullable(self.input(action, record)),
+                mutation_description(self._graph, action, record),
+            )
+            for action, record in every
+        ]
+        add_fields(made, fields)
+        return made
+
+    def _to(self, record: RecordType) -> type:
+        """The key that a record is moved to."""
+        made = input_type(to_name(record), "A key. What is left out stays.")
+        given = [each for each in given_fields(record) if each.of.name in key_names(record)]
+        types = [(each, self._type(each)) for each in given]
+        add_fields(
+            made,
+            [
+                input_field(
+                    each.name,
+                    type_ if len(types) == 1 else nullable(type_),
+                    _described(record, each, is_new=False),
+                )
+                for each, type_ in types
+            ],
+        )
+        return made
+
+    @cached_property
+    def _on_edges(self) -> OutputType:
+        return enum_type(OnEdges, docstring(OnEdges.__doc__), member_docstrings(OnEdges))
+
+    def _may_be_left_out(self, record: RecordType, each: Given) -> bool:
+        """Whether a field may be missing: what is stored in one attribute needs to be given once."""
+        if each.is_optional:
+            return True
+        if not isinstance(each.of, Field):
+            return False
+        ends = record.ends.values()
+        return any(each.of.attribute == path for end in ends for path in end.attributes.values())
+
+    def _nested_fields(self, record: RecordType) -> list[Any]:
+        fields = []
+        for path in nested_lists(self._graph, record):
+            type_ = nullable(list_of(self._nested(path.record, cast(str, path.end))))
+            described = sentences(of_list(path), "Created in the same transaction.")
+            fields.append(input_field(camel(path.name), type_, described))
+        return fields
+
+    def _nested(self, record: RecordType, end: str) -> type:
+        """A record that is created with the node at one of its ends."""
+        name = nested_name(record, end)
+        if name not in self._made:
+            told = f"{a(record.name).capitalize()} that is created with its {in_words(end)}."
+            made = self._made[name] = input_type(name, told)
+            fields = []
+            for each in given_fields(record, without=end):
+                type_ = self._type(each)
+                left_out = self._may_be_left_out(record, each)
+                described = _described(record, each, is_new=True)
+                shown, reason = nullable(type_) if left_out else type_, record.deprecated(each.of.name)
+                fields.append(input_field(each.name, shown, described, deprecated=reason))
+            add_fields(made, [*fields, *self._nested_fields(record)])
+        return self._made[name]
+
+    def _part_fields(self, record: RecordType) -> list[Any]:
+        """What is added to numbers, sets and lists, and taken from sets."""
+        found = []
+        for word, (described, _) in PARTS.items():
+            fields = part_fields(record, word)
+            if fields:
+                made = input_type(part_name(record, word), described)
+                add_fields(
+                    made,
+                    [
+                        input_field(
+                            camel(each.name), nullable(self._value(each.type)), of_stored(record, each)
+                        )
+                        for each in fields
+                    ],
+                )
+                found.append(input_field(word, nullable(made), described))
+        return found
+
+    # --- Types ------------------------------------------------------------------------------------------
+
+    def _type(self, each: Given) -> OutputType:
+        if isinstance(each.of, Field):
+            return self._value(each.of.type)
+        [*slots] = each.of.identity
+        if len(slots) == 1:
+            return self._scalar(slots[0].text.type)
+        return self._key(each.of.members[0])
+
+    def _key(self, record: RecordType) -> type:
+        """The key of a node of several key fields."""
+        name = key_name(record)
+        if name not in self._made:
+            made = self._made[name] = input_type(name, f"The key of {with_article(record.name)}.")
+            names = {record.leaf_name(slot.path): slot.text.type for slot in record.identity}
+            add_fields(
+                made,
+                [
+                    input_field(camel(name), self._scalar(type_), of_key_part(name, optional=False))
+                    for name, type_ in names.items()
+                ],
+            )
+        return self._made[name]
+
+    def _value(self, type_: FieldType) -> OutputType:
+        if type_.of is not None:
+            element = self._value(type_.of)
+            return list_of(nullable(element) if type_.of_optional else element)
+        return self._struct(type_) if type_.kind == "object" else self._scalar(type_)
+
+    def _struct(self, type_: FieldType) -> type:
+        name = f"{type_name(type_)}Input"
+        if name not in self._made:
+            described = class_docstring(type_.cls) or of_type(type_name(type_))
+            made, descriptions = input_type(name, described), member_docstrings(type_.cls)
+            self._made[name] = made
+            fields = [
+                input_field(
+                    camel(member.name),
+                    nullable(self._value(member.type))
+                    if member.optional or member.has_default
+                    else self._value(member.type),
+                    descriptions.get(member.name) or of_field(type_name(type_), member.name, member.type),
+                )
+                for member in type_.members
+            ]
+            add_fields(made, fields)
+        return self._made[name]
+
+
+def _described(record: RecordType, each: Given, *, is_new: bool) -> str | None:
+    """The description of a field of an input, with what a new record gets where it is left out."""
+    if not isinstance(each.of, Field):
+        return of_given_end(record, each.of)
+    left_out = ""
+    if is_new:
+        if each.of.kept == "id":
+            left_out = f"Made by the server if it is left out. `{NAME_PREFIX}a` makes one that the rest of the mutation calls so."
+        elif each.of.has_default and each.of.default is not None:
+            shown = _default_text(each.of.default)
+            left_out = f"{shown} if it is left out." if shown else ""
+    return sentences(of_stored(record, each.of), left_out)
+
+
+def _default_text(value: object) -> str | None:
+    """A default as GraphQL writes it; None where that would not be short."""
+    match value:
+        case Enum():
+            return f"`{value.name}`"
+        case bool() | int() | float() | str():
+            return f"`{json.dumps(value)}`"
+        case Decimal():
+            return f'`"{number_text(value)}"`'
+    return None
