@@ -62,13 +62,14 @@ from keygraph_resolvers.schema.field_kinds import (
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
-from keygraph_resolvers.steps.get import ByType, EndStep, Get, Items, Named, UntoldNodes
+from keygraph_resolvers.steps.get import EndStep, Get, Items, Named
 from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.node_walks import NodeWalkStep, ViaStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
 from keygraph_resolvers.steps.questions.ways import WayFields, WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
+from keygraph_resolvers.steps.several_types import ByType, UntoldNodes
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.write import WriteStep
 

@@ -25,7 +25,7 @@ from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.federation import read_representation, told_item
 from keygraph_resolvers.schema.field_kinds import Entities, FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.inputs import in_utc, key_value
-from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where, joined
+from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import ListStep
@@ -148,7 +148,7 @@ class Get(Step):
             objects, untold = seen_by_key(run.access, self.record, objects)
             if untold:
                 # Nothing below them is read before it is known that the viewer sees them.
-                then = partial(_go_on, run, self.items, place)
+                then = partial(go_on_with, run, self.items, place)
                 see(run, self.record, untold, place, round_trip, self._seen_after, then, reads=self.reads)
         unread = [each for each in objects if each.item is None] if self.reads else ()
         self.items.start_by_key(run, objects, unread, round_trip, place)
@@ -209,95 +209,6 @@ class Get(Step):
                 view, key_where, item_where, None if is_untold else shown
             )
         yield shown
-
-
-class ByType(Step):
-    """Goes on from objects that are of one of several types each."""
-
-    def __init__(self, steps: Mapping[str, Step]) -> None:
-        """`steps` are those of each type, by its name."""
-        self._steps = steps
-        self.later = union(each.later for each in steps.values())
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        if not objects:
-            return
-        first = objects[0].record
-        if all(each.record is first for each in objects):
-            self._steps[first.name].start(run, objects, round_trip, place)
-            return
-        for record, group in _by_type(objects):
-            self._steps[record.name].start(run, group, round_trip, place)
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        return StepCost(), [(step, starts) for step in self._steps.values()]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        found: list[Explained] = []
-        for step in self._steps.values():
-            for each in step.explained(view, where):
-                same = next((other for other in found if _is_alike(other, each)), None)
-                if same is None:
-                    found.append(each)
-                else:
-                    joined([same, each])
-        yield from found
-
-
-class UntoldNodes(ByType):
-    """Nodes of which the key may not tell the type: it is known then when the node was read."""
-
-    def __init__(self, gets: Mapping[str, Get]) -> None:
-        super().__init__(gets)
-        self._gets = gets
-        self._untold_after = union(
-            seen_after(each.record, each.items.later, is_item_there=True) for each in gets.values()
-        )
-        self.later |= AT_ONCE | later(self._untold_after)
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        untold = [each for each in objects if each.others and each.item is None]
-        told = [each for each in objects if not each.others or each.item is not None] if untold else objects
-        super().start(run, told, round_trip, place)
-        for record, group in _by_type(untold):
-            then = partial(self._types_came, run, place)
-            look_up(run, record, group, place, round_trip, self._untold_after, then)
-
-    def _types_came(
-        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
-    ) -> None:
-        there = keep_items(run, came)
-        for each in there:
-            if each.item is not None and (record := run.graph.recognise(each.item)) is not None:
-                each.record, each.others = record, ()
-        for record, group in _by_type(there):
-            items = self._gets[record.name].items
-            then = partial(_go_on, run, items, place)
-            see(run, record, group, place, round_trip, items.later, then)
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        gets = self._gets.values()
-        # Each node is read once. Of some the key tells the type, so that what hangs on them starts at once.
-        after = starts.after(at_least=0)
-        return keys_cost([get.record for get in gets], starts), [(get.items, after) for get in gets]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if view.may_go_on():
-            yield self._untold(view, where)
-
-    def _untold(self, view: View, where: Where) -> Explained:
-        """Nodes of which only reading tells the types, so that nothing below them starts before."""
-        shown = Explained("get node", where, (), (), problem=where.problem)
-        after = where.later()
-        for get in self._gets.values():
-            joined([shown, view.get(get.record, where)])
-            shown.steps += get.items.explained_below(view, after, after, None)
-        return shown
-
-
-def _is_alike(one: Explained, other: Explained) -> bool:
-    """Whether two steps differ in their types alone."""
-    return not one.steps and not other.steps and one.is_read == other.is_read
 
 
 class EndStep(Step):
@@ -366,7 +277,7 @@ class Named(Step):
             root.found[selected] = error
             return
         root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
-        for record, group in _by_type(found):
+        for record, group in by_type(found):
             self._gets[record.name].start(run, group, round_trip, self.below(place))
 
     def _objects(self, run: Run) -> list[Object]:
@@ -523,13 +434,13 @@ def see(
         run.scheduler.look_up(Lookup(place, round_trip, after, links_came), linked)
 
 
-def _go_on(run: Run, items: Items, place: str, objects: Sequence[Object], round_trip: int) -> None:
+def go_on_with(run: Run, items: Items, place: str, objects: Sequence[Object], round_trip: int) -> None:
     seen = [each for each in objects if not each.is_missing and not each.error]
     if seen:
         items.start(run, seen, round_trip, place)
 
 
-def _by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:
+def by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:
     """The objects of each type."""
     found: dict[RecordType, list[Object]] = {}
     for each in objects:

@@ -10,17 +10,14 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName
-from keygraph.lists.counting import count_requests
-from keygraph.lists.describe import DescribedRequest, described_requests, key_request
 from keygraph.lists.listing import Located
 from keygraph.lists.named_edges import in_list
-from keygraph.lists.reading import Extent, Found, page_requests
+from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import Seen, restricted_name
+from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.read.access import links_of, seen_by_item, without_refused
+from keygraph_resolvers.read.access import seen_by_item, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.loaders import CountOf, PageOf
@@ -29,16 +26,15 @@ from keygraph_resolvers.read.objects import ListObject, Object, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.steps.explained import (
-    NOTHING,
     Explained,
     View,
     Where,
-    access_text,
     arguments_text,
     joined,
     page_text,
 )
 from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
+from keygraph_resolvers.steps.list_requests import explain_requests
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import (
     AT_ONCE,
@@ -357,73 +353,19 @@ class ListStep(Step):
                 page="1" if self.path.is_one else page_text(node),
                 attributes=view.attributes(*self.path.records),
             )
-            self._explain_requests(view, shown, where)
+            explain_requests(view, shown, where, self.path, self.arguments)
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
             yield shown
         if self._aggregates_items(view.run) and view.may_go_on():
             budget = f"all, at most {view.run.limits.read_budget:,} items"
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
-            self._explain_requests(view, shown, where)
+            explain_requests(view, shown, where, self.path, self.arguments)
             yield shown
         if self.has_total and view.may_go_on():
             shown = replace(base, kind="count", attributes=(), steps=[])
-            self._explain_requests(view, shown, where)
+            explain_requests(view, shown, where, self.path, self.arguments)
             yield shown
-
-    def _explain_requests(self, view: View, shown: Explained, where: Where) -> None:
-        """Adds what is sent, or why nothing can be."""
-        try:
-            arguments = self.arguments(view.run)
-            neighbours = arguments.shown(view.run, where.identity)
-            if neighbours is None:
-                shown.access = NOTHING
-                return
-            shown.access = _access_text(arguments.seen(view.run))
-            self._explain_links(view, shown, where)
-            if arguments.is_key_lookup or arguments.to is not None:
-                shown.requests += (self._lookup_request(view, arguments, is_many=where.is_many),)
-                return
-            counts = shown.kind == "count"
-            requests = count_requests(neighbours) if counts else page_requests(neighbours, arguments.extent)
-            times = len(self.path.keys.shard_texts)
-            shown.requests += (described_requests(view.run.graph, requests, times),) if requests else ()
-        except Exception as error:
-            shown.problem = message_of(error)
-
-    def _explain_links(self, view: View, shown: Explained, where: Where) -> None:
-        """Adds how the other items are looked up that decide what the viewer sees of it."""
-        for member in self.path.each:
-            for each in links_of(view.run, member.record):
-                is_one = each.end is not None and each.end.name == member.end
-                is_many = where.is_many or not is_one
-                shown.requests += (view.link_request(each, replace(where, is_many=is_many)),)
-
-    def _lookup_request(self, view: View, arguments: ListArguments, *, is_many: bool) -> DescribedRequest:
-        """How items are read of which the keys are known, or the nodes that a client names."""
-        graph, path = view.run.graph, self.path
-        if arguments.to is None:
-            return key_request(graph, path.record, is_many=is_many)
-        count = len(arguments.to)
-        if path.finds_by_node:
-            request = key_request(graph, path.record, is_many=True)
-            return replace(request, keys=f"{request.keys}, {count} keys")
-        between = path.keys_of_both_ends
-        if between is None:
-            raise BadUserInput(f"no key of {path.record.name} tells both its ends")
-        keys = " AND ".join(
-            f"{key.name} = {template}"
-            for key, template in zip(between.attributes, between.templates, strict=False)
-        )
-        return DescribedRequest("Query", between.index_name, f"{keys}, {count} times")
-
-
-def _access_text(seen: Seen) -> str:
-    """What has to hold so that the viewer sees an item: of several types, of each."""
-    texts = {each.record.name: access_text(decision) for each, decision in seen.items()}
-    if len(texts) == 1 or not any(texts.values()):
-        return next(iter(texts.values()))
-    return "; ".join(f"{name}: {text or 'always'}" for name, text in texts.items())
 
 
 def learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> bool:
