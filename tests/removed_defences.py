@@ -109,6 +109,12 @@ REMOVALS: dict[str, Removal] = {
     "test_half_heads_lock_nobody_out": Removal(
         f"{_CONNECTIONS}/gate.py", "if address is None or connection.address == address:", "if False:"
     ),
+    "test_who_is_gone_takes_no_time_of_a_busy_server": Removal(
+        f"{_CONNECTIONS}/guarded.py", "if len(self.tasks) > _FEW and has_ended(self.transport):", "if False:"
+    ),
+    "test_a_busy_loop_takes_many_connections_in_a_turn": Removal(
+        "server/keygraph_server/processes/server.py", "_AT_ONCE = 16", "_AT_ONCE = 0"
+    ),
     "test_an_offer_to_change_the_protocol_is_ignored": Removal(
         f"{_CONNECTIONS}/httptools_protocol.py", "if self.parser.should_upgrade():", "if False:"
     ),

@@ -8,6 +8,7 @@ Of both classes of protocols, for `connections.guarded`:
   `message_event`, which wakes an application that waits for its body. A disconnected cycle sends nothing.
 - `on_response_complete` is called after the last byte of each answer, and starts the next request of the connection.
 - `flow`, a `FlowControl`, pauses and resumes the transport. A cycle waits for `flow.drain` before it writes.
+- `tasks` are the requests of all connections that are in the application.
 - `shutdown` lets the running request finish, and `_unset_keepalive_if_required` stops the timer of idle connections.
 
 Of `HttpToolsProtocol`, for `connections.httptools_protocol`: `pipeline` has the requests that wait for their turn, the
@@ -18,7 +19,7 @@ Of `H11Protocol`, for `connections.h11_protocol`: `conn` is the h11 connection; 
 until NEED_DATA or PAUSED; `_should_upgrade` is asked for each request.
 
 Of `uvicorn.Server`, for `processes.server`: `startup` runs in the event loop, `servers` has the listening servers, and
-`config.http_protocol_class` is called as `startup` calls it, with `server_state` and `lifespan.state`.
+`startup` makes connections by `config.http_protocol_class`, with `server_state` and `lifespan.state`.
 
 Of `Process` and `Multiprocess`, for `processes.workers`: a `Process` answers a ping in a thread of the worker (`pong`);
 `Multiprocess` calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.

@@ -13,6 +13,7 @@ import uvicorn
 
 from keygraph_server.connections.factory import Connections
 from keygraph_server.connections.guarded import GuardedConnection
+from keygraph_server.processes.server import Server
 from keygraph_server.settings.connections import ConnectionSettings
 
 
@@ -23,6 +24,8 @@ class App:
         self.asked: list[str] = []
         self.fields: list[dict[str, str]] = []
         self.is_gone = asyncio.Event()
+        self.gone_at_once = 0
+        """How many clients were gone before their requests were read."""
         self.is_open = asyncio.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -32,7 +35,7 @@ class App:
             case "unread", _, _:
                 await self._answer(send, 413, b"too large")
             case "wait", _, _:
-                await _body(receive)
+                self.gone_at_once += not await _body(receive)
                 waiting = asyncio.create_task(receive())
                 opened = asyncio.create_task(self.is_open.wait())
                 done, rest = await asyncio.wait([waiting, opened], return_when=asyncio.FIRST_COMPLETED)
@@ -162,7 +165,7 @@ async def running(
         log_config=None,
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     serving = asyncio.create_task(server.serve([listening]))
     while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
         await asyncio.sleep(0.01)

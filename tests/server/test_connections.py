@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 import time
 from collections.abc import Callable
 
@@ -12,7 +14,7 @@ from keygraph_server.connections.gate import network_of
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
-from tests.server.raw_http import Client, padded, request, running
+from tests.server.raw_http import Client, Running, padded, request, running
 
 Protocol = type[GuardedConnection]
 BOTH = pytest.mark.parametrize(
@@ -26,6 +28,15 @@ async def until(is_true: Callable[[], bool], seconds: float = 10) -> None:
     while not is_true():
         assert time.monotonic() < ended
         await asyncio.sleep(0.01)
+
+
+async def busy(server: Running) -> list[Client]:
+    """Clients that wait for answers: more than a few."""
+    clients = [await server.connect() for _ in range(17)]
+    for client in clients:
+        await client.send(request("/wait", b"{}"))
+    await until(lambda: len(server.app.asked) == len(clients))
+    return clients
 
 
 @BOTH
@@ -403,6 +414,28 @@ class TestHalfClosed:
             assert [(await client.read()).body for _ in range(count)] == [b"waited"] * count
             assert await client.rest() == b""
 
+    async def test_a_quick_answer_is_the_only_one(self, protocol: Protocol) -> None:
+        """A script that half-closes and reads one answer would read an interim one."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(request("/quick"))
+            client.writer.write_eof()
+            assert (await client.rest() or b"").startswith(b"HTTP/1.1 200 ")
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it before everything is read")
+    async def test_who_is_gone_takes_no_time_of_a_busy_server(self, protocol: Protocol) -> None:
+        """Thousands who ask and go would keep everybody else waiting until all their operations had ended."""
+        async with running(protocol) as server:
+            await busy(server)
+            for _ in range(20):
+                # All before the server has its turn.
+                with socket.create_connection(("127.0.0.1", server.port)) as client:
+                    client.sendall(request("/wait", b"{}"))
+            assert (await (await server.connect()).ask("/last")).status == 200
+            await until(lambda: server.gate.count == 18)
+            assert server.app.asked.count("/wait") == 17 + 20
+            assert server.app.gone_at_once == 20
+
     async def test_who_is_gone_is_noticed(self, protocol: Protocol) -> None:
         """Operations would run on for clients that have given up, which look like half-closed ones."""
         async with running(protocol) as server:
@@ -412,6 +445,15 @@ class TestHalfClosed:
             client.writer.close()
             await until(server.app.is_gone.is_set)
             await until(lambda: server.gate.count == 0)
+
+    async def test_who_goes_from_a_busy_server_is_noticed_at_once(self, protocol: Protocol) -> None:
+        """Each of thousands would keep its operation running for a second or two."""
+        async with running(protocol) as server:
+            client, *_ = await busy(server)
+            client.writer.close()
+            noticed = time.monotonic()
+            await until(server.app.is_gone.is_set)
+            assert time.monotonic() - noticed < 0.7
 
     async def test_a_half_request_is_dropped(self, protocol: Protocol) -> None:
         """A request whose end is missing would be answered, or its connection kept."""

@@ -41,7 +41,7 @@ METHODS = {
     },
 }
 ATTRIBUTES = {
-    "cycle", "flow", "transport", "loop", "client", "conn", "pipeline", "headers", "parser", "url",
+    "cycle", "flow", "transport", "loop", "client", "tasks", "conn", "pipeline", "headers", "parser", "url",
     "response_started", "response_complete", "disconnected", "keep_alive", "message_event",
     "servers", "server_state", "lifespan", "http_protocol_class",
     "parent_conn", "child_conn", "processes", "processes_num", "signal_queue", "should_exit", "sockets",

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from keygraph_server.connections.gate import Gate, network_of
 from keygraph_server.connections.refusals import TOO_MANY_CONNECTIONS, TOO_SLOW, Refusal
+from keygraph_server.connections.system import has_ended, is_gone, undelivered_bytes, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
 PROGRESS = 16 * 1024
@@ -27,8 +27,11 @@ connection, and the client would lose that answer (RFC 9112, 9.6)."""
 _ENDING_BYTES = 4_000_000
 _STOP_SECONDS = 0.5
 """How long an idle connection stays open after the server is told to stop, for requests that are on their way."""
-_PROBE_SECONDS = 1.0
+_PROBE_SECONDS = (0.1, 1.0)
+"""How long a half-closed client is left alone before it is asked for the first time, and at most between two times."""
 _PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_FEW = 16
+"""While more requests run, clients that have gone take the time of others: each half-closed one is asked at once."""
 
 
 class Reading(Enum):
@@ -39,20 +42,6 @@ class Reading(Enum):
     BODY = auto()
     DISCARDED = auto()
     """The connection ends."""
-
-
-def _queued_by_system(transport: asyncio.Transport) -> int:
-    """How many bytes the system has not delivered yet. It takes more only when much of its buffer is free."""
-    if sys.platform == "win32":
-        return 0
-    import fcntl
-    import termios
-
-    try:
-        queued = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
-    except OSError:
-        return 0
-    return int.from_bytes(queued, sys.byteorder)
 
 
 NOTHING, HEAD, BODY, DISCARDED = Reading
@@ -79,6 +68,7 @@ class GuardedConnection(asyncio.Protocol):
     flow: FlowControl
     transport: asyncio.Transport
     loop: asyncio.AbstractEventLoop
+    tasks: set[asyncio.Task[None]]
     client: tuple[str, int] | None
     if TYPE_CHECKING:
 
@@ -106,7 +96,8 @@ class GuardedConnection(asyncio.Protocol):
         self._is_half_closed = False
         self._is_stopping = False
         self._refusal: Refusal | None = None
-        self._probed_at = 0.0
+        self._is_first = True
+        """Whether no request has been read yet."""
 
     # What the two classes implement.
 
@@ -142,9 +133,7 @@ class GuardedConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         running = self.running()
         super().connection_lost(error)
-        if running is not None and not running.response_complete:
-            running.disconnected = True
-            running.message_event.set()
+        self._give_up(running)
         self.gate.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -165,7 +154,10 @@ class GuardedConnection(asyncio.Protocol):
             self.reading = DISCARDED
             self._release(self.bodies.pop())
         self._is_half_closed = True
-        self._probed_at = self.loop.time()
+        if len(self.tasks) > _FEW:
+            self._probe()
+        else:
+            self.loop.call_later(_PROBE_SECONDS[0], self._probe)
         return bool(self.bodies)
 
     def pause_writing(self) -> None:
@@ -241,6 +233,11 @@ class GuardedConnection(asyncio.Protocol):
         self.reading = NOTHING
         if self._is_stopping:
             self.cycle.keep_alive = False
+        if self._is_first:
+            # Who has asked and gone while its connection waited to be taken.
+            self._is_first = False
+            if len(self.tasks) > _FEW and has_ended(self.transport):
+                self._ask_whether_gone()
         self.settle()
 
     def refuse(self, refusal: Refusal) -> None:
@@ -274,7 +271,7 @@ class GuardedConnection(asyncio.Protocol):
         """Close the connection if its client has taken too long."""
         unsent = self.transport.get_write_buffer_size()
         if unsent:
-            unsent += _queued_by_system(self.transport)
+            unsent += undelivered_bytes(self.transport)
         if unsent == 0 or self._unsent == 0 or unsent + PROGRESS <= self._unsent:
             self._unsent, self._taken_at = unsent, now
         elif now - self._taken_at > self.gate.settings.write_timeout:
@@ -283,11 +280,9 @@ class GuardedConnection(asyncio.Protocol):
             return
         else:
             self._unsent = max(unsent, self._unsent)
-        if self._is_half_closed:
-            self._probe(now)
-        elif self.flow.read_paused:
+        if self.flow.read_paused:
             self._since = now
-        elif self.reading is not NOTHING:
+        elif self.reading is not NOTHING and not self._is_half_closed:
             self._check_reading(now - self._since, now)
 
     def _check_reading(self, seconds: float, now: float) -> None:
@@ -310,17 +305,30 @@ class GuardedConnection(asyncio.Protocol):
             # A browser that connects in advance would take an answer for that of its first request.
             self.transport.close()
 
-    def _probe(self, now: float) -> None:
+    def _probe(self, pause: float = _PROBE_SECONDS[0]) -> None:
+        """Ask a half-closed client again and again whether it is there, while an answer is due."""
+        if self.bodies and not self.transport.is_closing():
+            self._ask_whether_gone()
+            self.loop.call_later(pause, self._probe, min(2 * pause, _PROBE_SECONDS[1]))
+
+    def _ask_whether_gone(self) -> None:
         """Find out whether a half-closed client is gone, which cannot be seen otherwise.
 
-        One that is there ignores the interim answer (RFC 9110, 15.2). The system of one that is gone resets the connection.
+        One that is there ignores the interim answer (RFC 9110, 15.2). The system of one that is gone resets the connection:
+        on the same machine at once.
         """
         running = self.running()
-        if running is None or running.response_started or now - self._probed_at < _PROBE_SECONDS:
-            return
-        if running.scope["http_version"] == "1.1":
-            self._probed_at = now
-            self.transport.write(_PROBE)
+        if running is not None and not running.response_started and running.scope["http_version"] == "1.1":
+            write_now(self.transport, _PROBE)
+        if is_gone(self.transport):
+            self._give_up(running)
+            self.transport.abort()
+
+    def _give_up(self, running: Any) -> None:
+        """Tell the application that nobody waits for the answer."""
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
 
     def _complete(self) -> None:
         if self.transport.is_closing():

@@ -8,10 +8,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import uvicorn
+
+_AT_ONCE = 16
+"""How many connections are taken in one turn of the loop. More would be those of other processes that share the socket."""
 
 
 class Server(uvicorn.Server):
@@ -19,23 +24,47 @@ class Server(uvicorn.Server):
 
     _loop: asyncio.AbstractEventLoop | None = None
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._is_taking = False
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve on the sockets."""
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        self._make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+
+        def make(**given: Any) -> asyncio.Protocol:
+            if not self._is_taking:
+                self._is_taking = True
+                loop.call_soon(self._take, sockets or [])
+            return self._make(**given)
+
+        self.config.http_protocol_class = make  # type: ignore[assignment]  # uvicorn calls it, as it calls a class
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take the connections that the system has accepted, which closing the sockets would reset; then stop."""
-        accepted = [connection for listening in sockets or [] for connection in _all_accepted(listening)]
+        accepted = [connection for listening in sockets or [] for connection in _accepted(listening)]
         for server in self.servers:
             server.close()
         for listening in sockets or []:
             listening.close()
-        loop = asyncio.get_running_loop()
-        for connection in accepted:
-            with suppress(OSError):
-                await loop.connect_accepted_socket(self._new_connection, connection)
+        await asyncio.gather(*self._connecting, *map(self._connect, accepted))
         await super().shutdown(sockets)
+
+    def _take(self, sockets: list[socket.socket]) -> None:
+        """Take more connections that wait. uvloop takes one in each turn, and the turns of a busy loop are long."""
+        self._is_taking = False
+        for listening in sockets:
+            for connection in islice(_accepted(listening), _AT_ONCE):
+                task = asyncio.ensure_future(self._connect(connection))
+                self._connecting.add(task)
+                task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, connection: socket.socket) -> None:
+        with suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(self._new_connection, connection)
 
     def wait_for_loop(self) -> None:
         """Returns when the event loop has run. Called in another thread."""
@@ -48,16 +77,14 @@ class Server(uvicorn.Server):
 
     def _new_connection(self) -> asyncio.Protocol:
         given: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state}
-        return self.config.http_protocol_class(config=self.config, **given)  # type: ignore[call-arg]
+        return self._make(config=self.config, **given)
 
 
-def _all_accepted(listening: socket.socket) -> list[socket.socket]:
+def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
     """The connections of clients that nobody has taken yet."""
-    found: list[socket.socket] = []
     # The socket does not block.
     with suppress(OSError):
         while True:
             connection, _ = listening.accept()
             connection.setblocking(False)
-            found.append(connection)
-    return found
+            yield connection

@@ -1,0 +1,62 @@
+"""What the system knows of a connection, which the event loop does not tell: what is on its way, and whether the client is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+from contextlib import suppress
+
+_ENDED = getattr(select, "POLLRDHUP", 0)
+"""The client has ended its direction. Only Linux tells it before everything is read."""
+_GONE = 0 if sys.platform == "win32" else select.POLLHUP | select.POLLERR
+
+
+def undelivered_bytes(transport: asyncio.Transport) -> int:
+    """How many bytes the system has not delivered yet. It takes more only when much of its buffer is free."""
+    if sys.platform == "win32":
+        return 0
+    import fcntl
+    import termios
+
+    try:
+        queued = fcntl.ioctl(_file_of(transport), termios.TIOCOUTQ, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(queued, sys.byteorder)
+
+
+def has_ended(transport: asyncio.Transport) -> bool:
+    """Whether the client sends nothing more, though not everything may have been read. False where that is not known."""
+    return bool(_ENDED and _events(transport, _ENDED))
+
+
+def is_gone(transport: asyncio.Transport) -> bool:
+    """Whether the client's system has reset the connection. False where that is not known."""
+    return bool(_GONE and _events(transport, 0))
+
+
+def write_now(transport: asyncio.Transport, data: bytes) -> None:
+    """Send a few bytes at once, where nothing else waits to be sent: event loops may send them later."""
+    if sys.platform == "win32":
+        transport.write(data)
+    elif not transport.get_write_buffer_size():
+        with suppress(OSError):
+            os.write(_file_of(transport), data)
+
+
+def _events(transport: asyncio.Transport, wanted: int) -> int:
+    """What has happened of these events, or of the connection's end."""
+    polled = select.poll()
+    try:
+        polled.register(_file_of(transport), wanted)
+        found = polled.poll(0)
+    except (OSError, ValueError):
+        return 0  # it is closed
+    return found[0][1] if found else 0
+
+
+def _file_of(transport: asyncio.Transport) -> int:
+    number: int = transport.get_extra_info("socket").fileno()
+    return number
