@@ -68,15 +68,17 @@ def create_app(
     settings: Settings,
     when_started: Callable[[], None] | None = None,
     *,
+    model: Model | None = None,
     viewer: ViewerOf | None = None,
 ) -> Application:
     """The application that serves the model from the store, both named by the settings.
 
     While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
-    `viewer` finds out who asks, instead of KEYGRAPH_AUTH: it takes the request and gives the claims, or awaits them.
+    `model` is the one that the settings name, if it is loaded already. `viewer` finds out who asks, instead of KEYGRAPH_AUTH: it takes the request and gives the claims, or awaits them.
     Raises CommandError or ModelError if the settings cannot be served.
     """
-    model = load_model(settings.model, federation=settings.federation)
+    if model is None:
+        model = load_model(settings.model, federation=settings.federation)
     if not model.graph.has_access_rules:
         _log.log(
             logging.WARNING if settings.is_production else logging.INFO,
@@ -142,12 +144,15 @@ def known_documents(settings: Settings) -> KnownDocuments:
     return KnownDocuments(trusted, settings.documents, settings.persisted_bytes)
 
 
-def app_from_environment() -> Application:
-    """The application for the settings in the environment. Workers of uvicorn call this factory."""
+def app_from_environment(model: Model | None = None) -> Application:
+    """The application for the settings in the environment. Workers of uvicorn call this factory.
+
+    `model` is the one that the settings name, if it is loaded already.
+    """
     try:
         settings = read_settings()
         configure_logging(settings)
-        return create_app(settings, begin_serving)
+        return create_app(settings, begin_serving, model=model)
     except Exception as error:
         message = expected_message(error)
         if message is None:

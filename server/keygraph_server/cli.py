@@ -8,13 +8,14 @@ A command's module is imported when the command runs, so that `keygraph --help` 
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from keygraph_server.processes.collection import keeping_all
 
 _UsageError: Any = typer.BadParameter.__base__
 """The base of all usage errors; typer exports only its subclasses."""
@@ -121,11 +122,8 @@ class _Commands(TyperGroup):
 def _imported(name: str) -> Any:
     """The command of this name."""
     module, _, attribute = _COMMANDS[name].place.partition(":")
-    # What is imported stays. To look for garbage among it again and again takes a tenth of a command's start.
-    gc.disable()
-    found = getattr(importlib.import_module(f"keygraph_server.{module}"), attribute)
-    gc.freeze()
-    gc.enable()
+    with keeping_all():
+        found = getattr(importlib.import_module(f"keygraph_server.{module}"), attribute)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)

@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -37,14 +37,6 @@ _FUTURE = "Begin the file with `from __future__ import annotations`, so that a t
 _WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
 
 
-# `keygraph serve` checks a model, and serves it in the same process.
-@lru_cache(maxsize=1)
-def _schema_of(graph: Graph, *, federation: bool) -> GraphSchema:
-    from keygraph_resolvers import build_schema
-
-    return build_schema(graph, federation=federation)
-
-
 @dataclass(frozen=True)
 class Model:
     """A model to serve: a graph, its module, and the files next to the module."""
@@ -58,14 +50,12 @@ class Model:
     federation: bool = False
     """Whether the schema is a subgraph of Apollo Federation."""
 
-    @property
+    @cached_property
     def schema(self) -> GraphSchema:
         """The GraphQL schema, built from the graph unless the model has its own."""
-        return (
-            self.own_schema
-            if self.own_schema is not None
-            else _schema_of(self.graph, federation=self.federation)
-        )
+        from keygraph_resolvers import build_schema
+
+        return self.own_schema or build_schema(self.graph, federation=self.federation)
 
     @property
     def sample_files(self) -> list[Path]:

@@ -82,9 +82,14 @@ def examples_of(model: Model, values_of: ValuesOf = nothing_known) -> list[Examp
     return written + [each for each in made_examples(model.schema, values_of) if each.name not in taken]
 
 
-def queries_to_try(examples: list[Example]) -> list[Example]:
-    """The first three queries."""
-    return [example for example in examples if example.kind == "query"][:_SHOWN]
+def queries_to_try(model: Model) -> list[Example]:
+    """The first three queries. The schema is built only if fewer are written."""
+    written = _queries(written_examples(model.queries or ""))
+    return (written if len(written) >= _SHOWN else _queries(examples_of(model)))[:_SHOWN]
+
+
+def _queries(examples: list[Example]) -> list[Example]:
+    return [example for example in examples if example.kind == "query"]
 
 
 # --- Written -----------------------------------------------------------------------------------------

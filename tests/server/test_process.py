@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from keygraph_server.app import app_from_environment, create_app
-from keygraph_server.processes.process import COLLECTED_AFTER, runs_on
+from keygraph_server.processes.collection import COLLECTED_AFTER
+from keygraph_server.processes.process import runs_on
 from keygraph_server.settings import read_settings
 from tests.server.library import MODEL
 

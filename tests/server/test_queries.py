@@ -45,7 +45,19 @@ def test_written_operations_stand_alone_with_their_comments_and_fragments() -> N
         "query Fifth { books { nodes { ...G } } }\n\n"
         "fragment G on Book { ...F isbn }\n\nfragment F on Book { title }\n"
     )
-    assert [each.name for each in queries_to_try(examples)] == ["Readers", "Second", "Third"]
+
+
+def test_three_queries_are_to_be_tried(folder: Path) -> None:
+    """The terminal would fill with examples, or offer a mutation; or a start would build the schema for them."""
+    (folder / "library.py").write_text(MODEL)
+    (folder / "library.graphql").write_text(
+        "mutation A { a } query B { b } query C { c } query D { d } query E { e }"
+    )
+    model = load_model("library")
+    assert [each.name for each in queries_to_try(model)] == ["B", "C", "D"]
+    assert "schema" not in vars(model)
+    (folder / "library.graphql").write_text("query B { b }")
+    assert [each.name for each in queries_to_try(model)] == ["B", "Books", "Book"]
 
 
 def test_a_file_that_is_no_graphql_keeps_no_server_from_starting() -> None:

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -18,6 +19,7 @@ import uvicorn
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Table
+from keygraph_server.app import app_from_environment
 from keygraph_server.connections.factory import Connections
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
@@ -28,7 +30,7 @@ from keygraph_server.options import ModelOption, StoreOption, WithSettings
 from keygraph_server.processes.process import allow_open_files
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.workers import Workers
-from keygraph_server.queries import Example, examples_of, queries_to_try
+from keygraph_server.queries import queries_to_try
 from keygraph_server.settings import LogLevel, Settings, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
 from keygraph_server.uvicorn_internals import STARTUP_FAILURE, ChangeReload
@@ -83,8 +85,6 @@ def serve(
         raise typer.BadParameter(f"--reload works with one worker only: remove {given}")
     configure_logging(settings)
     found = load_model(settings.model, federation=settings.federation)
-    # Built first, so that errors in the model are reported before anything is created or started.
-    examples = examples_of(found)
     with _stopping_quietly(), listen(settings.host, settings.port) as listening:
         if settings.store is None:
             _make_first_store(found, settings)
@@ -93,8 +93,8 @@ def serve(
         settings = with_secret(settings)
         address = address_of(listening, settings.host)
         with _metrics(settings) as metrics:
-            typer.echo(_greeting(found, settings, address, examples, metrics))
-            _run(settings, listening, reload=reload)
+            typer.echo(_greeting(found, settings, address, metrics))
+            _run(found, settings, listening, reload=reload)
 
 
 @contextmanager
@@ -148,9 +148,7 @@ async def check_table(settings: Settings, table: Table) -> None:
         )
 
 
-def _greeting(
-    model: Model, settings: Settings, address: str, examples: list[Example], metrics: str | None
-) -> str:
+def _greeting(model: Model, settings: Settings, address: str, metrics: str | None) -> str:
     """The message at the start: the model, the addresses, and queries to try."""
     lines = [
         f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
@@ -164,8 +162,8 @@ def _greeting(
         lines.append(
             "  access      open: the model has no access rules, so everybody may read and write everything"
         )
-    queries = queries_to_try(examples)
-    if queries and settings.playground:
+    queries = queries_to_try(model) if settings.playground else []
+    if queries:
         lines += ["", "Try these queries in the playground:", ""]
         width = max(len(query.name) for query in queries)
         for query in queries:
@@ -175,7 +173,7 @@ def _greeting(
     return "\n".join([*lines, ""])
 
 
-def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
+def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     """Serve on the socket until the process is told to stop."""
     files = allow_open_files(settings.max_connections + _FILES_OF_ITS_OWN)
     if files < settings.max_connections + _FILES_OF_ITS_OWN:
@@ -184,10 +182,12 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
             "The system allows so few open files that each process keeps %d connections", connections
         )
         settings = settings.model_copy(update={"max_connections": connections})
-    # Every server process reads its settings from the environment, including those that uvicorn starts.
+    # Every server process reads its settings from the environment, including those that uvicorn starts. Those load the model too.
     os.environ.update(settings.environment())
     config = uvicorn.Config(
-        "keygraph_server.app:app_from_environment",
+        "keygraph_server.app:app_from_environment"
+        if reload or settings.workers > 1
+        else partial(app_from_environment, model),
         factory=True,
         http=Connections(settings, https_only=settings.is_production),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
         ws="none",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Set
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import orjson
@@ -43,7 +44,8 @@ _Ask = Callable[[Store, dict[str, Any]], Awaitable[Any]]
 def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
     """The routes of a model's data. Without `shows_items` nothing of the table is told."""
     graph = model.graph
-    described = described_graph(graph)
+    # When it is first asked for, since few ask for it.
+    described = cache(lambda: described_graph(graph))
     # The schema has no type of this name for an edge that only lists show.
     with_ids = graph.types.keys() & core_schema(model.schema).type_map.keys()
 
@@ -52,7 +54,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
         return [asdict(example) for example in examples_of(model, values)]
 
     async def ask_description(store: Store, asked: dict[str, Any]) -> Any:
-        return described
+        return described()
 
     async def ask_items(store: Store, asked: dict[str, Any]) -> Any:
         return await items_behind(graph, with_ids, store, str(asked.get("id", "")))

@@ -1,10 +1,9 @@
-"""A server process: its event loop, its garbage collection, and its setup at the start."""
+"""A server process: its event loop, and its setup at the start."""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-import gc
 import logging
 import multiprocessing
 import os
@@ -12,12 +11,11 @@ import signal
 import sys
 from contextlib import suppress
 
+from keygraph_server.processes.collection import tune_collection
 from keygraph_server.uvicorn_internals import AutoHTTPProtocol
 
 _log = logging.getLogger(__name__)
 
-COLLECTED_AFTER = (50_000, 10, 10)
-"""The thresholds of garbage collection, measured in `docs/performance.md`, "The server process"."""
 _FILES_ON_WINDOWS = 8_192
 _MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD of glibc's malloc.h. Other C libraries have no `mallopt`, or ignore it."""
@@ -52,17 +50,6 @@ def allow_open_files(wanted: int) -> int:
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def tune_collection() -> None:
-    """Exclude all current objects from garbage collection, and collect less often.
-
-    An operation creates thousands of objects and drops them at its end. With Python's default thresholds the collector
-    scans them several times per operation, and scans the model, the schema and the AWS SDK again and again.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
 
 
 def return_large_blocks() -> None:

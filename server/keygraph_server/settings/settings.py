@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum
+from typing import Any
 
-from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import ConfigDict, SecretStr, ValidationError
 
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings.access import AccessSettings
@@ -35,11 +36,10 @@ class Settings(
     ExposureSettings,
     ConnectionSettings,
     ServingSettings,
-    BaseSettings,
 ):
-    """All settings, the last named subject first. A command option overrides the environment."""
+    """All settings, the last named subject first."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     def environment(self) -> dict[str, str]:
         """These settings as environment variables, for another process."""
@@ -65,11 +65,13 @@ def environment_name(setting: str) -> str:
 def read_settings(**given: object) -> Settings:
     """The settings: first the given ones that are not None, then the environment, then the defaults.
 
-    Raises SettingsError, which names the first invalid setting and whether it came from an option or the environment.
+    An empty variable is one that is not set. Raises SettingsError, which names the first invalid setting and whether it came from an option or the environment.
     """
     options = {name: value for name, value in given.items() if value is not None}
+    variables = {name: os.environ.get(environment_name(name), "") for name in Settings.model_fields}
+    found: dict[str, Any] = {name: text for name, text in variables.items() if text} | options
     try:
-        return Settings(**options)  # type: ignore[arg-type]  # pydantic checks the values
+        return Settings(**found)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = str(first["loc"][0]).lower()
