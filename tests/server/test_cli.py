@@ -174,6 +174,8 @@ class TestStart:
         monkeypatch.setattr(
             "keygraph_server.commands.serve.Server.run", lambda server, sockets: server.config.load()
         )
+        # `serve` puts its settings there, for other processes.
+        monkeypatch.setattr(os, "environ", os.environ.copy())
         assert run("serve", "--model", "library", "--port", "0").exit_code == 0
         assert counted == {"check": 1, "schema": 1, "served": 1}
 
