@@ -11,7 +11,8 @@ from keygraph.declare.specifiers import options_of
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
-from keygraph.model.paths import AccessPath, possible, stands_beside
+from keygraph.model.candidates import possible, stands_beside
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.several import candidates_of, root_candidates

@@ -10,7 +10,8 @@ from keygraph.draft.parts import DraftList, DraftType
 from keygraph.draft.text import Draft
 from keygraph.dynamo.table import Index
 from keygraph.graph import Graph
-from keygraph.model.paths import AccessPath, best, candidates
+from keygraph.model.candidates import best, candidates
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import plural, snake
 

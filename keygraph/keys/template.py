@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import dropwhile, pairwise
 from string import Formatter
 from typing import TypeAlias
@@ -100,6 +100,10 @@ class Slot:
     def rewritten(self, text: str, wanted: Slot) -> str:
         """Its text as another slot of the same field writes it."""
         return text if self.text == wanted.text else wanted.text.render(self.text.value(text))
+
+    def rewriter(self, wanted: Slot) -> Callable[[str], str] | None:
+        """What does that; None where both write the same."""
+        return None if self.text == wanted.text else partial(self.rewritten, wanted=wanted)
 
     def under(self, end: str) -> Slot:
         """The same slot, seen from a type that has an end to this one's type."""

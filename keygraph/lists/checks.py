@@ -26,6 +26,7 @@ from keygraph.graph import Graph
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.types import decode
 from keygraph.lists.ranges import Narrowing
+from keygraph.model.instances import instance
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -78,7 +79,7 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
     [name, *inner] = slot.path
     if slot.computed and not inner:
         method = record.methods[name]
-        return lambda item: method.function(record.instance(item, method.needs))
+        return lambda item: method.function(instance(record, item, method.needs))
     if not inner:
         return record.reader(record.fields[name])
     attribute, type_ = record.attribute_of(slot.path), slot.text.type

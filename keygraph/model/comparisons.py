@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from keygraph.dynamo.conditions import (
@@ -98,3 +99,14 @@ def _null_comparison(path: Path, operator: str) -> Condition:
     if operator == "ne":
         return Not(missing)
     raise ValueError("null cannot be compared this way")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRule:
+    """A rule of one record type."""
+
+    condition: Condition
+    names: tuple[str, ...]
+    """The fields that it is about."""
+    message: str
+    """What a client is told."""

@@ -18,6 +18,7 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.errors import KeygraphError
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
+from keygraph.model.instances import instance
 from keygraph.model.records import End, RecordType
 
 
@@ -174,7 +175,7 @@ class Correspondence:
                 if not self._tells_slot(slot):
                     return None
                 method = self.other.methods[name]
-                made: object = method.function(self.other.instance(told, method.needs))
+                made: object = method.function(instance(self.other, told, method.needs))
                 return made if isinstance(made, str) else None
             if name not in self.fields or slot in own:
                 return own.get(slot)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
 from keygraph.keys.template import Maybe, Slot, Template
+from keygraph.keys.types import decode, decoder
 from keygraph.model.fields import ValueReader
 
 Texts: TypeAlias = tuple[str, ...]
 """The texts of an identity; one that is absent is empty."""
+TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
+"""What reads the text of a slot from an item."""
+
 IdentityReader: TypeAlias = Callable[[Mapping[str, Value]], Texts | None]
 
 
@@ -269,3 +274,47 @@ def texts_reader(
         return tuple(found) if any(found) else None
 
     return read
+
+
+def text_reader(read: IdentityReader, place: int, rewritten: Callable[[str], str] | None) -> TextReader:
+    """What reads the text at a place of those that a key tells, as it is or rewritten; None for one that is absent."""
+
+    def read_text(item: Mapping[str, Value]) -> str | None:
+        texts = read(item)
+        if not texts or not texts[place]:
+            return None
+        return texts[place] if rewritten is None else rewritten(texts[place])
+
+    return read_text
+
+
+def lenient_reader(attribute: Path, slot: Slot) -> TextReader:
+    """What reads the text of a slot from the attribute that holds its value; None where that is none that fits."""
+
+    def read(item: Mapping[str, Value]) -> str | None:
+        value = cast(Value, at_path(item, attribute))
+        try:
+            return None if value is None else slot.text.render(decode(slot.text.type, value))
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+    return read
+
+
+def attribute_reader(attribute: Path, slot: Slot, problem: Callable[[], Exception]) -> TextReader:
+    """The same, but what is made raises the problem where the attribute does not fit."""
+    decoded, render = decoder(slot.text.type), slot.text.render
+    is_text = slot.computed or slot.is_stored_text
+
+    def read_text(item: Mapping[str, Value]) -> str | None:
+        value: Any = at_path(item, attribute)
+        if value is None or (is_text and type(value) is str):
+            return value
+        if slot.computed:
+            return None
+        try:
+            return render(decoded(value))
+        except ValueError:
+            raise problem() from None
+
+    return read_text

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property, partial
-from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
@@ -22,23 +21,24 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
-from keygraph.keys.types import FieldType, decode, decoder, encode
+from keygraph.keys.types import FieldType, encode
 from keygraph.keys.union import NodeText
+from keygraph.model.comparisons import WriteRule
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import (
     IdentityReader,
     Keys,
+    TextReader,
     Texts,
+    attribute_reader,
     first_value_reader,
     half_reader,
+    lenient_reader,
     optional_value,
+    text_reader,
     texts_reader,
 )
-from keygraph.model.write_rules import WriteRule
 from keygraph.names import end_names, snake
-
-TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
-"""What reads the text of a slot from an item."""
 
 DEFAULT_ITEM_BYTES = 1024
 """The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
@@ -235,15 +235,7 @@ class RecordType:
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
             sources = [(source, own) for own in wanted if (source := self.source(own, self.identity))]
-            found[name] = texts_reader(
-                [
-                    (
-                        numbers[source],
-                        None if source.text == own.text else partial(source.rewritten, wanted=own),
-                    )
-                    for source, own in sources
-                ]
-            )
+            found[name] = texts_reader([(numbers[source], source.rewriter(own)) for source, own in sources])
         return found
 
     # --- Texts that a key does not tell alone ---------------------------------------------------------
@@ -264,24 +256,16 @@ class RecordType:
         if attribute is None or attribute[0] in said or slot.computed:
             return None
 
-        def read(item: Mapping[str, Value]) -> str | None:
-            value = cast(Value, at_path(item, attribute))
-            try:
-                return None if value is None else slot.text.render(decode(slot.text.type, value))
-            except (ValueError, TypeError, OverflowError):
-                return None
-
-        return read
+        return lenient_reader(attribute, slot)
 
     @cached_property
     def attributes_of_identity(self) -> frozenset[str]:
         """The attributes that say what of the identity the table's key may be read as in several ways."""
-        attributes = [
-            self.attribute_of(slot.path)
+        return frozenset(
+            attribute[0]
             for slot, read in zip(self.identity, self._own_texts, strict=True)
-            if read
-        ]
-        return frozenset(attribute[0] for attribute in attributes if attribute is not None)
+            if read and (attribute := self.attribute_of(slot.path))
+        )
 
     @cached_property
     def _own_texts(self) -> list[TextReader | None]:
@@ -421,7 +405,12 @@ class RecordType:
         the table's key tells, and what reads them from attributes."""
         return {
             end.name: [
-                (slot, own, self._text_reader(own), self._attribute_reader(end, slot))
+                (
+                    slot,
+                    own,
+                    self._text_reader(own),
+                    attribute_reader(end.attributes[slot.path], slot, partial(self.no_key, end)),
+                )
                 for slot in end.identity
                 for own in [slot.under(end.name)]
             ]
@@ -433,39 +422,10 @@ class RecordType:
         source = self.source(wanted, self.identity)
         if source is None:
             return None
-        place, is_alike = self.identity.index(source), source.text == wanted.text
-        read = self.read_identity
+        place, read = self.identity.index(source), self.read_identity
         if self._own_texts[place] is None:
             place, read = 0, self.table_keys.reader((source.name,))
-
-        def read_text(item: Mapping[str, Value]) -> str | None:
-            texts = read(item)
-            if not texts or not texts[place]:
-                return None
-            return texts[place] if is_alike else source.rewritten(texts[place], wanted)
-
-        return read_text
-
-    def _attribute_reader(self, end: End, slot: Slot) -> TextReader:
-        """What reads a slot's text from the attribute that holds it."""
-        path, decoded, render = end.attributes[slot.path], decoder(slot.text.type), slot.text.render
-        is_text = slot.computed or slot.is_stored_text
-
-        def read_text(item: Mapping[str, Value]) -> str | None:
-            value: Any = at_path(item, path)
-            if value is None or (is_text and type(value) is str):
-                return value
-            if slot.computed:
-                return None
-            try:
-                return render(decoded(value))
-            except ValueError:
-                raise self._no_key(end) from None
-
-        return read_text
-
-    def _no_key(self, end: End) -> CorruptItem:
-        return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")
+        return text_reader(read, place, source.rewriter(wanted))
 
     # --- Whole items ----------------------------------------------------------------------------------
 
@@ -497,42 +457,9 @@ class RecordType:
         """The attributes of fields and ends that an item may have in a key alone."""
         return frozenset(attribute[0] for attribute, _, _ in self._stored_in_keys)
 
-    def instance(self, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
-        """An object of the model's class that has the named fields (None: all) of the item.
-
-        An end is an object of its node's class with the key fields alone; where only reading tells the class, it is
-        of none of them.
-        """
-        made: Any = object.__new__(self.cls)
-        for name in self.fields.keys() | self.ends.keys() if names is None else names:
-            end = self.ends.get(name)
-            if end is None:
-                setattr(made, name, self.reader(self.fields[name])(item))
-            else:
-                setattr(made, name, self._bare_node(end, self.end_identity(item, end)))
-        return made
-
-    def bare_instance(self, identity: Iterable[str]) -> Any:
-        """An object of the model's class that has the key fields alone."""
-        made: Any = object.__new__(self.cls)
-        texts = tuple(identity)
-        for name in self.key_fields:
-            if name in self.ends:
-                setattr(made, name, self._bare_node(self.ends[name], self.end_readers[name](texts)))
-            else:
-                number, value_of = self.places_in_identity[name]
-                setattr(made, name, value_of(texts[number]))
-        return made
-
-    def _bare_node(self, end: End, identity: tuple[str, ...] | None) -> Any:
-        if identity is None:
-            return None
-        try:
-            members, own = end.nodes(identity)
-        except ValueError:
-            raise self._no_key(end) from None
-        made = members[0].bare_instance(own)
-        return made if len(members) == 1 else SimpleNamespace(**vars(made))
+    def no_key(self, end: End) -> CorruptItem:
+        """The error of an item whose end names no node."""
+        return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import Slot
 from keygraph.keys.types import is_optional
+from keygraph.model.candidates import candidates
 from keygraph.model.counterparts import Correspondence
-from keygraph.model.paths import AccessPath, candidates
+from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 

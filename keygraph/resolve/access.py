@@ -26,10 +26,10 @@ from keygraph.dynamo.conditions import Eq, In, Path
 from keygraph.dynamo.expressions import simplified
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, decode, encode
+from keygraph.model.candidates import best, candidates
 from keygraph.model.comparisons import OPERATORS, comparison
 from keygraph.model.links import Link, LinkName
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.paths import best, candidates
 from keygraph.model.records import End, RecordType
 from keygraph.resolve.write_rules import with_default
 

@@ -21,8 +21,9 @@ from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
 from keygraph.keys.types import AttributeStyle, FieldType, union_parts
+from keygraph.model.candidates import best, is_listable
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
-from keygraph.model.paths import AccessPath, best, is_listable
+from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType

@@ -8,7 +8,8 @@ from dataclasses import replace
 from keygraph.declare.declaration import ListOptions
 from keygraph.keys.shards import Shard
 from keygraph.keys.template import Token
-from keygraph.model.paths import AccessPath, candidates, own_partition, ranked
+from keygraph.model.candidates import candidates, own_partition, ranked
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
 NEIGHBOURS = "neighbours"

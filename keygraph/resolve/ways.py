@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keygraph.declare.declaration import ListOptions
-from keygraph.model.paths import AccessPath, candidates
+from keygraph.model.candidates import candidates
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
 

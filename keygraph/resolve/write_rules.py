@@ -10,11 +10,10 @@ from keygraph.declare.declaration import Declaration, Rule
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, holds, put_at_path
 from keygraph.dynamo.items import Item
 from keygraph.keys.types import decode, encode
-from keygraph.model.comparisons import OPERATORS, comparison
+from keygraph.model.comparisons import OPERATORS, WriteRule, comparison
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import RecordType
-from keygraph.model.write_rules import WriteRule
 
 
 def resolve_rules(

@@ -17,6 +17,7 @@ from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.shards import shown_shards
 from keygraph.keys.template import Template
 from keygraph.keys.types import decode
+from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 
@@ -110,7 +111,7 @@ class ItemKeys:
             method = self._record.methods[slot.path[0]]
             # A method is the model's own code. Its failure is reported for the item, not for its keys.
             with suppress(Exception):
-                made: object = method.function(self._record.instance(item, method.needs))
+                made: object = method.function(instance(self._record, item, method.needs))
                 said |= {slot.name: made} if isinstance(made, str) else {}
         return said, list(unwritable)
 

@@ -19,6 +19,7 @@ from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
+from keygraph.model.instances import instance
 from keygraph.model.records import RecordType
 from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.findings import (
@@ -205,7 +206,7 @@ class Window:
         for name in self._keys[record.name].methods:
             method = record.methods[name]
             try:
-                method.function(record.instance(item, method.needs))
+                method.function(instance(record, item, method.needs))
             except CorruptItem:
                 continue
             except Exception as error:

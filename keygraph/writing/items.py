@@ -32,6 +32,7 @@ from keygraph.keys.text import KeyText
 from keygraph.keys.types import encode, encoder
 from keygraph.model.expiry import whole_second
 from keygraph.model.fields import Field
+from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 
@@ -285,7 +286,7 @@ class ItemMaker:
             method = record.methods[name]
 
             def of_method(item: Item) -> str | None:
-                made: object = method.function(record.instance(item, method.needs))
+                made: object = method.function(instance(record, item, method.needs))
                 return made if isinstance(made, str) and made else None
 
             return of_method

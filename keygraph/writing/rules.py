@@ -20,11 +20,11 @@ from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
+from keygraph.model.comparisons import WriteRule
 from keygraph.model.links import LinkName
 from keygraph.model.permissions import Permissions, as_it_is
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.model.write_rules import WriteRule
 from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.presence import is_unchanged

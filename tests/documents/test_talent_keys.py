@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keygraph.model.instances import instance
 from keygraph_examples import talent
 from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
@@ -24,7 +25,7 @@ async def test_a_number_that_is_a_key_attribute_of_texts_is_read(make_store: Mak
     """A method that needs the number, or an export, would fail."""
     sample = await serve(talent.graph, make_store, *files_of("talent"))
     person = talent.graph.types["Person"]
-    item = sample.graph.types["Person"].instance({"NodeId": "1", "TypeTarget": "NAME|1|PERSON", "Data": "J"})
+    item = instance(sample.graph.types["Person"], {"NodeId": "1", "TypeTarget": "NAME|1|PERSON", "Data": "J"})
     assert (item.node_id, person.name) == (1, "Person")
 
 

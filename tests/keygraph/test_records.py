@@ -10,6 +10,7 @@ import pytest
 
 from keygraph import ID, CorruptItem, Graph, Index, Table, edge, field, node, record, stored
 from keygraph.dynamo.items import Item
+from keygraph.model.instances import bare_instance, instance
 from keygraph.model.records import RecordType
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
@@ -221,7 +222,7 @@ def test_the_value_of_a_key_field_from_an_identity() -> None:
 
 def test_a_method_sees_the_named_attributes() -> None:
     """A method of the model would fail, or calculate with raw attributes."""
-    made = student.instance({**ANN, "data": {"version": Decimal(2)}}, ("name", "version"))
+    made = instance(student, {**ANN, "data": {"version": Decimal(2)}}, ("name", "version"))
     assert isinstance(made, Student)
     assert made.label() == "Ann 2"
     assert not hasattr(made, "student_id")
@@ -230,14 +231,14 @@ def test_a_method_sees_the_named_attributes() -> None:
 def test_a_method_without_needs_sees_the_whole_item() -> None:
     """`self` would lack what the class declares."""
     item: Item = {"PK": "STUDENT#7", "SK": "COURSE#math#0012", "since": "2024-01-01"}
-    made = enrolment.instance(item)
+    made = instance(enrolment, item)
     assert (made.student.student_id, made.course.faculty, made.course.number) == ("7", "math", 12)
     assert (made.since, made.tutor) == (date(2024, 1, 1), None)
 
 
 def test_an_object_of_a_key_alone() -> None:
     """A method that asks an end for its id would cost a read, or fail."""
-    made = enrolment.bare_instance(("7", "math", "0012"))
+    made = bare_instance(enrolment, ("7", "math", "0012"))
     assert (made.student.student_id, made.course.number) == ("7", 12)
-    assert mark.bare_instance(("7", "12", "2024-02")).student.student_id == "7"
-    assert day.bare_instance(("2024-02", "2024-02-29")).day == date(2024, 2, 29)
+    assert bare_instance(mark, ("7", "12", "2024-02")).student.student_id == "7"
+    assert bare_instance(day, ("2024-02", "2024-02-29")).day == date(2024, 2, 29)

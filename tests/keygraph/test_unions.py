@@ -13,6 +13,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, rec
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.lists.listing import bind
+from keygraph.model.instances import instance
 from keygraph.model.records import RecordType
 from keygraph_resolvers.naming.names import union_name
 from tests.keygraph.checked import TABLE, by_date
@@ -116,7 +117,7 @@ def test_an_end_is_read_from_where_it_stands() -> None:
         card.end_identity({**item, "Lender": "ORG#NO#1"}, card.ends["lender"])
     whole = card.completed(item)
     assert (whole["holder_id"], whole["issuer_id"]) == ("ORG#IS#007", "USER#ann")
-    made = card.instance(item)
+    made = instance(card, item)
     assert (type(made.holder), made.holder.number) == (Organization, 7)
     assert (type(made.issuer), made.issuer.user_id) == (User, "ann")
 
@@ -143,7 +144,7 @@ def test_where_keys_are_alike_only_reading_tells() -> None:
     assert _end(site, "admin", item) == (["Company", "Person"], ("y",))
     assert _end(site, "other", item) == (["Company", "Person"], ("z",))
     assert _end(site, "other", {**item, "other_id": "USER#z"}) == (["User"], ("z",))
-    owner = site.instance(item).owner
+    owner = instance(site, item).owner
     assert owner.login == "x"
     assert not isinstance(owner, Person | Company)
 
@@ -311,7 +312,7 @@ def test_a_union_inside_the_key_of_a_node() -> None:
     assert _end(wear, "badge", item) == (["Badge"], ("ORG#IS#007",))
     assert _end(wear, "seen", item) == (["Badge"], ("USER#ann",))
     assert _end(wear, "seen", {**item, "DatePK": "BADGE#ann"}) is None
-    seen = wear.instance(item).seen
+    seen = instance(wear, item).seen
     assert (type(seen.owner), seen.owner.user_id) == (User, "ann")
 
 

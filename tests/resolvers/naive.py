@@ -35,6 +35,7 @@ from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.aggregating import Aggregated
 from keygraph.lists.listing import Located
+from keygraph.model.instances import bare_instance, instance
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
@@ -203,11 +204,11 @@ class Naive:
         given: Mapping[str, Any],
     ) -> Any:
         if method.needs is not None and thing.record.key_fields.issuperset(method.needs):
-            instance = thing.record.bare_instance(thing.identity)
+            made = bare_instance(thing.record, thing.identity)
         else:
-            instance = thing.record.instance(self._item(thing), method.needs)
+            made = instance(thing.record, self._item(thing), method.needs)
         names = {camel(name): name for name in method.parameters}
-        answer = method.function(instance, **{names[name]: given[name] for name in given})
+        answer = method.function(made, **{names[name]: given[name] for name in given})
 
         def node(found: Any) -> Any:
             if not method.nodes or found is None:

@@ -11,6 +11,7 @@ from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.union import NodeText
 from keygraph.model.fields import Field
+from keygraph.model.instances import bare_instance, instance
 from keygraph.model.records import End, Method, RecordType
 from keygraph_resolvers.naming.global_ids import global_id
 
@@ -64,8 +65,8 @@ class Object:
     def instance(self, method: Method) -> Any:
         """The object of the model's class on which a method is called."""
         if method.needs is not None and self.record.key_fields.issuperset(method.needs):
-            return self.record.bare_instance(self.identity)
-        return self.record.instance(self.read_item(method.name), method.needs)
+            return bare_instance(self.record, self.identity)
+        return instance(self.record, self.read_item(method.name), method.needs)
 
     def read_item(self, name: str) -> Item:
         """The item, for a field of that name. Raises LookupError where it was not read."""

@@ -1,0 +1,51 @@
+"""Objects of a model's classes, made of items and keys: what methods of the model are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from keygraph.dynamo.items import Value
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import End, RecordType
+
+
+def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
+    """An object of the type's class that has the named fields (None: all) of the item.
+
+    An end is an object of its node's class with the key fields alone; where only reading tells the class, it is of none
+    of them.
+    """
+    made: Any = object.__new__(record.cls)
+    for name in record.fields.keys() | record.ends.keys() if names is None else names:
+        end = record.ends.get(name)
+        if end is None:
+            setattr(made, name, record.reader(record.fields[name])(item))
+        else:
+            setattr(made, name, _bare_node(record, end, record.end_identity(item, end)))
+    return made
+
+
+def bare_instance(record: RecordType, identity: Iterable[str]) -> Any:
+    """An object of the type's class that has the key fields alone."""
+    made: Any = object.__new__(record.cls)
+    texts = tuple(identity)
+    for name in record.key_fields:
+        if name in record.ends:
+            setattr(made, name, _bare_node(record, record.ends[name], record.end_readers[name](texts)))
+        else:
+            number, value_of = record.places_in_identity[name]
+            setattr(made, name, value_of(texts[number]))
+    return made
+
+
+def _bare_node(record: RecordType, end: End, identity: Texts | None) -> Any:
+    if identity is None:
+        return None
+    try:
+        members, own = end.nodes(identity)
+    except ValueError:
+        raise record.no_key(end) from None
+    made = bare_instance(members[0], own)
+    return made if len(members) == 1 else SimpleNamespace(**vars(made))
