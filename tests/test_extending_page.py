@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -63,17 +64,23 @@ async def test_the_program_does_what_is_said(club: ModuleType) -> None:
     async with running(club.app, "rovers.example.com") as client:
         assert (await client.get("/about")).json() == {"name": "The club"}
         answer = (await client.post("/graph/graphql", json={"query": cheer})).json()
-        assert answer == {"data": {"cheer": "Hurrah! Hurrah! "}}
+        assert answer["data"] == {"cheer": "Hurrah! Hurrah! "}
+        assert 0 < answer["extensions"]["seconds"] < 10
         answer = (await client.post("/graph/graphql", json={"query": home})).json()
         team = {"name": "Rovers", "members": {"nodes": [{"name": "Ada"}]}}
-        assert answer == {"data": {"home": team, "motto": "PLAY FAIR, ADA!"}}
+        assert answer["data"] == {"home": team, "motto": "PLAY FAIR, ADA!"}
+        answer = (
+            await client.post("/graph/graphql", json={"query": home}, headers={"host": "example.com"})
+        ).json()
+        assert answer["data"]["home"] is None
         assert (await client.get("/graph/readyz")).json() == {"ready": True}
         assert (await client.get("/graph/schema.graphql")).status_code == 200
         # The page and everything that it loads are under the prefix.
         page = (await client.get("/graph/")).text
         assert "http://rovers.example.com/graph/" in page or 'href="/' not in page
-        service = club.keygraph.state.service
-    assert service.store is not None
+        [call] = re.findall(r"state\.service\.execute\(\"(.*?)\", context=({.*?})\)", PAGE)
+        answer = await club.keygraph.state.service.execute(call[0], context=ast.literal_eval(call[1]))
+        assert answer["data"] == {"home": {"name": "Rovers"}}
 
 
 async def test_starlette_mounts_it_too(league: None, caplog: pytest.LogCaptureFixture) -> None:

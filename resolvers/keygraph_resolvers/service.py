@@ -33,6 +33,7 @@ from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, wri
 from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.aside import Aside
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
+from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, exceeded_error, refused_error
@@ -57,6 +58,7 @@ from keygraph_resolvers.steps.selection import SelectedField
 
 PreparedT = TypeVar("PreparedT", Document, Plan)
 
+_PLURALS = {kind: f"{kind.value}s" for kind in OperationType} | {OperationType.QUERY: "queries"}
 _INTROSPECTION = ("__schema", "__type")
 _AT_ONCE = 200_000
 """Answers of more bytes are written in a thread. This takes about 10 ms."""
@@ -163,7 +165,9 @@ class Service:
         observed: Observed | None = None,
         only_queries: bool = False,
         viewer: Claims | None = None,
+        context: Any = None,
         holding: Holding | None = None,
+        hooks: Hooks | None = None,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
@@ -174,20 +178,41 @@ class Service:
         Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         `viewer` are the claims of whoever asks, which the rules of the model are about; None for nobody in particular. Where
         the attributes of items decide what they may see, the cost has no actual figures: these would tell what is there.
+        `context` is what resolvers get as `info.context`; None for an object with the `viewer`. `hooks` are those of the
+        schema's extensions, which this method begins by itself.
         """
+        if hooks is None and self.schema.extensions:
+            hooks = Hooks(self.schema, document, variables, operation_name, context)
+            respond = partial(
+                self.execute,
+                document,
+                variables,
+                operation_name,
+                with_cost=with_cost,
+                idempotency_key=idempotency_key,
+                observed=observed,
+                only_queries=only_queries,
+                viewer=viewer,
+                context=context,
+                holding=holding,
+                hooks=hooks,
+            )
+            return await hooks.around(respond)
         ends = asyncio.get_running_loop().time() + self._timeout
         seen = Observed() if observed is None else observed
         try:
             known = self._documents.known(document)
-            read = known or await self._prepared(partial(self._documents.read, document), ends)
+            if hooks is not None:
+                read = await hooks.read(lambda: self._document(document, ends))
+            else:
+                read = known or await self._document(document, ends)
             seen.digest = read.digest
             self._documents.refuse_many_values(variables or {})
             seen.operation = operation = _operation(read, operation_name)
             if only_queries and operation.operation is not OperationType.QUERY:
                 raise NotAQuery(operation.operation.value)
             if not self._has_plan(operation):
-                elsewhere = self._elsewhere(read, operation, variables, with_cost=with_cost, viewer=viewer)
-                return await self._in_time(elsewhere, ends)
+                raise _refused(f"{_PLURALS[operation.operation]} are not supported")
             values = self._values(operation, variables)
             make_plan = partial(self._documents.plan, read, operation, values.coerced)
             if known is None:
@@ -204,11 +229,17 @@ class Service:
         run = self._run_of(values, plan, viewer)
         run.idempotency_key = idempotency_key
         run.meter.holding = holding
+        run.context = context
+        run.middleware = None if hooks is None else hooks.middleware
         bound = Bound(plan, run)
         seen.plan, seen.bound, seen.meter = plan, bound, run.meter
         error = self._limit_error(bound)
         answer: dict[str, Any] = {"errors": [error]}
-        if error is None:
+        if error is None and hooks is not None:
+            answer = await hooks.execute(
+                lambda: self._in_time(self._admitted(plan, run, read, variables), ends)
+            )
+        elif error is None:
             answer = await self._in_time(self._admitted(plan, run, read, variables), ends)
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
@@ -216,6 +247,9 @@ class Service:
             report = cost_report(bound if has_bound else None, sent, plan.elsewhere, self.schema.graph.table)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
+
+    async def _document(self, text: str, ends: float) -> Document:
+        return self._documents.known(text) or await self._prepared(partial(self._documents.read, text), ends)
 
     async def _prepared(self, prepare: Callable[[], PreparedT], ends: float) -> PreparedT:
         """What is worked out for a text that has not come before: one at a time, and between two all others have their turn.
@@ -371,10 +405,7 @@ class Service:
                 answered.append(group.create_task(self._introspected(document, operation, variables, run)))
             if others:
                 operation = _of_fields(plan.operation, others)
-                elsewhere = self._elsewhere(
-                    document, operation, variables, meter=run.meter, viewer=run.viewer
-                )
-                answered.append(group.create_task(elsewhere))
+                answered.append(group.create_task(self._elsewhere(document, operation, variables, run)))
         found = _Found(asked.result())
         for each in answered:
             found.take(each.result())
@@ -416,9 +447,7 @@ class Service:
         for selected in plan.root.fields:
             if selected in plan.foreign:
                 operation = _of_fields(plan.operation, selected.nodes)
-                found.take(
-                    await self._elsewhere(document, operation, variables, meter=run.meter, viewer=run.viewer)
-                )
+                found.take(await self._elsewhere(document, operation, variables, run))
             elif selected.key in steps:
                 await steps[selected.key].carry_out(run.again(), found.root)
         return found
@@ -428,32 +457,17 @@ class Service:
         document: Document,
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any] | None,
-        *,
-        meter: MeteredStore | None = None,
-        with_cost: bool = False,
-        viewer: Claims | None = None,
+        asked: Run,
     ) -> dict[str, Any]:
-        """What graphql-core's own execution answers of what somebody added to the root.
-
-        `meter` is that of the operation of which these fields are a part.
-        """
-        if operation.operation == OperationType.SUBSCRIPTION:
-            raise _refused("subscriptions are not supported")
-        if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
-            raise _refused("mutations are not supported")
-        run = self._run_of(VariableValues({}, {}), None, viewer)
-        if meter is not None:
-            run.meter = meter
+        """What graphql-core's own execution answers of what somebody added to the root, of the run of an operation."""
+        run = self._run_of(VariableValues({}, {}), None, asked.viewer)
+        run.meter, run.context, run.middleware = asked.meter, asked.context, asked.middleware
         result = self._core_result(document, operation, variables, run, self._core)
         if inspect.isawaitable(result):
             result = await result
         if self._cost_limit is not None and run.meter.is_exceeded:
             return {"data": None, "errors": [exceeded_error(run.meter.sent, self._cost_limit)]}
-        answered = _shown(result)
-        if with_cost and "data" in answered:
-            told = cost_report(None, run.meter.sent, result.data or (), self.schema.graph.table)
-            answered["extensions"] = {"cost": told}
-        return answered
+        return _shown(result)
 
     def _core_result(
         self,
@@ -467,7 +481,8 @@ class Service:
         return execute(
             core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
-            context_value=run,
+            context_value=run.resolvers_context,
+            middleware=run.middleware,
             variable_values=dict(variables or {}),
             executor_class=self.schema.execution_context_class,
             hide_suggestions=self._hides_suggestions,

@@ -25,7 +25,7 @@ from keygraph_server.errors import CommandError, expected_message
 from keygraph_server.http.browsers import BrowserHeaders
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.exposure import Exposure
-from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint, ViewerOf
+from keygraph_server.http.graphql_http import ContextOf, EndpointOptions, GraphQLEndpoint, ViewerOf
 from keygraph_server.http.guarding import GuardEndpoints
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
@@ -70,11 +70,13 @@ def create_app(
     *,
     model: Model | None = None,
     viewer: ViewerOf | None = None,
+    context: ContextOf | None = None,
 ) -> Application:
     """The application that serves the model from the store, both named by the settings.
 
     While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
     `model` is the one that the settings name, if it is loaded already. `viewer` finds out who asks, instead of KEYGRAPH_AUTH: it takes the request and gives the claims, or awaits them.
+    `context` takes the request and the claims, and gives what your own resolvers get as `info.context`, or awaits it.
     Raises CommandError or ModelError if the settings cannot be served.
     """
     if model is None:
@@ -94,6 +96,7 @@ def create_app(
     options = EndpointOptions(
         documents,
         viewer or configured_viewers(settings),
+        context,
         origins,
         settings.cache_control,
         settings.answer_limit,

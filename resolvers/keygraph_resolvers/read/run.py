@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
 
+from graphql import MiddlewareManager
 from graphql.execution.values import VariableValues
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
@@ -74,11 +75,20 @@ class Run:
     """What the client calls its mutations, if anything."""
     is_consistent: bool = False
     """Whether what is read is as the last write left it, but for indexes, which DynamoDB writes later."""
+    context: Any = None
+    """What somebody's own resolvers get as `info.context`; None for the run itself."""
+    middleware: MiddlewareManager | None = None
+    """What Strawberry's extensions do around these resolvers."""
     meter: MeteredStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
         self.access = Permissions(self.viewer) if self.graph.has_access_rules else None
+
+    @property
+    def resolvers_context(self) -> Any:
+        """What somebody's own resolvers get as `info.context`."""
+        return self if self.context is None else self.context
 
     @cached_property
     def now(self) -> Decimal:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import strawberry
+from strawberry.extensions import SchemaExtension
 from strawberry.federation.schema_directives import Shareable
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
@@ -118,11 +119,17 @@ class _Subgraph(FederatedSchema, GraphSchema):
 
 
 def build_schema(
-    graph: Graph, query: type | None = None, mutation: type | None = None, *, federation: bool = False
+    graph: Graph,
+    query: type | None = None,
+    mutation: type | None = None,
+    *,
+    extensions: Iterable[type[SchemaExtension] | Callable[[], SchemaExtension]] = (),
+    federation: bool = False,
 ) -> GraphSchema:
     """The schema of a graph.
 
-    `query` and `mutation` are Strawberry types whose fields are added to the root's. `federation` makes it a subgraph of
+    `query` and `mutation` are Strawberry types whose fields are added to the root's. `extensions` are Strawberry's of a
+    schema: their hooks run around each operation, and their `resolve` around your own fields of the root. `federation` makes it a subgraph of
     Apollo Federation 2. Raises ModelError where the graph has mistakes.
     """
     types = _Types(check(graph))
@@ -142,6 +149,7 @@ def build_schema(
         query=root,
         mutation=mutations if written else None,
         directives=[CONSISTENT],
+        extensions=extensions,
         types=[types.object(record) for record in graph.nodes],
         config=StrawberryConfig(scalar_map=SCALAR_MAP),
     )

@@ -144,9 +144,9 @@ class CallOwn(_Call):
         kind, what = cast(OwnNode, selected.kind), f"the resolver of {selected.name}"
         super().__init__(selected, what, kind.records, nodes, is_list=kind.is_list)
         definition = cast(GraphQLField, selected.definition)
-        resolve = cast(Callable[..., Any], definition.resolve)
-        # The arguments are the root value: those of the field are of types that this schema does not have.
-        alone = GraphQLField(_VALUE, resolve=lambda values, info: resolve(None, info, **values))
+        self._resolve = cast(Callable[..., Any], definition.resolve)
+        # The resolver and the arguments are the root value: the field's arguments are of types that this schema does not have.
+        alone = GraphQLField(_VALUE, resolve=lambda root, info: root[0](None, info, **root[1]))
         self._schema = GraphQLSchema(GraphQLObjectType(selected.owner.name, {selected.name: alone}))
         node = selected.nodes[0]
         field = FieldNode(name=node.name, alias=node.alias, arguments=node.arguments, directives=())
@@ -166,9 +166,12 @@ class CallOwn(_Call):
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         definition, [node, *_] = cast(GraphQLField, self._selected.definition), self._selected.nodes
         values = get_argument_values(definition, node, run.variables)
+        resolve = (
+            self._resolve if run.middleware is None else run.middleware.get_field_resolver(self._resolve)
+        )
 
         def call(root: Object) -> Any:
-            answer = execute(self._schema, self._document, values, run)
+            answer = execute(self._schema, self._document, (resolve, values), run.resolvers_context)
             return self._told(answer) if isinstance(answer, ExecutionResult) else self._later(answer)
 
         return call

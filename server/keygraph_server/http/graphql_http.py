@@ -72,6 +72,10 @@ ViewerOf: TypeAlias = Callable[[HTTPConnection], Viewer | Awaitable[Viewer]]
 """Finds the viewer of a request. Raises UnauthenticatedError if the request proves to be nobody."""
 
 
+ContextOf: TypeAlias = Callable[[HTTPConnection, Viewer], Any]
+"""Gives what resolvers get as `info.context`, or awaits it, of a request and its viewer."""
+
+
 class Executes(Protocol):
     """Executes a GraphQL request."""
 
@@ -86,12 +90,13 @@ class Executes(Protocol):
         observed: Observed | None,
         only_queries: bool,
         viewer: Viewer | None,
+        context: Any,
         holding: Holding | None,
     ) -> dict[str, Any]:
         """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
         Mutations under an idempotency key that is known are not carried out again. What can be seen of the operation
-        is put into `observed`, what it reads is counted by `holding`. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
+        is put into `observed`, what it reads is counted by `holding`; resolvers get the `context`. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         """
 
 
@@ -149,6 +154,8 @@ class EndpointOptions:
     """The documents that clients may send or name."""
     viewer_of: ViewerOf | None = None
     """Without it, everybody is anonymous."""
+    context_of: ContextOf | None = None
+    """What resolvers get as `info.context`; without it, an object with the viewer."""
     origins: Origins = field(default_factory=lambda: Origins.of("none"))
     """Their pages may use GET."""
     cache_control: str = "no-store"
@@ -215,6 +222,13 @@ class GraphQLEndpoint:
             document = options.documents.document_of(asked)
             if asked.query is None:
                 exchange.asked = replace(asked, query=document)
+            context = (
+                None
+                if options.context_of is None
+                else options.context_of(HTTPConnection(scope), viewer or {})
+            )
+            if isawaitable(context):
+                context = await context
             service: Executes = scope["app"].state.service
             with_cost = (
                 options.exposure.cost_details and headers.get(_COST_FIELD, b"").strip().lower() == b"true"
@@ -230,6 +244,7 @@ class GraphQLEndpoint:
                     observed=exchange.observed,
                     only_queries=exchange.is_get,
                     viewer=viewer,
+                    context=context,
                     holding=exchange.holding,
                 ),
             )
@@ -269,7 +284,8 @@ class GraphQLEndpoint:
             body = written(response)
         exchange.answer, exchange.status, asked = response, status, exchange.headers
         # What one viewer may see is not for the next one.
-        is_kept = exchange.is_get and "errors" not in response and options.viewer_of is None
+        is_open = options.viewer_of is None and options.context_of is None
+        is_kept = exchange.is_get and "errors" not in response and is_open
         headers = [
             (b"content-type", _CONTENT_TYPES[media_type]),
             _VARY_OF_GET if exchange.is_get else _VARY,
