@@ -37,7 +37,7 @@ from tests.resolvers.made_operations import words_of
 from tests.resolvers.many_operations import main
 from tests.resolvers.naive import Naive
 from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
-from tests.resolvers.naive_walks import NaiveWalks, Step
+from tests.resolvers.naive_walks import NaiveWalks, Refused, Step
 from tests.resolvers.worlds import SECRET
 
 MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
@@ -376,10 +376,7 @@ class GuardedWalks(NaiveWalks):
     def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any]) -> Any:
         self._paths = walk.paths
         own = [path for path in walk.paths if path.owner is owner.record]
-        try:
-            found = super().found(walk, owner, given)
-        except Forbidden as error:
-            return Refused(error)
+        found = super().found(walk, owner, given)
         is_refused = self._allowed(Vertex(owner.record, owner.identity), own) == []
         return Refused(Forbidden("no")) if own and is_refused else found
 
@@ -408,18 +405,6 @@ class GuardedWalks(NaiveWalks):
         if not self._naive.access.reads(thing.record, name, thing.identity, thing.item):
             raise Forbidden("no")
         return super()._value(thing, name)
-
-
-class Refused:
-    """What somebody would find by a walk that they may not begin."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def _refuse(self) -> Any:
-        raise self._error
-
-    whole = page = info = property(_refuse)
 
 
 class GuardedNaive(Naive):

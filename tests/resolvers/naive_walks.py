@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from keygraph.dynamo.items import Item
-from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.errors import BadUserInput, CorruptItem, Forbidden
 from keygraph.graph import Graph
 from keygraph.lists.aggregating import Aggregated
 from keygraph.model.paths import AccessPath
@@ -61,6 +61,18 @@ class Walked:
     info: Any
 
 
+class Refused:
+    """What would be found by a walk that fails: each field that is asked of it says so."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def _refuse(self) -> Any:
+        raise self._error
+
+    whole = page = info = property(_refuse)
+
+
 class _Run:
     """What cursors know of a run."""
 
@@ -73,13 +85,16 @@ class NaiveWalks:
         self._lists = lists
         self._run = cast(Any, _Run(graph, Cursors(secret)))
 
-    def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any]) -> Walked:
+    def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any]) -> Walked | Refused:
         if given.get("last") is not None:
             raise BadUserInput("last")
         size, _ = size_of(given)
         cursors = WalkCursors(self._run, walk, owner.identity)
         start = Vertex(owner.record, owner.identity)
-        return (self._reached if walk.is_reach else self._ranked)(walk, start, given, size, cursors)
+        try:
+            return (self._reached if walk.is_reach else self._ranked)(walk, start, given, size, cursors)
+        except (CorruptItem, Forbidden) as error:
+            return Refused(error)
 
     def _steps(self, owner: Vertex, paths: Iterable[AccessPath]) -> Iterator[Step]:
         for path in paths:
