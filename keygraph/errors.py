@@ -130,6 +130,8 @@ class Refusal:
     path: InputPath = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """What else the client is told, by name."""
+    is_by_hidden: bool = False
+    """Whether something that the viewer does not see is the reason: told only where there is no other."""
 
     @property
     def message(self) -> str:
@@ -142,8 +144,8 @@ class WriteRefused(KeygraphError):
     code = "BAD_USER_INPUT"
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
-        self.refusals = tuple(refusals)
-        super().__init__("; ".join(refusal.message for refusal in refusals))
+        self.refusals = tuple(each for each in refusals if not each.is_by_hidden) or tuple(refusals)
+        super().__init__("; ".join(refusal.message for refusal in self.refusals))
 
 
 class CorruptItem(KeygraphError):

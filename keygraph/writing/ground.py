@@ -30,7 +30,7 @@ from keygraph.writing.rules import (
     WriteAccess,
     exists_already,
 )
-from keygraph.writing.step import TransactionStep
+from keygraph.writing.step import TransactionStep, again
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
@@ -90,15 +90,21 @@ class StepGround:
     def _found(
         self, record: RecordType, identity: Texts, stored: Stored, where: InputPath, refusals: Refusals
     ) -> Item | None:
-        """The item of the record, of those that were read. Refuses one that is in two shards."""
-        if not stored:
-            return None
-        read = [stored.get(key) for key in self._graph.table_keys(record, identity)]
-        found = [item for item in read if item is not None and self._graph.recognise(item) is record]
+        """The item of the record, of those that were read, if the viewer sees it. Refuses one that is in two shards."""
+        found = self._read(record, identity, stored)
+        if self.access is not None:
+            found = [item for item in found if self.access.sees(record, identity, item)]
         if len(found) > 1:
             problem = f"There are two items of this {record.name}, in two shards: delete one of them first."
             refusals.add(where, problem, code="CONFLICT")
         return found[0] if found else None
+
+    def _read(self, record: RecordType, identity: Texts, stored: Stored) -> list[Item]:
+        """The items of the record, of those that were read, whoever sees them."""
+        if not stored:
+            return []
+        read = [stored.get(key) for key in self._graph.table_keys(record, identity)]
+        return [item for item in read if item is not None and self._graph.recognise(item) is record]
 
     def conditions(self, request: Change | Delete | Move, guard: Guard | None = None) -> list[Condition]:
         """The conditions that the record is there as the request wants it, and that the viewer may write it."""
@@ -119,6 +125,10 @@ class StepGround:
         if self.access is not None:
             return partial(self.access.taken, record, where)
         return lambda _: exists_already(record, where)
+
+    def _again(self, record: RecordType, where: InputPath) -> Callable[[Item | None], Refusal | None]:
+        """What is told of a record that is there after all: nothing where it can be found by another try."""
+        return again if self.access is None else partial(self.access.hidden, record, where)
 
     def _holds_partner(self, record: RecordType) -> bool:
         """Whether the viewer may not do everything to the counterparts of edges of the type."""

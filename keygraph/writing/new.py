@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from keygraph.access.language import Action
 from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
+from keygraph.errors import Refusal
 from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
 from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored
 from keygraph.writing.items import Refusals
@@ -19,6 +21,7 @@ from keygraph.writing.requests import Create, Done, Put, Upsert
 from keygraph.writing.rules import (
     WriteAccess,
     check_rules,
+    names_written,
 )
 from keygraph.writing.step import TransactionStep, again
 
@@ -56,9 +59,25 @@ class NewSteps(EndSteps):
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
-        refusal = exists if isinstance(request, Create) else again
+        refusal = exists if isinstance(request, Create) else self._again(record, where)
         steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal), *others]
+        if there is None:
+            steps += self._free(record, identity, item, stored, exists)
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
+
+    def _free(
+        self,
+        record: RecordType,
+        identity: Texts | None,
+        item: Item,
+        stored: Stored,
+        exists: Callable[[Item | None], Refusal],
+    ) -> list[TransactionStep]:
+        """That no item of a new record stands in another shard, which the viewer does not see."""
+        keys = [self._key_of(each) for each in self._read(record, identity or (), stored)]
+        free = self._presence.is_free(record)
+        others = [key for key in keys if key != self._key_of(item)]
+        return [TransactionStep(actions.CheckItem(key, free), exists) for key in others]
 
     def new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
         """The item that the values give, and its identity; None where they give none, which is told with the steps."""
@@ -86,7 +105,8 @@ class NewSteps(EndSteps):
         """Refuses what the viewer may not write so; the conditions that nobody comes in between."""
         maker, own = self.maker(request.record), identity or ()
         action: Action = "create" if there is None or isinstance(request, Create) else "update"
-        access.check_new(maker, own, item, action, request.values, request.where, refusals)
+        names = request.values if action == "create" else names_written(request)
+        access.check_new(maker, own, item, action, names, request.where, refusals)
         if isinstance(request, Create) or (
             access.may_put(request) and not self._holds_partner(request.record)
         ):

@@ -62,12 +62,12 @@ class Partners:
     # --- The other item -----------------------------------------------------------------------------------
 
     def item(self, record: RecordType, item: Item, where: InputPath, refusals: Refusals) -> Item | None:
-        """The other item of an edge, as far as this one tells it; None where it has none."""
+        """The other item of an edge, as far as this one tells it; None where it has none, or where something is wrong."""
         other = self._told(record, item, where, refusals)
         if other is None:
             return None
         made, _ = self._maker(other.record).with_rendered(other.attributes, other.texts, where, refusals)
-        return made
+        return None if refusals.found else made
 
     def _told(
         self, record: RecordType, item: Item, where: InputPath, refusals: Refusals

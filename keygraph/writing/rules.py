@@ -9,6 +9,7 @@ the rules are kept. What the viewer does not see is told as if it were not there
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from keygraph.access.grants import Decision, all_of
@@ -183,7 +184,7 @@ class WriteAccess:
     def may_put(self, request: Put) -> bool:
         """Whether it may be put whatever is there, and whatever it is."""
         record, decision = request.record, self.permissions.decision
-        names = (None, *request.values)
+        names = (None, *names_written(request))
         return decision(record) is True and all(
             decision(record, action, name) is True for action in ("create", "update") for name in names
         )
@@ -276,7 +277,7 @@ class WriteAccess:
         is_change = isinstance(request, Change)
         if is_change:
             yield _Asked(decision, refusal, is_after=True)
-        for name in () if isinstance(request, Delete) else _names(request):
+        for name in () if isinstance(request, Delete) else names_written(request):
             decision = self.permissions.of_key(record, own, action, name)
             refusal = _forbidden_field(maker, name, where)
             yield _Asked(decision, refusal)
@@ -297,12 +298,20 @@ class WriteAccess:
         return all_of([is_unchanged(path, item) for path in dict.fromkeys(paths)])
 
     def taken(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal:
-        """What is told of a new record where there is one: nothing of one that the viewer does not see."""
+        """What is told of a new record where there is one."""
+        return self.hidden(record, where, item or {}) or exists_already(record, where)
+
+    def hidden(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal | None:
+        """What is told of a new record in whose place there is something that the viewer does not see, as if they might not
+        create it."""
         identity = None if item is None else record.read_identity(item)
-        is_seen = (
-            item is not None and identity is not None and self.permissions.of_item(record, identity, item)
-        )
-        return exists_already(record, where) if is_seen else _forbidden(record, "create", where)
+        if item is None or (identity is not None and self.sees(record, identity, item)):
+            return None
+        return replace(_forbidden(record, "create", where), is_by_hidden=True)
+
+    def sees(self, record: RecordType, identity: Texts, item: Item) -> bool:
+        """Whether the viewer sees a record whose item this is, once other items that decide it are known."""
+        return self.permissions.of_item(record, identity, item)
 
     def sees_by_item(self, record: RecordType) -> bool:
         """Whether only a node's item tells which other items decide whether the viewer sees it."""
@@ -315,7 +324,7 @@ class WriteAccess:
         names: list[str | None] = [None]
         actions: tuple[Action, ...] = ("read",)
         if record is request.record:
-            names += _names(request)
+            names += names_written(request)
             is_new = isinstance(request, Create | Put | Upsert)
             actions += ("create", "update") if is_new else (_action_of(request),)
         found: dict[Key, LinkName] = {}
@@ -331,10 +340,19 @@ def _action_of(request: WriteRequest) -> Action:
     return "delete" if isinstance(request, Delete) else "move" if isinstance(request, Move) else "update"
 
 
-def _names(request: WriteRequest) -> list[str]:
-    """The fields and ends that a client gives."""
+def names_written(request: WriteRequest) -> list[str]:
+    """The fields and ends that a client gives; what a put leaves out is taken away."""
     if isinstance(request, Delete):
         return []
+    if isinstance(request, Put):
+        record = request.record
+        key, kept = (
+            {slot.path[0] for slot in record.identity},
+            {f.name for f in record.fields.values() if f.kept},
+        )
+        return [
+            *dict.fromkeys((*request.values, *record.fields.keys() - key - kept, *record.ends.keys() - key))
+        ]
     added = [*request.added, *request.taken] if isinstance(request, Change) else []
     return [*dict.fromkeys((*request.values, *added))]
 

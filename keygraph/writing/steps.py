@@ -148,7 +148,7 @@ class StepMaker(UpsertSteps, MoveSteps):
                 yield record, identity, item
         else:
             identity = request.identity
-        there = None if identity is None else self._found(record, identity, stored, request.where, ignored)
+        there = next(iter([] if identity is None else self._read(record, identity, stored)), None)
         if identity is not None and (there is not None or isinstance(request, Change | Delete | Move)):
             yield record, identity, there
         change = self.change_of(request, identity) if isinstance(request, Upsert) and identity else request

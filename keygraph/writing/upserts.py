@@ -10,7 +10,6 @@ from keygraph.writing.ground import Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.new import NewSteps
 from keygraph.writing.requests import Change, Create, Upsert
-from keygraph.writing.step import again
 
 
 class UpsertSteps(NewSteps, ChangeSteps):
@@ -24,7 +23,8 @@ class UpsertSteps(NewSteps, ChangeSteps):
         else:
             return self._changed(self.change_of(request, identity), stored, refusals, is_upsert=True)
         # Where the first step fails, somebody created it in the meantime.
-        return [*(replace(step, refusal=again) for step in made[:1]), *made[1:]], done
+        told = self._again(record, request.where)
+        return [*(replace(step, refusal=told) for step in made[:1]), *made[1:]], done
 
     def change_of(self, request: Upsert, identity: Texts) -> Change:
         """The change that an upsert is where its record is there."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from keygraph import Graph, read, viewer
-from keygraph.access.language import AccessRule, Claim
+from keygraph import Graph, create, delete, read, update, viewer, write
+from keygraph.access.language import AccessRule, Action, Claim
 from keygraph.declare.declaration import Declaration, ListOptions, StoredAs, declaration_of
 from keygraph.dynamo.conditions import paths_of
 from keygraph.dynamo.items import Item
@@ -57,8 +57,8 @@ class Rules:
     claims: dict[str, Any]
 
 
-def made_rules(graph: Graph, items: Sequence[Item], random: Random) -> Rules:
-    """Rules with which much is seen, and much is not."""
+def made_rules(graph: Graph, items: Sequence[Item], random: Random, *, writes: bool = False) -> Rules:
+    """Rules with which much is seen, and much is not; of writing too, if it is asked for."""
     made = Rules({}, {}, {"roles": [role for role in ROLES if random.random() < 0.4]})
     for record in graph.types.values():
         there = [item for item in items if graph.recognise(item) is record]
@@ -67,11 +67,32 @@ def made_rules(graph: Graph, items: Sequence[Item], random: Random) -> Rules:
             made.types[record.name] = [rule(of_type=True) for _ in range(random.choice((1, 1, 2, 3)))]
         if random.random() < 0.4:
             made.types[record.name] = [read()]
+        if writes and record.writes:
+            made.types[record.name] = [*made.types.get(record.name, ()), *made_writes(record, rule, random)]
         key = {slot.path[0] for slot in record.identity}
         names = [name for name in record.order if name not in key and name not in record.methods]
         chosen = random.sample(names, min(len(names), random.choice((0, 1, 2))))
         made.own[record.name] = {name: [rule(of_type=False)] for name in chosen}
+        for name in chosen:
+            if writes and (name in record.fields or name in record.ends) and random.random() < 0.5:
+                made.own[record.name][name].append(_writing(rule(of_type=False), random, is_field=True))
     return made
+
+
+def made_writes(record: RecordType, rule: Callable[..., AccessRule], random: Random) -> list[AccessRule]:
+    """Who may write records of a type: often everybody everything, or what a condition says."""
+    if random.random() < 0.4:
+        return [write()]
+    made = [_writing(rule(of_type=True), random) for _ in range(random.choice((1, 2, 3)))]
+    return made if random.random() < 0.5 else [*made, create(), update(role="r1")]
+
+
+def _writing(rule: AccessRule, random: Random, *, is_field: bool = False) -> AccessRule:
+    word = random.choice(
+        (create, update, write) if rule.fields or is_field else (create, update, write, delete)
+    )
+    said = {} if rule.fields is None else {"fields": rule.fields}
+    return word(role=rule.role, where=rule.where, **said)  # type: ignore[operator]  # delete has no fields
 
 
 @dataclass
@@ -211,25 +232,42 @@ class NaiveAccess:
         self._claims = rules.claims
 
     def sees(self, record: RecordType, identity: tuple[str, ...], item: Item | None) -> bool | None:
-        return _any(
-            self._allows(rule, record, identity, item) for rule in self._rules.types.get(record.name, ())
-        )
+        return self.allows(record, "read", identity, item)
+
+    def allows(
+        self, record: RecordType, action: Action, identity: tuple[str, ...], item: Item | None
+    ) -> bool | None:
+        """Whether they may do something with a record."""
+        return _any(self._allows(rule, record, identity, item) for rule in self._of_type(record, action))
+
+    def _of_type(self, record: RecordType, action: Action) -> list[AccessRule]:
+        return [rule for rule in self._rules.types.get(record.name, ()) if action in rule.actions]
 
     def reads(
         self, record: RecordType, name: str, identity: tuple[str, ...], item: Item | None
     ) -> bool | None:
         """Whether they read a field of a record that they see."""
         own = self._rules.own[record.name]
-        said = own.get(name)
         method = record.methods.get(name)
-        rules = self._rules.types.get(record.name, ())
-        listed = any(rule.fields is not None and name in rule.fields for rule in rules)
-        if method is not None and not listed and not said:
+        listed = any(name in (rule.fields or ()) for rule in self._rules.types.get(record.name, ()))
+        if method is not None and not listed and not own.get(name):
             needs = method.needs if method.needs is not None else (*record.fields, *record.ends)
             return _all(self.reads(record, need, identity, item) for need in needs)
         if name in {slot.path[0] for slot in record.identity}:
             return True
-        parts = []
+        return self.writes(record, "read", name, identity, item)
+
+    def writes(
+        self,
+        record: RecordType,
+        action: Action,
+        name: str,
+        identity: tuple[str, ...],
+        item: Item | None,
+    ) -> bool | None:
+        """Whether they may do something with a field of a record with which they may do it."""
+        rules, parts = self._of_type(record, action), list[bool | None]()
+        said = [rule for rule in self._rules.own[record.name].get(name, ()) if action in rule.actions]
         if any(rule.fields is not None for rule in rules):
             granting = [rule for rule in rules if rule.fields is None or name in rule.fields]
             parts.append(_any(self._allows(rule, record, identity, item) for rule in granting))

@@ -42,7 +42,10 @@ class Status(Enum):
     PAID = "paid"
 
 
-@node("USER#{user_id}", access=[read(where={"hidden": False}), read(role="support"), write(role="support")])
+@node(
+    "USER#{user_id}",
+    access=[read(where={"hidden": False}), read(role="support"), write(role="support"), delete(role="boss")],
+)
 class User:
     user_id: ID
     hidden: bool = False
@@ -59,7 +62,7 @@ class User:
         create(where={"customer": viewer("sub"), "status": Status.PENDING}),
         update(role="clerk", where={"status": {"ne": Status.PAID}}),
         update(where={"customer": viewer("sub")}, fields=["note"]),
-        write(role="support"),
+        write(role=["support", "boss"]),
         delete(where={"customer": viewer("sub"), "status": Status.PENDING}),
     ],
 )
@@ -102,8 +105,31 @@ class Likes:
     stars: int = 0
 
 
-graph = Graph(TABLE, User, Order, Line, Likes, attribute_case="camel", type_attribute="type").check()
+@record("{user}", "NOTE#{number}", access=[read(), write()])
+class Note:
+    user: User
+    number: int
+    text: str
+    grade: int | None = stored(access=[read(), write(role="support")])
+
+
+@node(
+    "PARCEL#{parcel_id}#S{shard}",
+    "PARCEL#{parcel_id}",
+    shards=3,
+    access=[read(where={"owner": viewer("sub")}), write()],
+)
+class Parcel:
+    parcel_id: ID
+    owner: str
+
+
+graph = Graph(
+    TABLE, User, Order, Line, Likes, Note, Parcel, attribute_case="camel", type_attribute="type"
+).check()
 A, B = {"sub": "a"}, {"sub": "b"}
+BOSS = {"sub": "boss", "roles": ["boss"]}
+"""May write everything, and sees next to nothing of it."""
 CLERK, HELP = {"roles": ["clerk"]}, {"roles": ["support"]}
 
 
@@ -216,6 +242,59 @@ async def test_a_create_does_not_tell_what_is_hidden(shop: Shop) -> None:
     assert (await shop.refused((create % "b1").replace('"a"', '"b"'), HELP))[0][0] == "ALREADY_EXISTS"
 
 
+async def test_what_is_hidden_is_told_only_where_nothing_else_is_wrong(shop: Shop) -> None:
+    """Whoever sends what fails anyway would learn, by one error more, which orders there are."""
+    for name in ("create", "upsert"):
+        new = f'{name}Order(input: {{orderId: "%s", customerId: "h", status: PENDING}}) {{ order {{ orderId }} }}'
+        found = [await shop.refused((new % each).replace('"h"', '"none"'), BOSS) for each in ("b1", "free")]
+        assert found[0] == found[1] == [("NOT_FOUND", "customerId: there is no User with this key.")]
+    move = 'moveOrder(input: {orderId: "%s", to: {orderId: "%s"}}) { order { orderId } }'
+    assert await shop.refused(move % ("b1", "b1"), A) == await shop.refused(move % ("none", "none"), A)
+
+
+async def test_what_names_a_node_and_is_hidden(shop: Shop) -> None:
+    """A delete that fails would tell how many hidden records name the node, or that some do beside those that are seen."""
+    gone = 'deleteUser(input: {userId: "b"}) { deletedId }'
+    some = "This User cannot be deleted: something names it."
+    assert await shop.refused(gone, BOSS) == [("CONFLICT", some)]
+    await shop.done('putLikes(input: {oneId: "b", otherId: "a"}) { likes { stars } }', B)
+    seen = "This User cannot be deleted. It is named by 1 Likes (one)."
+    assert await shop.refused(gone, BOSS) == [("CONFLICT", seen)]
+
+
+async def test_a_put_takes_no_field_away_that_is_not_ones_own(shop: Shop) -> None:
+    """Whoever may not write a field would empty it by a put that leaves it out."""
+    put = 'putNote(input: {userId: "a", number: 1, text: "%s"%s}) { note { text grade } }'
+    await shop.done(put % ("x", ", grade: 5"), HELP)
+    refused = [(FORBIDDEN, "grade of Note: you may not write this field.")]
+    assert await shop.refused(put % ("y", ""), A) == refused
+    assert await shop.done(put.replace("number: 1", "number: 2") % ("y", ""), A)
+    change = 'updateNote(input: {userId: "a", number: 1, text: "y"}) { note { text grade } }'
+    assert (await shop.done(change, A))["updateNote"]["note"] == {"text": "y", "grade": 5}
+    assert (await shop.done(put % ("z", ""), HELP))["putNote"]["note"] == {"text": "z", "grade": None}
+
+
+async def test_no_second_item_of_a_hidden_record(shop: Shop) -> None:
+    """Whoever does not see a record, which somebody has put into a shard at random, would create it a second time."""
+    for name in ("create", "upsert"):
+        for shard in range(3):
+            key = f"PARCEL#{name}{shard}"
+            hidden = {"PK": f"{key}#S{shard}", "SK": key, "type": "Parcel", "parcelId": f"{name}{shard}"}
+            await shop.world.put({**hidden, "owner": "b"})
+            new = f'{name}Parcel(input: {{parcelId: "{name}{shard}", owner: "a"}}) {{ parcel {{ owner }} }}'
+            assert await shop.refused(new, A) == [(FORBIDDEN, "You may not create this Parcel.")]
+
+
+async def test_the_cost_of_a_write_does_not_tell_what_is_hidden(shop: Shop) -> None:
+    """The figures of a write that failed would tell that there is something."""
+    move = 'moveOrder(input: {orderId: "%s", to: {orderId: "new"}}) { order { orderId } }'
+    found = [await shop.answer(move % name, A, with_cost=True) for name in ("b1", "none")]
+    assert found[0] == found[1]
+    assert found[0]["extensions"]["cost"]["actual"] is None
+    done = await shop.answer(move % "b1", BOSS | HELP, with_cost=True)
+    assert done["extensions"]["cost"]["actual"] is None
+
+
 async def test_the_version_of_a_hidden_record_is_not_told(shop: Shop) -> None:
     """A wrong version would tell the right one, and that the record exists."""
     change = 'updateOrder(input: {orderId: "b1", note: "x", expectedRevision: 9}) { order { note } }'
@@ -239,7 +318,7 @@ async def test_upserts_and_puts(shop: Shop) -> None:
     upsert = (
         'upsertOrder(input: {orderId: "%s", customerId: "a", status: PENDING, note: "x"}) { order { note } }'
     )
-    assert await shop.refused(upsert % "b1", A) == [(FORBIDDEN, "You may not update this Order.")]
+    assert await shop.refused(upsert % "b1", A) == [(FORBIDDEN, "You may not create this Order.")]
     assert await shop.done(upsert % "u1", A)
     assert await shop.refused(upsert % "a1", A) != []
     put = 'putLikes(input: {oneId: "%s", otherId: "%s", stars: %s}) { likes { stars } }'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -12,6 +13,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, new_id, node, record, 
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import ENGINES, MakeStore
+from tests.resolvers.worlds import World, world
 
 by_author = Index("by-author", "gp", "gs")
 
@@ -408,3 +410,57 @@ async def test_what_a_delete_costs(library: Library) -> None:
     ]
     assert cost["actual"]["requests"] <= cost["bound"]["requests"]
     assert cost["actual"]["readUnits"] <= cost["bound"]["readUnits"]
+
+
+@dataclass
+class Measure:
+    width: int
+    depth: int | None
+    unit: str = "mm"
+
+
+@node("PERSON#{name}")
+class Person:
+    name: ID
+    measure: Measure | None = None
+
+    friends: Many[Friend]
+
+
+@edge("{one}", "FRIEND#{other.name}", mirror=True)
+class Friend:
+    one: Person
+    other: Person
+    since: int
+
+
+friends = Graph(
+    Table("Friends", partition_key="pk", sort_key="sk"), Person, Friend, attribute_case="camel"
+).check()
+
+
+@pytest.fixture
+async def people(make_store: MakeStore) -> World:
+    """Ann and Bob, who are friends."""
+    made = world(friends, await make_store(friends.table))
+    for name in ("Ann", "Bob"):
+        await made.ask(f'mutation {{ createPerson(input: {{name: "{name}"}}) {{ person {{ name }} }} }}')
+    put = 'mutation { putFriend(input: {oneName: "Ann", otherName: "Bob", since: 1}) { friend { since } } }'
+    await made.ask(put)
+    return made
+
+
+async def test_an_object_that_leaves_fields_out(people: World) -> None:
+    """A nested field that may be null, and has no default, would have to be written down, or the server fail."""
+    change = 'mutation { updatePerson(input: {name: "Ann", measure: %s}) { person { measure { width depth unit } } } }'
+    for given, found in (
+        ("{width: 1}", {"width": 1, "depth": None, "unit": "mm"}),
+        ('{width: 1, depth: 2, unit: "cm"}', {"width": 1, "depth": 2, "unit": "cm"}),
+    ):
+        assert (await people.ask(change % given))["updatePerson"]["person"]["measure"] == found
+
+
+async def test_a_mirrored_edge_that_stays_where_it_is(people: World) -> None:
+    """A move that changes nothing would be told as a failure of the server."""
+    move = 'mutation { moveFriend(input: {oneName: "Ann", otherName: "Bob", to: {otherName: "Bob"}}) { friend { since } } }'
+    assert await people.errors(move) == [("BAD_USER_INPUT", "The key of this Friend would stay the same.")]

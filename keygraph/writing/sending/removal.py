@@ -179,8 +179,8 @@ class Removal:
         """Refuses to take a node away that is named."""
         blocking = self._references(request, are_blocking=True)
         wanted = ranges(self._graph, blocking, request.identity)
-        left: list[NamingRecord] = []
-        while wanted and not left:
+        seen, is_named = list[NamingRecord](), False
+        while wanted and not seen:
             found, wanted = await look(self._sender, wanted)
             now = Decimal(int(time.time()))
             left = [
@@ -188,23 +188,18 @@ class Removal:
                 for named in found
                 if self._is_left(named) and not self._graph.is_expired(named.item, now)
             ]
-        if left and self._are_seen(left):
-            refusals.found.append(self._refusal(request, left, wanted))
-        elif left:
+            seen, is_named = [named for named in left if self._is_seen(named)], is_named or bool(left)
+        if seen:
+            refusals.found.append(self._refusal(request, seen, wanted))
+        elif is_named:
             what = "deleted" if isinstance(request, Delete) else "moved"
             told = f"This {request.record.name} cannot be {what}: something names it."
-            refusals.add(request.where, told, code="CONFLICT")
+            refusals.found.append(Refusal("CONFLICT", (told,), request.where, is_by_hidden=True))
 
-    def _are_seen(self, named: Iterable[NamingRecord]) -> bool:
-        """Whether the viewer sees all of these records."""
-        access = self._sender.steps.access
-        if access is None:
-            return True
-        records = ((each.reference.record, each.item) for each in named)
-        return all(
-            access.permissions.of_item(record, record.read_identity(item) or (), item)
-            for record, item in records
-        )
+    def _is_seen(self, named: NamingRecord) -> bool:
+        """Whether the viewer sees a record that names the node."""
+        access, record, item = self._sender.steps.access, named.reference.record, named.item
+        return access is None or access.sees(record, record.read_identity(item) or (), item)
 
     def _refusal(
         self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Range]

@@ -306,9 +306,12 @@ class _Meaning:
             return [self._value(type_.of, member) for member in value]
         if type_.kind != "object":
             return value
-        names = {camel(member.name): member for member in type_.members}
         return type_.cls(
-            **{names[name].name: self._value(names[name].type, each) for name, each in value.items()}
+            **{
+                member.name: self._value(member.type, value.get(camel(member.name)))
+                for member in type_.members
+                if camel(member.name) in value or not member.has_default
+            }
         )
 
     def _end(
