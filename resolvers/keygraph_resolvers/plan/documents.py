@@ -140,7 +140,7 @@ class Documents:
         count, most = len(waiting), self._most_values
         while waiting and count <= most:
             value = waiting.pop()
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 count += len(value)
                 waiting += value.values()
             elif isinstance(value, list):
