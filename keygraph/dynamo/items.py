@@ -150,20 +150,16 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
 def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
     """The items of an answer of DynamoDB, whose typed form needs no checks.
 
-    100 items of 11 attributes take half of the time of `untyped_item` (0.30 ms against 0.60, by timeit).
+    100 items of 11 attributes take 0.4 of the time of `untyped_item` (by timeit).
     """
-    items = []
-    for typed in typed_items:
-        item: Item = {}
-        for name, value in typed.items():
-            if "S" in value:
-                item[name] = value["S"]
-            elif "N" in value:
-                item[name] = known_number(value["N"])
-            else:
-                item[name] = from_typed(value)
-        items.append(item)
-    return items
+    return [
+        {name: value["S"] if "S" in value else _answered_value(value) for name, value in typed.items()}
+        for typed in typed_items
+    ]
+
+
+def _answered_value(typed: Mapping[str, Any]) -> Value:
+    return known_number(typed["N"]) if "N" in typed else from_typed(typed)
 
 
 def text_size(text: str) -> int:

@@ -192,7 +192,9 @@ class NeighbourList:
         record = self.path.record
         identify = self.graph.identifier(record, self.path.keys)
         found = [
-            Located(item, identity, record) for item in items if (identity := identify(item)) is not None
+            Located._make((item, identity, record))  # which takes two thirds of the time of a call
+            for item in items
+            if (identity := identify(item)) is not None
         ]
         if self.is_checked or self.condition is not None:
             return [located for located in found if self._is_fitting(located.item)]

@@ -315,6 +315,18 @@ class RecordType:
         is_alone = len(field.attribute) == 1 and field.name not in self._read_from_keys
         return field.attribute[0] if is_alone else None
 
+    def attributes_read(self, field: Field) -> tuple[str, ...]:
+        """The attributes that decide what `reader` gives for a field."""
+        told = [
+            attribute.name
+            for keys in self.keys.values()
+            for slot in keys.slots
+            if slot.path == (field.name,) or self.is_same(slot.path, (field.name,))
+            for attribute in keys.attributes
+        ]
+        is_told = (field.name,) in self._key_readers
+        return (*dict.fromkeys((field.attribute[0], *(told if is_told else ()))),)
+
     @cached_property
     def keyed_names(self) -> frozenset[str]:
         """The fields and ends that keys of an item can say, whose attributes are no keys themselves."""

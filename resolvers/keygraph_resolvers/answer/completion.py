@@ -35,7 +35,9 @@ from graphql import (
 
 from keygraph.kept import kept
 from keygraph.keys.types import FieldType, Kind, decoder
+from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
+from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import forbidden, is_readable
@@ -332,6 +334,7 @@ def _row_writer(selection: Selection) -> WriteRows:
     has_items = any(take is _items for _, take, _ in columns)
     size = sum(len(key) + 4 for key in keys) + 1
     """The bytes of an object, besides those of its values."""
+    pairs = partial(zip, keys)
 
     def write(run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
         run.count(size * len(objects))
@@ -342,7 +345,7 @@ def _row_writer(selection: Selection) -> WriteRows:
             complete(run, take(objects, items), below_field(path_of, step))
             for step, take, complete in columns
         ]
-        written: list[Any] = [dict(zip(keys, row, strict=True)) for row in zip(*made, strict=True)]
+        written: list[Any] = [*map(dict, map(pairs, zip(*made, strict=True)))]
         if run.reports:
             return [FAILED if any(each is FAILED for each in row.values()) else row for row in written]
         return written
@@ -436,6 +439,8 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
 """The kinds of fields whose values, once read, are what the scalar writes."""
 _SHORT = frozenset[Kind]({"int", "long", "float", "decimal", "datetime", "date", "enum", "boolean"})
 """The kinds of fields of which written values may be kept, because none takes much memory."""
+_LONGEST_KEPT = 200
+"""How long the attributes may be of which a written value is kept."""
 
 
 def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> tuple[Take, Complete]:
@@ -453,11 +458,13 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
     of_items = leaves(position, record.reader(stored), serialize, measure)
     attribute = record.plain_attribute(stored)
     if attribute is None or serialize is not None:
-        written = record.first_attribute(stored)
-        if written is None or stored.type.kind not in _SHORT:
+        if stored.type.kind not in _SHORT or len(stored.attribute) > 1:
             return _items, of_items
-        write = _writer(stored.type, None if serialize is None else type_.serialize)
-        return _items, _written_column(written, write, measure, of_items)
+        names = record.attributes_read(stored)
+        write = None if serialize is None else type_.serialize
+        is_plain = names == (record.first_attribute(stored),)
+        written = _writer(stored.type, write) if is_plain else _field_writer(record, stored, write)
+        return _items, _written_column(names, written, measure, of_items)
     name, expected = attribute
     only = {expected}
 
@@ -489,12 +496,30 @@ def _writer(type_: FieldType, serialize: ReadValue | None) -> ReadValue:
     return written
 
 
-def _written_column(name: str, written: ReadValue, measure: Measure, of_items: Complete) -> Complete:
+@kept("written values", 64, 1_000)
+def _field_writer(record: RecordType, field: Field, serialize: ReadValue | None) -> ReadValue:
+    """What gives what is written for the attributes of which a field is read, where keys tell it too."""
+    names, read = record.attributes_read(field), record.reader(field)
+
+    @kept("written values", 4096, 700, typed=True)
+    def written(*values: Any) -> Any:
+        item = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        if _size_of_all(item.values()) > _LONGEST_KEPT:
+            raise ValueError("too long to be kept")
+        found = read(item)
+        return found if serialize is None or found is None else serialize(found)
+
+    return written
+
+
+def _written_column(
+    names: Sequence[str], written: Callable[..., Any], measure: Measure, of_items: Complete
+) -> Complete:
     """What writes a column whose values are mostly the same few: numbers, enums, times."""
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         try:
-            values = [written(item[name]) for item in items]
+            values = [*map(written, *[[item.get(name) for item in items] for name in names])]
         except Exception:  # `of_items` says of which item, and what stands in its place
             return of_items(run, items, path_of)
         run.count(measure(values))
