@@ -7,6 +7,10 @@ import socket
 
 from keygraph_server.errors import CommandError
 
+_UNSENT_BYTES = 128 * 1024
+"""How much of an answer the system takes beyond what the client's window lets it send. It would take 4 MB, and the event loop
+keeps an answer whole until the system has taken all of it."""
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Clients that connect before the server runs wait for it.
@@ -24,6 +28,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         # Allows a port whose old connections are still closing (TIME_WAIT), but not one that is in use.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            # Its connections inherit it.
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         listening.bind(address)
         listening.listen(2048)
         listening.set_inheritable(True)

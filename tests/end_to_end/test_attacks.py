@@ -146,7 +146,7 @@ class TestMemory:
             time.sleep(0.1)
         # What comes now has its turn behind all that was asked before.
         assert "errors" not in httpx.post(f"{address}/graphql", content=body, headers=JSON, timeout=60).json()
-        assert peak(server) - before < 180
+        assert peak(server) - before < 120
 
     def test_half_bodies(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
         """Each connection would keep a body that is almost as large as it may be."""

@@ -13,6 +13,7 @@ import uvicorn
 
 from keygraph_server.connections.factory import Connections
 from keygraph_server.connections.guarded import GuardedConnection
+from keygraph_server.listening import listen
 from keygraph_server.processes.server import Server
 from keygraph_server.settings.connections import ConnectionSettings
 
@@ -155,7 +156,7 @@ async def running(
     protocol: type[GuardedConnection], *, https_only: bool = False, **settings: Any
 ) -> AsyncIterator[Running]:
     """A server whose connections are bounded by these settings."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listen("127.0.0.1", 0)
     app, connections = App(), Connections(ConnectionSettings(**settings), protocol, https_only=https_only)
     config = uvicorn.Config(
         app,

@@ -387,6 +387,13 @@ class TestMemory:
             assert (await clients[1].read()).body == b"POST /a 100001"
             await until(lambda: server.gate.held == 0)
 
+    @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the system has no such option")
+    async def test_an_answer_that_is_not_taken_is_counted_whole(self, protocol: Protocol) -> None:
+        """The system would take 4 MB of each, which the process keeps all the same: 300 MB for what it counts as 48."""
+        async with running(protocol) as server:
+            await (await server.connect()).send(request("/big/9000000"))
+            await until(lambda: server.gate.held > 8_000_000)
+
     async def test_answers_that_are_not_taken_are_limited_together(self, protocol: Protocol) -> None:
         """Many connections that ask for a large answer each and never read would fill the memory."""
         async with running(protocol, connection_memory=20_000_000) as server:
