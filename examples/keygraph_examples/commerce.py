@@ -129,7 +129,7 @@ class Product(Listed):
     """What it has cost, by time."""
     orders: Many[OrderItem]
     """The orders that contain it, each with how many and at what price."""
-    bought_together: Ranked[Product] = ranked("orders", "items", weight="quantity")
+    bought_together: Ranked[Product] = ranked("orders", "items", weight="quantity", budget=2_000)
     """What else stands in these orders, by how many of it were bought."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from keygraph.model.paths import AccessPath
 from keygraph.walks.levels import OpenList, Width, read_level
@@ -35,6 +35,10 @@ class Stretch(NamedTuple):
     start: Vertex
     declared: AccessPath
     end: Vertex
+    edge: Any
+    """What was read of it; None unless edges are kept."""
+    is_forward: bool
+    """Whether it was read in the list itself: else from its end."""
 
 
 Way: TypeAlias = Sequence[Stretch]
@@ -61,8 +65,8 @@ class _Side:
     """None: nothing can be followed from this end."""
     is_forward: bool
     distances: dict[Vertex, int]
-    before: dict[Vertex, dict[Vertex, AccessPath]] = field(default_factory=dict)
-    """For each node those before it, by which it was found, with the list."""
+    before: dict[Vertex, dict[Vertex, tuple[AccessPath, Any]]] = field(default_factory=dict)
+    """For each node those before it, by which it was found, with the list and the edge."""
     depth: int = 0
 
     @classmethod
@@ -88,9 +92,12 @@ def shortest(
     budget: Budget,
     wanted: int = 1,
     may_go: Callable[[Vertex, AccessPath], bool] = lambda node, declared: True,
+    *,
+    keeps_edges: bool = False,
 ) -> Walk[Ways]:
     """Finds so many of the shortest ways of at most so many edges. `followed_back` gives the lists that lead to a node, as they are
-    read there; None where some cannot be. `may_go` says of a node whether a list is followed from it."""
+    read there; None where some cannot be. `may_go` says of a node whether a list is followed from it. `keeps_edges`: the ways
+    have what was read of their edges."""
     if start == end:
         return Ways(0, [()])
     near = _Side.at(start, followed, is_forward=True)
@@ -98,7 +105,9 @@ def shortest(
     while near.depth + far.depth < most and near.frontier and far.frontier:
         is_near = far.followed is None or len(near.frontier) <= len(far.frontier)
         side, other = (near, far) if is_near else (far, near)
-        is_whole = yield from _next_distance(side, other, budget, may_go, is_first_enough=wanted == 1)
+        is_whole = yield from _next_distance(
+            side, other, budget, may_go, is_first_enough=wanted == 1, keeps_edges=keeps_edges
+        )
         met = [node for node in side.frontier if node in other.distances]
         if met:
             ways = _joined(near, far, met, wanted)
@@ -115,6 +124,7 @@ def _next_distance(
     may_go: Callable[[Vertex, AccessPath], bool],
     *,
     is_first_enough: bool,
+    keeps_edges: bool,
 ) -> Walk[bool]:
     """Finds the nodes one edge further; whether all of them were found, or the first that the other side knows, where that is
     enough."""
@@ -130,7 +140,8 @@ def _next_distance(
                 if side.distances.setdefault(hop.node, side.depth) != side.depth:
                     continue
                 found[hop.node] = None
-                side.before.setdefault(hop.node, {}).setdefault(each.owner, followed.declared)
+                found_by = followed.declared, hop.edge if keeps_edges else None
+                side.before.setdefault(hop.node, {}).setdefault(each.owner, found_by)
                 has_met = has_met or hop.node in other.distances
             each.hops = list[Hop]()
         return has_met and is_first_enough
@@ -157,8 +168,8 @@ def _ways(side: _Side, node: Vertex) -> Iterator[tuple[Stretch, ...]]:
     if side.distances[node] == 0:
         yield ()
         return
-    for before, declared in side.before[node].items():
-        here = (before, node) if side.is_forward else (node, before)
-        stretch = Stretch(here[0], declared, here[1])
+    for before, (declared, edge) in side.before[node].items():
+        start, end = (before, node) if side.is_forward else (node, before)
+        stretch = Stretch(start, declared, end, edge, side.is_forward)
         for rest in _ways(side, before):
             yield (stretch, *rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, viewer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
+from keygraph.names import camel
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
@@ -40,12 +42,14 @@ class Club:
 class Friendship:
     person: Person
     friend: Person
+    trust: int
 
 
 @edge("{person}", "{club}")
 class Membership:
     person: Person
     club: Club
+    role: str
 
 
 @edge("{follower}", "FOLLOWS#{followed.name}#{number}")
@@ -74,7 +78,16 @@ query ($from: ID!, $to: ID!, $via: [ListName!]!, $most: Int = 6) {
   path(from: $from, to: $to, via: $via, maxLength: $most) {
     length
     nodes { id ... on Person { age } }
-    edges { via node { id } }
+    edges {
+      via
+      node { id }
+      edge {
+        ... on PersonFriendsEdge { trust cursor node { id } }
+        ... on PersonMemberOfEdge { role cursor node { id } }
+        ... on ClubMembersEdge { role cursor node { id } }
+        ... on PersonFollowsEdge { number cursor node { id } }
+      }
+    }
   }
   paths(from: $from, to: $to, via: $via, maxLength: $most, first: 100) { nodes { id } }
 }
@@ -86,11 +99,19 @@ def person_id(name: str) -> str:
 
 
 def friendship(one: str, other: str) -> list[Item]:
-    return [{"PK": f"PERSON#{here}", "SK": f"FRIEND#{there}"} for here, there in ((one, other), (other, one))]
+    trust = trust_between(one, other)
+    return [
+        {"PK": f"PERSON#{here}", "SK": f"FRIEND#{there}", "trust": Decimal(trust)}
+        for here, there in ((one, other), (other, one))
+    ]
+
+
+def trust_between(one: str, other: str) -> int:
+    return sum(map(ord, one + other))
 
 
 def membership(name: str, club: str) -> Item:
-    return {"PK": f"PERSON#{name}", "SK": f"CLUB#{club}"}
+    return {"PK": f"PERSON#{name}", "SK": f"CLUB#{club}", "role": f"{name} in {club}"}
 
 
 def follow(name: str, other: str) -> Item:
@@ -165,9 +186,25 @@ async def test_the_ways_are_those_of_networkx(seed: int, make_store: MakeStore) 
             assert [each and each["id"] for each in path["nodes"]] in shown
             assert path["length"] == len(path["edges"]) == len(expected[0]) - 1
             assert {each["via"] for each in path["edges"]} <= {*via}
+            passed = start
+            for each in path["edges"]:
+                await check_edge(world, passed, each)
+                passed = each["node"]["id"]
         cost = answer["extensions"]["cost"]
         for name in ("requests", "roundTrips", "items", "readUnits"):
             assert cost["actual"][name] <= cost["bound"][name]
+
+
+async def check_edge(world: World, start: str, edge: Any) -> None:
+    """The edge of a list that a path shows is the one that the list itself shows before its cursor."""
+    of_list, name = edge["edge"], camel(edge["via"].partition("_")[2].lower())
+    attribute = {"friends": "trust", "follows": "number"}.get(name, "role")
+    owner = "Club" if edge["via"].startswith("CLUB") else "Person"
+    asked = f"""query ($start: ID!) {{ node(id: $start) {{ ... on {owner} {{
+      {name}(first: 100) {{ edges {{ cursor {attribute} node {{ id }} }} }} }} }} }}"""
+    assert of_list["node"] == edge["node"]
+    owner_of_list = (await world.ask(asked, start=start))["node"]
+    assert owner_of_list is None or of_list in owner_of_list[name]["edges"]
 
 
 async def test_both_ends_are_searched_and_each_partition_is_read_once(make_store: MakeStore) -> None:
@@ -189,7 +226,7 @@ async def test_both_ends_are_searched_and_each_partition_is_read_once(make_store
     ("changed", "message"),
     [
         ({"via": ["PERSON_FRIENDS"], "most": 21}, "maxLength: from 0 to 20"),
-        ({"via": ["PERSON_FRIENDS"], "from": "x"}, "from: 'x' is not an `id`"),
+        ({"via": ["PERSON_FRIENDS", "CLUB_MEMBERS"], "from": "x"}, "from: 'x' is not an `id`"),
     ],
 )
 async def test_what_cannot_be_asked(make_store: MakeStore, changed: dict[str, Any], message: str) -> None:
@@ -200,6 +237,19 @@ async def test_what_cannot_be_asked(make_store: MakeStore, changed: dict[str, An
     )
     assert code == "BAD_USER_INPUT"
     assert told.startswith(message)
+
+
+async def test_a_key_is_as_good_as_an_id_where_the_lists_tell_the_type(make_store: MakeStore) -> None:
+    """Whoever knows two keys would have to ask for two ids first."""
+    world = await served(make_store, [*friendship("ann", "ben"), membership("ben", "c1")])
+    asked = "query ($from: ID!, $to: ID!, $via: [ListName!]!) { path(from: $from, to: $to, via: $via) { length } }"
+    for start, end, via, length in (
+        ("ann", "ben", ["PERSON_FRIENDS"], 1),
+        ("ann", person_id("ben"), ["PERSON_FRIENDS"], 1),
+        ("ann", global_id(CLUB, ("c1",)), ["PERSON_FRIENDS", "PERSON_MEMBER_OF"], 2),
+    ):
+        found = await world.ask(asked, **{"from": start, "to": end, "via": via})
+        assert found["path"] == {"length": length}
 
 
 async def test_no_answer_within_the_budget_is_an_error(make_store: MakeStore) -> None:

@@ -163,6 +163,14 @@ async def test_the_queries_of_the_examples_are_under_the_default(name: str) -> N
             assert bound.read_units <= Settings().cost_limit, definition.name.value
 
 
+def test_a_page_of_products_may_ask_what_is_bought_together() -> None:
+    """A shelf that shows with each product what else to buy would be refused."""
+    document = """{ tag(tagName: "audio") { products(first: 20) { nodes {
+      name boughtTogether(first: 3) { edges { score node { name } } } } } } }"""
+    bound = default_service(graph_of("commerce")).explain(document).bound.total
+    assert 0 < bound.read_units <= Settings().cost_limit
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_ordinary_operations_are_under_the_default(name: str) -> None:
     """An application would be refused what it asks for every day."""

@@ -71,25 +71,32 @@ def at_most(name: str, texts: Sequence[str], most: int) -> Sequence[str]:
 
 def are_told_by_text(members: Sequence[RecordType]) -> bool:
     """Whether one text can be the key of a node that is of one of these types."""
-    return len(members) == len(members[0].identity) == 1
+    return [len(member.identity) for member in members] == [1]
+
+
+def read_any_id_or_key(
+    graph: Graph, name: str, members: Sequence[RecordType], text: str
+) -> tuple[RecordType, tuple[str, ...]]:
+    """What an argument of that name says by its id, or a node of one of these types by its key where that is one text.
+
+    Raises BadUserInput.
+    """
+    if not are_told_by_text(members) or _content(text) is not None:
+        return read_global_id(graph, text, name)
+    [record] = members
+    [slot] = record.identity
+    try:
+        value = slot.text.value(text)
+    except ValueError:
+        raise BadUserInput(f"{name}: {text[:60]!r} is no {record.name}'s `id` or key") from None
+    return record, graph.identity(record, {record.leaf_name(slot.path): value})
 
 
 def read_id_or_key(
     graph: Graph, name: str, members: Sequence[RecordType], text: str
 ) -> tuple[RecordType, tuple[str, ...]]:
-    """The node of one of these types that an argument of that name says, by its id, or by its key where that is one text.
-
-    Raises BadUserInput.
-    """
-    if are_told_by_text(members) and _content(text) is None:
-        [record] = members
-        [slot] = record.identity
-        try:
-            value = slot.text.value(text)
-        except ValueError:
-            raise BadUserInput(f"{name}: {text[:60]!r} is no {record.name}'s `id` or key") from None
-        return record, graph.identity(record, {record.leaf_name(slot.path): value})
-    record, identity = read_global_id(graph, text, name)
+    """The same, of which an id names a node of one of these types too."""
+    record, identity = read_any_id_or_key(graph, name, members, text)
     if record not in members:
         wanted = " or ".join(member.name for member in members)
         raise BadUserInput(f"{name}: expected ids of {wanted}, and this is one of {record.name}")

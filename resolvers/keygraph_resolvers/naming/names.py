@@ -57,7 +57,7 @@ RESERVED_TYPES = frozenset(
 )
 ALSO_OF = "alsoOf"
 WAY_FIELDS = ("path", "paths")
-WAY_TYPES = ("Path", "PathEdge", "ListName")
+WAY_TYPES = ("Path", "PathEdge", "PathListEdge", "ListName")
 LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to", ALSO_OF)
 EDGE_FIELDS = ("cursor", "node")
 

@@ -64,13 +64,14 @@ from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.get import EndStep, Get, Items, Named
 from keygraph_resolvers.steps.lists import ListStep, PageStep
-from keygraph_resolvers.steps.node_walks import NodeWalkStep, ViaStep, WalkPage
+from keygraph_resolvers.steps.node_walks import NodeWalkStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
 from keygraph_resolvers.steps.questions.ways import WayFields, WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.several_types import ByType, UntoldNodes
 from keygraph_resolvers.steps.step import Step
+from keygraph_resolvers.steps.walk import EdgesStep
 from keygraph_resolvers.steps.write import WriteStep
 
 MOST_FIELDS = 3_000
@@ -382,7 +383,7 @@ class _Steps:
                     (
                         each,
                         [(node, self._walked(node)) for node in each.only.having(WalkedNode)],
-                        [self._via(via) for via in each.only.having(Via)],
+                        [self._edges(via) for via in each.only.having(Via)],
                     )
                     for each in edges
                 ],
@@ -407,7 +408,11 @@ class _Steps:
         shown = WayFields(
             [(each, self._walked(each)) for each in nodes],
             [
-                (each, [(node, self._walked(node)) for node in each.only.having(field_kinds.WayNode)])
+                (
+                    each,
+                    [(node, self._walked(node)) for node in each.only.having(field_kinds.WayNode)],
+                    [self._edges(edge) for edge in each.only.having(Via)],
+                )
                 for each in edges
             ],
         )
@@ -420,11 +425,11 @@ class _Steps:
         gets = {name: self.get(below) for name, below in selected.below.items()}
         return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
 
-    def _via(self, selected: SelectedField) -> ViaStep:
-        """The steps of the edges by which nodes were found."""
+    def _edges(self, selected: SelectedField) -> EdgesStep:
+        """The steps of edges that walks have come over."""
         paths = cast(Via, selected.kind).paths
         below = {path: selected.below[f"{connection_prefix(path)}Edge"] for path in paths}
-        return ViaStep(
+        return EdgesStep(
             selected,
             {path: self._items[each] for path, each in below.items()},
             frozenset(path for path, each in below.items() if _lacks(path, _of_items(path, [each]))),

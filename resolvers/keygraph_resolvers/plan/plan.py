@@ -154,7 +154,8 @@ class Plan:
     @cached_property
     def attributes(self) -> Attributes:
         """The attributes of the items that it asks for."""
-        named = (step.path for step in self.lists if step.names_edges)
+        named = [step.path for step in self.lists if step.names_edges]
+        named += (path for walk in self.walks for path in walk.looked_for_edges)
         return Attributes.of(self.graph, self.needed, named)
 
     @cached_property

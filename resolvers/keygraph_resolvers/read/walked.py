@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keygraph.errors import BadUserInput
-from keygraph.lists.listing import Place
+from keygraph.lists.listing import Located, Place
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Standing
 from keygraph.walks.walk import Vertex
 from keygraph_resolvers.naming.names import connection_prefix
-from keygraph_resolvers.read.connection import Edge, page_size
+from keygraph_resolvers.read.connection import Connection, Edge, page_size
 from keygraph_resolvers.read.cursors import Seal, key_value, plain_value
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
@@ -52,9 +52,14 @@ class WalkEdge(Object):
 
 
 class ViaEdge(Edge):
-    """An edge by which a walk has found a node."""
+    """An edge that a walk has come over."""
 
-    __slots__ = ()
+    __slots__ = ("is_read_elsewhere",)
+
+    def __init__(self, connection: Connection, located: Located, *, is_read_elsewhere: bool = False) -> None:
+        """`is_read_elsewhere`: it was read in another list, from its end."""
+        super().__init__(connection, located)
+        self.is_read_elsewhere = is_read_elsewhere
 
     @property
     def type_name(self) -> str:

@@ -70,7 +70,7 @@ class WalkedNode(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class Via(FieldKind):
-    """The edge of a list by which a walk found a node."""
+    """The edge of a list that a walk has come over."""
 
     paths: tuple[AccessPath, ...]
     """The lists, of which each has a type of edges of its own."""

@@ -446,7 +446,7 @@ class _Types:
         fields += [self._by_key_field(record) for record in self._graph.nodes]
         fields += [self.list_field(path) for path in self._graph.root_lists]
         fields += [self.list_field(path) for path in self._graph.finders]
-        return [*fields, *way_fields(self._graph, self._node)]
+        return [*fields, *way_fields(self._graph, self._node, self._walks.edges)]
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
         """A field that somebody added to the root: one whose resolver returns a node of the model goes on to it."""

@@ -107,15 +107,20 @@ class WalkTypes:
     def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
         return [
             ServedField("distance", int, Attribute("distance"), description=_DISTANCE),
-            ServedField("via", nullable(self._via(walk)), Via(walk.paths), description=_VIA),
+            ServedField(
+                "via",
+                nullable(self.edges(f"{walk_prefix(walk)}Via", walk.paths)),
+                Via(walk.paths),
+                description=_VIA,
+            ),
         ]
 
-    def _via(self, walk: NodeWalk) -> OutputType:
-        """The type of the edges by which a walk finds nodes."""
-        edges = [self._edge(path) for path in walk.paths]
+    def edges(self, name: str, paths: Sequence[AccessPath]) -> OutputType:
+        """The type of the edges of some lists: a union of that name where there are several."""
+        edges = [self._edge(path) for path in paths]
         if len(edges) == 1:
             return edges[0]
-        name, described = f"{walk_prefix(walk)}Via", of_several(definition_of(each).name for each in edges)
+        described = of_several(definition_of(each).name for each in edges)
         return UnionType(name, edges, lambda source, info, abstract: source.type_name, described)
 
     @cached_property

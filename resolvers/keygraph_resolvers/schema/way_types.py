@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import strawberry
 from strawberry.types.field import StrawberryField
@@ -14,6 +14,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.names import snake
 from keygraph.resolve.ways import FollowedList
 from keygraph_resolvers.schema.definitions import (
+    OutputType,
     ServedField,
     add_fields,
     argument,
@@ -22,13 +23,17 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
     object_type,
 )
-from keygraph_resolvers.schema.field_kinds import Attribute, WayEdges, WayNode, WayNodes, WaysBetween
+from keygraph_resolvers.schema.field_kinds import Attribute, Via, WayEdges, WayNode, WayNodes, WaysBetween
+
+EdgesOf: TypeAlias = Callable[[str, Sequence[AccessPath]], OutputType]
+"""Gives the type of the edges of some lists: a union of that name where there are several."""
 
 USUAL_LENGTH, MOST_LENGTH = 6, 20
 USUAL_WAYS = 10
 
 _PATH = "A shortest path from one node to another, along these lists; null if there is none."
 _PATHS = "The shortest paths from one node to another, along these lists, if there are several."
+_EDGE = "The same edge in that list, with what the list has of it."
 _NODES = "The nodes from one end to the other; null for one that does not exist."
 _MOST = f"The most edges that it may have: {MOST_LENGTH} at most."
 
@@ -44,20 +49,22 @@ def lists_by_name(graph: Graph) -> Mapping[str, FollowedList]:
     return {list_name(each.path): each for each in graph.followed}
 
 
-def way_fields(graph: Graph, node: type) -> list[StrawberryField]:
-    """The fields of the root. `node` is the interface of all nodes."""
+def way_fields(graph: Graph, node: type, edges: EdgesOf) -> list[StrawberryField]:
+    """The fields of the root. `node` is the interface of all nodes, `edges` gives the type of the edges of lists."""
     if not graph.followed:
         return []
     lists = lists_by_name(graph)
     described = {name: each.path.description or _described(each.path) for name, each in lists.items()}
     make: Callable[..., Any] = Enum
     names = enum_type(make("ListName", {name: name for name in lists}), "A list of nodes.", described)
+    paths = tuple(each.path for each in graph.followed)
     edge = object_type("PathEdge", "An edge of a path.")
     add_fields(
         edge,
         [
             ServedField("via", names, Attribute("via"), description="The list that it belongs to."),
             ServedField("node", nullable(node), WayNode(), description="The node to which it leads."),
+            ServedField("edge", nullable(edges("PathListEdge", paths)), Via(paths), description=_EDGE),
         ],
     )
     way = object_type("Path", "How one node is connected to another.")
@@ -71,8 +78,10 @@ def way_fields(graph: Graph, node: type) -> list[StrawberryField]:
     )
     of_id = cast(type, strawberry.ID)
     arguments = [
-        argument("from", of_id, "The `id` of the node where it begins."),
-        argument("to", of_id, "The `id` of the node where it ends."),
+        argument(
+            "from", of_id, "The node where it begins, by `id`, or by its key if the lists tell its type."
+        ),
+        argument("to", of_id, "The node where it ends, in the same way."),
         argument("via", list_of(names), "The lists that it may go along, in their direction."),
         argument("maxLength", int, _MOST, USUAL_LENGTH),
     ]

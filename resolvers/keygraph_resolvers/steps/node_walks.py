@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -25,34 +25,24 @@ from keygraph.walks.weights import Weights
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import forbidden, is_readable, links_of, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
-from keygraph_resolvers.read.connection import Edge, ListArguments
+from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCursors, WalkEdge, WalkEnds
 from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where, arguments_text, page_text
 from keygraph_resolvers.steps.get import keep_items, look_up
 from keygraph_resolvers.steps.list_cost import keys_cost
-from keygraph_resolvers.steps.lists import look_all_up, whole_edges, why_not_consistent
+from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
-from keygraph_resolvers.steps.step import AT_ONCE, NEVER, Below, Starts, Step, StepCost, later, union
-from keygraph_resolvers.steps.walk import WalkedLists, Walking
-
-
-@dataclass(frozen=True, slots=True)
-class ViaStep:
-    """What goes on from the edges by which nodes were found, by their lists."""
-
-    selected: SelectedField
-    steps: Mapping[AccessPath, Step]
-    partial: frozenset[AccessPath]
-    """The lists whose index lacks something that is selected."""
+from keygraph_resolvers.steps.step import NEVER, Below, Starts, Step, StepCost, union
+from keygraph_resolvers.steps.walk import EdgesStep, WalkedLists, Walking
 
 
 @dataclass(frozen=True, slots=True)
 class WalkPage:
     """The page of a walk: the fields that show its edges and nodes, with what goes on from them."""
 
-    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[ViaStep]]]
+    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[EdgesStep]]]
     """Each with the fields of an edge that show its node, and the edge by which that was found."""
     nodes: Sequence[tuple[SelectedField, Step]]
 
@@ -62,7 +52,7 @@ class WalkPage:
         return [*(step for _, nodes, _ in self.edges for _, step in nodes), *(step for _, step in self.nodes)]
 
     @property
-    def vias(self) -> list[ViaStep]:
+    def vias(self) -> list[EdgesStep]:
         return [via for _, _, vias in self.edges for via in vias]
 
 
@@ -95,8 +85,7 @@ class NodeWalkStep(Step):
         vias = [] if page is None else page.vias
         after = union(each.later for each in children)
         for via in vias:
-            own = union(each.later for each in via.steps.values())
-            after |= own | ((AT_ONCE | later(own)) if via.partial else NEVER)
+            after |= via.later
         self.after = after
         self.later = after and frozenset(range(min(after), _AHEAD))
         self.weights = Weights(walk.options)
@@ -127,6 +116,11 @@ class NodeWalkStep(Step):
         """The types of the nodes that it comes over."""
         found = (node for path in self.walk.paths for node in path.nodes)
         return tuple(dict.fromkeys((self.walk.owner, *found)))
+
+    @property
+    def looked_for_edges(self) -> Sequence[AccessPath]:
+        """The lists of which it may read edges by key."""
+        return () if self.page is None else [path for via in self.page.vias for path in via.partial]
 
     def arguments(self, run: Run) -> WalkArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
@@ -471,37 +465,14 @@ class _OneWalk:
                     edge.found[field] = node
                 step.start(run, nodes, round_trip, self._place)
             for via in vias:
-                self._start_via(via, edges, hops, round_trip)
+                found_by = [hop.edge.object() for hop in hops]
+                for edge, by in zip(edges, found_by, strict=True):
+                    edge.found[via.selected] = by
+                via.start(run, found_by, self._place, round_trip)
         for field, step in page.nodes:
             nodes = [Object(*each) for each in vertices]
             found.found[field] = nodes
             step.start(run, nodes, round_trip, self._place)
-
-    def _start_via(
-        self, via: ViaStep, edges: Sequence[WalkEdge], hops: Sequence[Hop], round_trip: int
-    ) -> None:
-        """Goes on from the edges by which nodes were found."""
-        run, by_path = self._run, dict[AccessPath, list[Edge]]()
-        for edge, hop in zip(edges, hops, strict=True):
-            found = edge.found[via.selected] = hop.edge.object()
-            by_path.setdefault(found.connection.neighbours.path, []).append(found)
-        for path, group in by_path.items():
-            step = via.steps[path]
-            if path not in via.partial:
-                step.start(run, group, round_trip, self._place)
-                continue
-            wanted = [(each, run.graph.table.key_of(each.listed)) for each in group]
-            then = partial(self._whole_came, step, group)
-            look_all_up(run, self._place, round_trip, step.later, wanted, then)
-
-    def _whole_came(
-        self, step: Step, edges: Sequence[Edge], came: list[tuple[Any, Any]], round_trip: int
-    ) -> None:
-        there = {*whole_edges(self._run, edges, came)}
-        for each in edges:
-            each.is_missing = each not in there
-        sound = [each for each in edges if each in there and each.error is None]
-        step.start(self._run, sound, round_trip, self._place)
 
 
 _AHEAD = 64

@@ -7,6 +7,7 @@ A node that the viewer may not see is left out of what the walk is given, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,14 +20,16 @@ from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.walks.walk import Hop, Part, Vertex, Walk, Wanted
 from keygraph_resolvers.read.access import forbidden, is_readable
-from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
+from keygraph_resolvers.read.connection import Connection, ListArguments
 from keygraph_resolvers.read.loaders import PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import Object, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import ViaEdge
 from keygraph_resolvers.steps.get import keep_items, look_up, see
-from keygraph_resolvers.steps.lists import look_all_up
+from keygraph_resolvers.steps.lists import look_all_up, whole_edges
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import AT_ONCE, Step, later, union
 
 ResultT = TypeVar("ResultT")
 Answers = list[Part | Exception]
@@ -38,9 +41,77 @@ class ReadEdge(NamedTuple):
     connection: Connection
     located: Located
 
-    def object(self) -> Edge:
+    def object(self) -> ViaEdge:
         """The edge as an object of an answer."""
         return ViaEdge(self.connection, self.located)
+
+    def object_in(self, connection: Connection, end: Vertex) -> ViaEdge:
+        """The same edge in the list that leads to this end, where it was read in another one, from there."""
+        item, identity, record = self.located
+        path = connection.neighbours.path
+        if record.is_mirrored and path.far_end is not None:
+            far = record.ends[path.far_end].identity_of(*end)
+            texts = path.edge_texts(connection.owner, far)
+            own = zip(record.identity, identity, strict=True)
+            identity = tuple(texts.get(slot.name, text) or "" for slot, text in own)
+        return ViaEdge(connection, Located(item, identity, record), is_read_elsewhere=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgesStep:
+    """What goes on from edges that walks have come over, by their lists."""
+
+    selected: SelectedField
+    steps: Mapping[AccessPath, Step]
+    partial: frozenset[AccessPath]
+    """The lists that are read of an index that lacks something that is selected."""
+
+    @property
+    def later(self) -> frozenset[int]:
+        """In which of the next round trips keys are asked for."""
+        own = union(each.later for each in self.steps.values())
+        return own | AT_ONCE | later(own) if self.partial else own
+
+    def start(self, run: Run, edges: Sequence[ViaEdge], place: str, round_trip: int) -> None:
+        by_path = dict[AccessPath, list[ViaEdge]]()
+        for each in edges:
+            by_path.setdefault(each.connection.neighbours.path, []).append(each)
+        for path, group in by_path.items():
+            step, keys_of = self.steps[path], run.graph.table_keys
+            unread = [each for each in group if each.is_read_elsewhere or path in self.partial]
+            read = [each for each in group if each not in unread]
+            if read:
+                step.start(run, read, round_trip, place)
+            wanted = [(each, key) for each in unread for key in keys_of(each.record, each.identity)]
+            then = partial(self._items_came, run, step, unread, place)
+            if unread:
+                look_all_up(run, place, round_trip, step.later, wanted, then)
+
+    @staticmethod
+    def _items_came(
+        run: Run,
+        step: Step,
+        edges: Sequence[ViaEdge],
+        place: str,
+        came: list[tuple[Any, Any]],
+        round_trip: int,
+    ) -> None:
+        # Of an edge that may stand in one of several shards, one key at most has an item.
+        answers: dict[ViaEdge, Any] = {}
+        for each, answer in came:
+            answers[each] = answers.get(each) or answer
+        for each in edges:
+            if (
+                answers[each] is not None
+                and each.is_read_elsewhere
+                and not isinstance(answers[each], Exception)
+            ):
+                each.listed = answers[each]
+        there = {*whole_edges(run, edges, [*answers.items()])}
+        for each in edges:
+            each.is_missing = each not in there
+        sound = [each for each in edges if each in there and each.error is None]
+        step.start(run, sound, round_trip, place)
 
 
 class WalkedLists:

@@ -11,12 +11,13 @@ from keygraph.errors import BadUserInput
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.ways import FollowedList
-from keygraph.walks.shortest import Followed, Way, Ways, shortest
-from keygraph.walks.walk import Budget, Vertex, Walk
+from keygraph.walks.shortest import Followed, Stretch, Way, Ways, shortest
+from keygraph.walks.walk import Budget, Vertex, Walk, Wanted
 from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.naming.global_ids import read_global_id
+from keygraph_resolvers.naming.global_ids import read_any_id_or_key
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.read.walked import ViaEdge
 from keygraph_resolvers.schema.field_kinds import WaysBetween
 from keygraph_resolvers.schema.way_types import MOST_LENGTH, USUAL_WAYS, list_name, named_lists
 from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text
@@ -25,7 +26,7 @@ from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.node_walks import WalkMost, list_request, undecided
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
-from keygraph_resolvers.steps.walk import WalkedLists, Walking
+from keygraph_resolvers.steps.walk import EdgesStep, WalkedLists, Walking
 
 _AHEAD = frozenset(range(64))
 """How many round trips ahead keys may be asked for: how long a search takes is not known."""
@@ -47,12 +48,25 @@ class WayFields:
     """The fields that show nodes of ways, with the steps that go on from them."""
 
     nodes: Sequence[tuple[SelectedField, Step]]
-    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]]]]
-    """Each with the fields of an edge that show its node."""
+    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[EdgesStep]]]
+    """Each with the fields of an edge that show its node, and the edge of a list."""
 
     @property
     def children(self) -> list[Step]:
-        return [*(step for _, step in self.nodes), *(step for _, nodes in self.edges for _, step in nodes)]
+        return [*self.of_nodes, *self.of_edges]
+
+    @property
+    def of_nodes(self) -> list[Step]:
+        nodes = (step for _, nodes, _ in self.edges for _, step in nodes)
+        return [*(step for _, step in self.nodes), *nodes]
+
+    @property
+    def of_edges(self) -> list[Step]:
+        return [step for each in self.of_lists for step in dict.fromkeys(each.steps.values())]
+
+    @property
+    def of_lists(self) -> list[EdgesStep]:
+        return [each for _, _, edges in self.edges for each in edges]
 
 
 class WayArguments:
@@ -60,12 +74,14 @@ class WayArguments:
 
     def __init__(self, run: Run, given: Mapping[str, Any], *, is_list: bool) -> None:
         """`given` are the arguments by their GraphQL names. Raises BadUserInput."""
-        self.start = Vertex(*read_global_id(run.graph, given["from"], "from"))
-        self.end = Vertex(*read_global_id(run.graph, given["to"], "to"))
-        for name, node in (("from", self.start), ("to", self.end)):
-            if not node.record.is_node:
-                raise BadUserInput(f"{name}: {node.record.name} is no node")
         self.lists: Sequence[FollowedList] = named_lists(run.graph, given["via"])
+        owners = [each.path.owner for each in self.lists if each.path.owner is not None]
+        nodes = [node for each in self.lists for node in each.path.nodes]
+        self.start = Vertex(*read_any_id_or_key(run.graph, "from", [*dict.fromkeys(owners)], given["from"]))
+        self.end = Vertex(*read_any_id_or_key(run.graph, "to", [*dict.fromkeys(nodes)], given["to"]))
+        for name, end in (("from", self.start), ("to", self.end)):
+            if not end.record.is_node:
+                raise BadUserInput(f"{name}: {end.record.name} is no node")
         self.most: int = given["maxLength"]
         if not 0 <= self.most <= MOST_LENGTH:
             raise BadUserInput(f"maxLength: from 0 to {MOST_LENGTH}")
@@ -135,6 +151,11 @@ class WaysStep(Step):
         found = (node for path in self._paths for node in (path.owner, *path.nodes) if node is not None)
         return (record for record in dict.fromkeys(found) if record.access is not None)
 
+    @property
+    def looked_for_edges(self) -> Sequence[AccessPath]:
+        """The lists of which it may read edges by key."""
+        return [each.path for each in self._followed] if self._fields.of_lists else []
+
     def arguments(self, run: Run) -> WayArguments:
         """What is asked. Raises BadUserInput, or GraphQLError."""
         found = self.selected.told(run, lambda given: WayArguments(run, given, is_list=self._is_list))
@@ -155,11 +176,20 @@ class WaysStep(Step):
             root.found[self.selected] = error
             return
         root.found[self.selected] = None
-        then = partial(self._came, run, root, place)
-        walking = Walking(lists, _walk(arguments, lists, run.limits.read_budget), place, _AHEAD, then)
+        then = partial(self._came, run, lists, root, place)
+        walk = _walk(arguments, lists, run.limits.read_budget, keeps_edges=bool(self._fields.of_lists))
+        walking = Walking(lists, walk, place, _AHEAD, then)
         walking.start(arguments.start, round_trip, arguments.end)
 
-    def _came(self, run: Run, root: Object, place: str, ways: Ways | Exception, round_trip: int) -> None:
+    def _came(
+        self,
+        run: Run,
+        lists: WalkedLists,
+        root: Object,
+        place: str,
+        ways: Ways | Exception,
+        round_trip: int,
+    ) -> None:
         if isinstance(ways, Exception):
             root.found[self.selected] = ways
             return
@@ -168,22 +198,29 @@ class WaysStep(Step):
             root.found[self.selected] = BadUserInput(told)
             return
         start = self.arguments(run).start
-        shown = [self._shown(run, start, way, round_trip, place) for way in ways.found]
+        shown = [self._shown(run, lists, start, way, round_trip, place) for way in ways.found]
         root.found[self.selected] = shown if self._is_list else shown[0] if shown else None
 
-    def _shown(self, run: Run, start: Vertex, way: Way, round_trip: int, place: str) -> WayObject:
+    def _shown(
+        self, run: Run, lists: WalkedLists, start: Vertex, way: Way, round_trip: int, place: str
+    ) -> WayObject:
         """A way, with what goes on from its nodes."""
         made, vertices = WayObject(len(way)), [start, *(each.end for each in way)]
         for selected, step in self._fields.nodes:
             nodes = made.found[selected] = [Object(*each) for each in vertices]
             step.start(run, nodes, round_trip, place)
-        for selected, fields in self._fields.edges:
+        for selected, fields, of_lists in self._fields.edges:
             edges = made.found[selected] = [WayObject(via=list_name(each.declared)) for each in way]
             for field, step in fields:
                 nodes = [Object(*each) for each in vertices[1:]]
                 for edge, node in zip(edges, nodes, strict=True):
                     edge.found[field] = node
                 step.start(run, nodes, round_trip, place)
+            for shown in of_lists:
+                found = [_edge(lists, each) for each in way]
+                for edge, of_list in zip(edges, found, strict=True):
+                    edge.found[shown.selected] = of_list
+                shown.start(run, found, place, round_trip)
         return made
 
     # --- What it costs ------------------------------------------------------------------------------------
@@ -208,7 +245,11 @@ class WaysStep(Step):
             keys = keys_cost([record], starts.after(chain, at_least=0), most.items + 2)
             cost.add(replace(keys, apart=most.items + 2))
         found = starts.after(chain, at_least=0).times(arguments.wanted * (arguments.most + 1))
-        return cost, [(step, found) for step in self._fields.children]
+        for _ in self._fields.of_lists:
+            cost.add(keys_cost([each.path.record for each in arguments.lists], found))
+        below = [(step, found) for step in self._fields.of_nodes]
+        below += [(step, found.after(1, at_least=0)) for step in self._fields.of_edges]
+        return cost, below
 
     def most(self, run: Run, arguments: WayArguments) -> WalkMost:
         """What the search takes at most."""
@@ -263,7 +304,17 @@ class WaysStep(Step):
             shown.steps += child.explained(view, after)
 
 
-def _walk(arguments: WayArguments, lists: WalkedLists, budget: int) -> Walk[Ways]:
+def _edge(lists: WalkedLists, stretch: Stretch) -> ViaEdge:
+    """An edge of a way as one of its list."""
+    if stretch.is_forward:
+        found: ViaEdge = stretch.edge.object()
+        return found
+    connection = lists.connection(Wanted(stretch.declared, stretch.start, 1))
+    made: ViaEdge = stretch.edge.object_in(connection, stretch.end)
+    return made
+
+
+def _walk(arguments: WayArguments, lists: WalkedLists, budget: int, *, keeps_edges: bool) -> Walk[Ways]:
     """The search, in which what the viewer may not see is not there."""
     start, end = arguments.start, arguments.end
     if lists.is_hidden(start) or lists.is_hidden(end):
@@ -282,6 +333,14 @@ def _walk(arguments: WayArguments, lists: WalkedLists, budget: int) -> Walk[Ways
     back = against if arguments.against else None
     return (
         yield from shortest(
-            start, end, followed, back, arguments.most, Budget(budget), arguments.wanted, may_go
+            start,
+            end,
+            followed,
+            back,
+            arguments.most,
+            Budget(budget),
+            arguments.wanted,
+            may_go,
+            keeps_edges=keeps_edges,
         )
     )
