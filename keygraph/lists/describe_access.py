@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from keygraph.access.grants import Grant, Grants
+from keygraph.access.grants import Grant
 from keygraph.access.language import WRITES, Action, Claim
+from keygraph.dynamo.conditions import Path
 from keygraph.graph import Graph
 from keygraph.model.comparisons import OPERATORS
-from keygraph.model.permissions import ToldAttribute, told_by_key, told_by_path
+from keygraph.model.permissions import told_by_key, told_by_path
 from keygraph.model.records import RecordType
 
 _ACTIONS: tuple[Action, ...] = ("read", *WRITES)
@@ -17,45 +18,59 @@ _ALL_OPERATORS = {"exists", *(each for several in OPERATORS.values() for each in
 _OPERATORS = {"eq": "=", "ne": "≠", "lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
 
 
-COLUMNS = ("what", "may", "role", "where", "costs")
+ANYBODY = "anybody"
+"""The column of those who need no role."""
 
 
-def described_access(graph: Graph) -> Iterator[Sequence[str]]:
-    """A row for each rule and role. Of several rules one is enough; one of those of "and" is needed besides."""
-    for record in graph.types.values():
-        yield from _rows(graph, record)
+def described_access(graph: Graph) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The columns, one for each role, and a row for each thing that somebody may do.
+
+    A cell has the rules for those who have that role, and what each costs; one of them is enough. One of those in a row of
+    "and" is needed besides.
+    """
+    every = [each for record in graph.types.values() for each in _rows(graph, record)]
+    roles = sorted({role for *_, grants, _ in every for grant in grants for role in grant.roles or ()})
+    rows = [(what, action, *_cells(grants, paths, roles)) for what, action, grants, paths in every]
+    return ("what", "may", ANYBODY, *roles), rows
 
 
-def _rows(graph: Graph, record: RecordType) -> Iterator[Sequence[str]]:
-    access, told = record.access, told_by_key(record)
+_Row: TypeAlias = tuple[str, Action, Sequence[Grant], set[Path]]
+"""What somebody may do, the rules of it, and the attributes that a key tells there."""
+
+
+def _rows(graph: Graph, record: RecordType) -> Iterator[_Row]:
+    access, told = record.access, {each.path for each in told_by_key(record)}
     if access is None:
         return
     for action in _ACTIONS:
         if action == "read" or record.writes:
-            yield from _of(record.name, action, access.rules.get(action, ()), told)
+            yield record.name, action, access.rules.get(action, ()), told
             walls = access.walls.get(action)
             if walls is not None and walls is not access.rules.get(action):
-                yield from _of("  and", action, walls, told)
+                yield "  and", action, walls, told
     for path in graph.paths:
         for member in path.each if access.paths("read") else ():
             if member.record is record:
                 name = f"  in {f'{path.owner.name}.' if path.owner else ''}{path.name}"
-                yield from _of(name, "read", access.rules.get("read", ()), told_by_path(member), is_list=True)
+                yield name, "read", access.rules.get("read", ()), {each.path for each in told_by_path(member)}
     for name in record.order:
         for action, grants in access.own.get(name, {}).items():
-            yield from _of(f"{record.name}.{name}", action, grants, told)
+            yield f"{record.name}.{name}", action, grants, told
 
 
-def _of(
-    what: str, action: str, grants: Grants, told: Iterable[ToldAttribute], *, is_list: bool = False
-) -> Iterator[Sequence[str]]:
-    if not grants:
-        yield what, action, "nobody", "", ""
-    paths = {each.path for each in told}
-    for grant in grants:
-        if grant.condition is not None or not is_list:
-            for role in ["anybody"] if grant.roles is None else sorted(grant.roles):
-                yield what, action, role, _condition(grant), _cost(grant, paths)
+def _cells(grants: Sequence[Grant], told: set[Path], roles: Sequence[str]) -> Iterator[str]:
+    """What the rules give to anybody, and to each role."""
+    of_anybody = [_rule(grant, told) for grant in grants if grant.roles is None]
+    yield "\nor ".join(of_anybody) or "nobody"
+    for role in roles:
+        own = [grant for grant in grants if role in (grant.roles or ())]
+        is_all = any(grant.condition is None and grant.fields is None for grant in own)
+        rest = ["as anybody"] if of_anybody and not is_all else []
+        yield "\nor ".join([*(_rule(grant, told) for grant in own), *rest]) or "nobody"
+
+
+def _rule(grant: Grant, told: set[Path]) -> str:
+    return f"{_condition(grant) or 'all'} ({_cost(grant, told)})"
 
 
 def _condition(grant: Grant) -> str:
@@ -67,7 +82,7 @@ def _condition(grant: Grant) -> str:
     )
 
 
-def _cost(grant: Grant, told: set[tuple[str, ...]]) -> str:
+def _cost(grant: Grant, told: set[Path]) -> str:
     if grant.condition is None:
         return "nothing"
     if grant.links:

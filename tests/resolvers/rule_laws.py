@@ -223,7 +223,7 @@ class Laws:
         else:
             name, operation = "", Maker(self.schema, self.words, choose).operation()
         found, table = await self._asked(self.guarded, self.items, operation)
-        if any(e["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED" for e in found.get("errors", ())):
+        if _is_invalid(found):
             return 0
         before = self._by_key(self.items)
         try:
@@ -244,6 +244,8 @@ class Laws:
         if not is_done:
             assert table == before, f"failed, and wrote: {_changed(before, table)}"
         open_answer, open_table = await self._asked(self.open, self.items, operation)
+        if _is_invalid(open_answer):
+            return  # a list of everything has other arguments there
         is_open_done = _is_done(open_answer)
         if is_done:
             if not is_several:
@@ -337,6 +339,10 @@ class Laws:
             for action in ("read", "create", "update", "delete")
             for each in (None, *record.order)
         )
+
+
+def _is_invalid(answer: Mapping[str, Any]) -> bool:
+    return any(e["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED" for e in answer.get("errors", ()))
 
 
 def _is_done(answer: Mapping[str, Any]) -> bool:

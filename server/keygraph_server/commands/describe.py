@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from keygraph.lists.describe_access import COLUMNS, described_access
+from keygraph.lists.describe_access import described_access
 from keygraph.lists.describe_types import DescribedPath, DescribedType, described_root, described_types
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
@@ -42,7 +42,7 @@ def describe(model: ModelOption = None, store: StoreOption = None, access: Acces
     console = out()
     if access:
         if graph.has_access_rules:
-            console.print(grid("Access", COLUMNS, described_access(graph)))
+            console.print(grid("Access", *described_access(graph)))
         else:
             typer.echo("The model has no access rules: everybody may read and write everything.")
         return
