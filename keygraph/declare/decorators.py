@@ -34,6 +34,7 @@ from keygraph.declare.specifiers import (
     Many,
     One,
     Specifier,
+    counts,
     created,
     many,
     new_id,
@@ -41,6 +42,7 @@ from keygraph.declare.specifiers import (
     ranked,
     reach,
     stored,
+    sums,
     ttl,
     updated,
     version,
@@ -58,7 +60,7 @@ _OWN_NAME: Any = object()
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
 )
 def node(
     *keys: str | IndexKey,
@@ -109,7 +111,7 @@ def node(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
 )
 def edge(
     *keys: str | IndexKey,
@@ -152,7 +154,7 @@ def edge(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
 )
 def record(
     *keys: str | IndexKey,
@@ -198,7 +200,7 @@ def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
 )
 def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
     """A base class whose fields are those of every type that inherits it, and so is its `access`, but where the type has its

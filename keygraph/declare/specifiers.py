@@ -100,6 +100,33 @@ def version(*path: str, init: Literal[False] = False) -> Any:
     return _kept("version", path)
 
 
+def counts(
+    of: str,
+    /,
+    *path: str,
+    access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    init: Literal[False] = False,
+) -> Any:
+    """How many items a list of this node has: `orders_count: int = counts("orders")`.
+
+    Every mutation that adds an item to the list, or takes one from it, changes the number in the same transaction.
+    """
+    return _kept("count", path, access=access, deprecated=deprecated, of=of)
+
+
+def sums(
+    of: str,
+    /,
+    *path: str,
+    access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    init: Literal[False] = False,
+) -> Any:
+    """The sum of a number over the items of a list of this node: `spent: Decimal = sums("orders.total")`. Kept as counts are."""
+    return _kept("sum", path, access=access, deprecated=deprecated, of=of)
+
+
 def new_id(*path: str, default: Any = None) -> Any:
     """An id that the server makes where a client gives none: a UUID of version 7, which sorts by time."""
     return _kept("id", path)
@@ -130,8 +157,10 @@ def _kept(
     in_key: bool = False,
     access: Sequence[AccessRule] = (),
     deprecated: str | None = None,
+    of: str = "",
 ) -> Specifier:
-    return Specifier(StoredAs(path, {}, format, kept, in_key, access=access), None, Notes(deprecated))
+    meaning = StoredAs(path, {}, format, kept, of, in_key, access=access)
+    return Specifier(meaning, None, Notes(deprecated))
 
 
 _ANY_INDEX: Any = object()

@@ -38,6 +38,8 @@ class Field:
     """Whether another server has it, so that no item does. To this one it is optional."""
     is_null_elsewhere: bool = False
     """Whether the other server may have no value."""
+    kept_of: str = ""
+    """What the server counts or adds up in it: the name of a list, or of a list and a field of its items."""
 
     @property
     def may_be_null(self) -> bool:

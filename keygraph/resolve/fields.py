@@ -52,18 +52,22 @@ _KEPT_KINDS: Mapping[Kept, tuple[Kind, ...]] = {
     "updated": ("datetime",),
     "version": ("int", "long"),
     "id": ("id", "string"),
+    "count": ("int", "long"),
+    "sum": ("int", "long", "float", "decimal"),
 }
 _KEPT_SHOWN: Mapping[Kept, str] = {
     "created": "a datetime",
     "updated": "a datetime",
     "version": "an int or a Long",
     "id": "an ID or a str",
+    "count": "an int or a Long",
+    "sum": "a number",
 }
 
 
 def kept_name(kept: Kept) -> str:
     """What stands on the right of a field that the server keeps."""
-    return "new_id()" if kept == "id" else f"{kept}()"
+    return {"id": "new_id()", "count": "counts()", "sum": "sums()"}.get(kept, f"{kept}()")
 
 
 def resolve_fields(
@@ -226,6 +230,7 @@ class _FieldsOf:
             is_expiry,
             is_external,
             optional,
+            "" if own is None else own.kept_of,
         )
 
     def _can_expire(self, name: str, type_: FieldType) -> bool:

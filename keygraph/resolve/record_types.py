@@ -32,6 +32,7 @@ from keygraph.names import CASES, plural, snake
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
+from keygraph.resolve.tallies import Tally, resolve_tallies
 from keygraph.resolve.type_values import TypeValues
 from keygraph.resolve.walks import NodeWalk, resolve_walks
 from keygraph.resolve.ways import FollowedList, followed_list
@@ -175,6 +176,22 @@ class RecordTypes:
     @property
     def walk_mistakes(self) -> list[Mistake]:
         return self._resolved_walks[1]
+
+    @cached_property
+    def _resolved_tallies(self) -> tuple[tuple[Tally, ...], list[Mistake]]:
+        return resolve_tallies(self.types, self.node_lists)
+
+    @property
+    def tally_mistakes(self) -> list[Mistake]:
+        return self._resolved_tallies[1]
+
+    @cached_property
+    def tallies(self) -> Mapping[str, tuple[Tally, ...]]:
+        """What is counted and added up of the items of each type, by its name."""
+        found: dict[str, tuple[Tally, ...]] = {}
+        for tally in self._resolved_tallies[0]:
+            found[tally.record.name] = (*found.get(tally.record.name, ()), tally)
+        return found
 
     @cached_property
     def followed(self) -> tuple[FollowedList, ...]:

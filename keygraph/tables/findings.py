@@ -16,9 +16,10 @@ from keygraph.dynamo.items import from_typed, to_typed
 from keygraph.dynamo.table import Key
 from keygraph.tables.attributes import AttributeCounts, merge
 
-Problem: TypeAlias = Literal["unknown", "unfit", "key", "dangling", "one-sided", "differing"]
+Problem: TypeAlias = Literal["unknown", "unfit", "key", "dangling", "one-sided", "differing", "miscounted"]
 """In this order: no type accepts the item; it does not fit its declaration; a key does not match the attributes; the
-node at an end is missing; the mirror or counterpart is missing; it is there but differs."""
+node at an end is missing; the mirror or counterpart is missing; it is there but differs; a count or sum is not that of its
+list."""
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.dynamo.table import Key, Position
@@ -33,6 +33,7 @@ from keygraph.tables.findings import (
 )
 from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
+from keygraph.tables.totals import tallies_of, total
 from keygraph.writing.sending.idempotency import is_note
 
 _WINDOW_ITEMS = 1000
@@ -134,6 +135,8 @@ class Window:
         self._counterparts: list[tuple[Item, RecordType, Counterpart]] = []
         self._sharded: list[tuple[Item, RecordType, list[Key]]] = []
         """Items with the keys under which no other one may have their identity."""
+        self._counting: list[tuple[Item, RecordType]] = []
+        """Nodes with counts and sums."""
 
     async def findings(self, store: Store) -> list[Finding]:
         """Everything that is wrong with these items. Raises StoreError."""
@@ -143,6 +146,7 @@ class Window:
         await self._look_for_nodes(store, here)
         await self._look_for_counterparts(store, here)
         await self._look_in_other_shards(store, here)
+        await self._look_at_totals(store)
         return [*self._found, *await self._certain(store)]
 
     def _key(self, item: Item) -> Key:
@@ -184,6 +188,8 @@ class Window:
             # Of two items the first one looks for the other.
             later = [key for key in self._graph.table_keys(record, identity) if key > self._key(item)]
             self._sharded.append((item, record, later))
+        if tallies_of(self._graph, record):
+            self._counting.append((item, record))
         for end in record.ends.values():
             try:
                 identity = record.end_identity(item, end)
@@ -274,6 +280,17 @@ class Window:
                     other = here.get(key) or read.get(key)
                     if other is not None and self._graph.recognise(other) is record:
                         self._doubt("unfit", record, "an item in another shard has its key", item, key)
+
+    async def _look_at_totals(self, store: Store) -> None:
+        for item, record in self._counting:
+            identity = record.read_identity(item)
+            for field, tallies in tallies_of(self._graph, record).items():
+                kept = at_path(item, field.attribute)
+                if kept is not None and identity is not None:
+                    amounts = [await total(self._graph, store, each, identity) for each in tallies]
+                    if kept != sum(amounts):
+                        what = f"{field.name} is not that of its list"
+                        self._doubt("miscounted", record, what, item, self._key(item))
 
     def _compare(
         self, item: Item, record: RecordType, wanted: Counterpart, keys: list[Key], found: list[Item]

@@ -91,7 +91,7 @@ class ChangeSteps(EndSteps):
         # Where an upsert finds nothing, somebody has deleted it in the meantime.
         told, broken = again if is_upsert else self.refused(request, guard), broken_rule(rules)
         refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
-        steps = [TransactionStep(update, refusal), *others]
+        steps = [TransactionStep(update, refusal, before=old), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
 
     def _foreseen(
@@ -182,15 +182,20 @@ class ChangeSteps(EndSteps):
         conditions += self._held_partner(request, before, after, refusals)
         key, key_after = map(self._key_of, (before, after))
         if key != key_after:
-            return self._partner_moved(request, key, after, conditions)
+            return self._partner_moved(request, key, after, conditions, before)
         changes = _differences(before, after, before.keys() | after.keys())
         if not changes:
             return []
         update = actions.UpdateItem(key, tuple(changes), And((self._presence.there, *conditions)))
-        return [TransactionStep(update, _lost(request), is_partner=True)]
+        return [TransactionStep(update, _lost(request), is_partner=True, before=before)]
 
     def _partner_moved(
-        self, request: Change, key: Key, after: Item, conditions: Sequence[Condition]
+        self,
+        request: Change,
+        key: Key,
+        after: Item,
+        conditions: Sequence[Condition],
+        before: Item | None = None,
     ) -> list[TransactionStep]:
         """What gives the other item of an edge another key."""
         other = self._graph.correspondences[request.record.name].other
@@ -199,7 +204,7 @@ class ChangeSteps(EndSteps):
         delete = actions.DeleteItem(key, And((self._presence.there, *conditions)))
         put = actions.PutItem(after, self._presence.is_free(other))
         return [
-            TransactionStep(delete, _lost(request), is_partner=True),
+            TransactionStep(delete, _lost(request), is_partner=True, before=before),
             TransactionStep(put, lambda _: taken, is_partner=True),
         ]
 
@@ -218,9 +223,10 @@ class ChangeSteps(EndSteps):
             other = other or self._partners.item(record, old, request.where, refusals)
             if other and self._key_of(other) != key:
                 held = self._held_partner(request, other, None, refusals)
-                others = [TransactionStep(actions.DeleteItem(self._key_of(other), all_of(held)), again)]
+                gone = actions.DeleteItem(self._key_of(other), all_of(held))
+                others = [TransactionStep(gone, again, before=other)]
         delete = actions.DeleteItem(key, And(tuple(conditions)))
-        return [TransactionStep(delete, self.refused(request, guard)), *others], done
+        return [TransactionStep(delete, self.refused(request, guard), before=old), *others], done
 
     def detaching(self, references: Sequence[EndReference], item: Item) -> Change | Delete:
         """What keeps a record from naming a node that is deleted: its ends go, or else the record itself."""

@@ -31,9 +31,12 @@ from keygraph.writing.rules import (
     exists_already,
 )
 from keygraph.writing.step import TransactionStep, again
+from keygraph.writing.tallies import Tallies
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
+LASTING: tuple[Kept, ...] = ("created", "version", "count", "sum")
+"""What the server keeps of a record also where another one takes its place."""
 Made: TypeAlias = "tuple[list[TransactionStep], Done]"
 """The steps of a request, and what they make of its record."""
 
@@ -46,6 +49,7 @@ class StepGround:
         self._makers: dict[str, ItemMaker] = {}
         self._partners = Partners(graph, self.maker)
         self._presence = Presence(graph)
+        self._tallies = Tallies(graph, self.maker, self._presence)
         self._kept_fields = cache(_kept_fields)
         self._key_of = graph.table.key_of
         self.access: WriteAccess | None = None
@@ -186,11 +190,11 @@ class StepGround:
         self, record: RecordType, *, is_new: bool = False, before: Item | None = None
     ) -> dict[str, Any]:
         """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
-        fields = self._kept_fields(record, ("updated", "created", "version") if is_new else ("updated",))
+        fields = self._kept_fields(record, ("updated", *LASTING) if is_new else ("updated",))
         if not fields:
             return {}
         at = datetime.now(UTC)
-        values: dict[str | None, Any] = {"updated": at, "created": at, "version": 1}
+        values: dict[str | None, Any] = {"updated": at, "created": at, "version": 1, "count": 0, "sum": 0}
         kept = {field.name: values[field.kept] for field in fields}
         for field in fields if before is not None else ():
             value = None if field.kept == "updated" else record.reader(field)(before or {})

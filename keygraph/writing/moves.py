@@ -83,5 +83,5 @@ class MoveSteps(ChangeSteps):
         return [
             TransactionStep(actions.PutItem(new, free), exists),
             *(TransactionStep(actions.CheckItem(other, free), exists) for other in absent),
-            TransactionStep(delete, self.refused(request, guard)),
+            TransactionStep(delete, self.refused(request, guard), before=old),
         ]

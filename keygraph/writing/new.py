@@ -13,7 +13,7 @@ from keygraph.errors import Refusal
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.writing.ends import EndSteps
-from keygraph.writing.ground import Made, Stored
+from keygraph.writing.ground import LASTING, Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.partners import Partner
 from keygraph.writing.presence import all_of
@@ -53,14 +53,14 @@ class NewSteps(EndSteps):
             # It stays in the shard where somebody put it.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
         if known is not None:
-            kept = self._kept_fields(record, ("created", "version"))
+            kept = self._kept_fields(record, LASTING)
             conditions += self._presence.is_as_read(record, [field.attribute for field in kept], there)
         check_rules(maker, item, where, refusals)
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = exists if isinstance(request, Create) else self._again(record, where)
-        steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal), *others]
+        steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal, before=there), *others]
         if there is None:
             steps += self._free(record, identity, item, stored, exists)
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
@@ -91,7 +91,7 @@ class NewSteps(EndSteps):
 
     def is_replaced(self, request: Create | Put) -> bool:
         """Whether what is kept of a record outlives its replacement."""
-        return isinstance(request, Put) and bool(self._kept_fields(request.record, ("created", "version")))
+        return isinstance(request, Put) and bool(self._kept_fields(request.record, LASTING))
 
     def _held_new(
         self,
@@ -127,7 +127,7 @@ class NewSteps(EndSteps):
         mine = None if there is None else partners.item(record, there, where, refusals)
         if not partner.is_loose:
             self._held_partner(request, mine, made, refusals)
-            return [TransactionStep(actions.PutItem(made), again)]
+            return [TransactionStep(actions.PutItem(made), again, before=mine)]
         other = partner.record
         check_rules(self.maker(other), made, where, refusals)
         found = partners.there(record, item, stored)
@@ -142,7 +142,9 @@ class NewSteps(EndSteps):
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
         steps = [
             TransactionStep(
-                actions.PutItem(made, all_of(self._presence.is_as_read(other, moving, found))), again
+                actions.PutItem(made, all_of(self._presence.is_as_read(other, moving, found))),
+                again,
+                before=found,
             )
         ]
         before = None if there is None else partners.there(record, there, stored)
@@ -150,5 +152,5 @@ class NewSteps(EndSteps):
             # It was read later than the edge, and may be back when this is carried out.
             before = partners.item(record, there, where, refusals)
         if before is not None and key_of(before) != key_of(made):
-            steps.append(TransactionStep(actions.DeleteItem(key_of(before)), again))
+            steps.append(TransactionStep(actions.DeleteItem(key_of(before)), again, before=before))
         return steps

@@ -1,7 +1,7 @@
 """The other item of an edge: how a mirror or a counterpart is put, changed and deleted with it.
 
-A mirror has everything alike, so that one item tells the other. A counterpart may have rules, fields of its own, in its keys too,
-and its key may stand on a field that changes: such a pair is loose, and both items are read before one is written.
+A mirror has everything alike, so that one item tells the other. A counterpart may have rules, fields of its own, in its keys too, be
+counted, and its key may stand on a field that changes: such a pair is loose, and both items are read before one is written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ class Partners:
         own = frozenset({*other.fields, *other.ends}) - shared
         in_keys = makers[1].sources(other.keys.values())
         is_loose = not told.is_mirror and (
-            mine != theirs or bool(own & in_keys) or bool(other.table_keys.shards) or bool(other.rules)
+            mine != theirs
+            or bool(own & in_keys)
+            or bool(other.table_keys.shards)
+            or bool(other.rules)
+            or other.name in self._graph.tallies
         )
         return Partner(other, frozenset(theirs - mine), own, shared, is_loose)
 

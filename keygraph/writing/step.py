@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from decimal import Decimal
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import Action, key_of
-from keygraph.dynamo.conditions import And, Condition
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.conditions import And, Condition, Exists, Not, Path, at_path, holds, put_at_path
+from keygraph.dynamo.items import Item, number
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
 from keygraph.errors import InputPath, Refusal
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, is_marked
+
+
+@value(frozen=True, slots=True)
+class Addition:
+    """What a write adds to a number of a node that its item is listed by."""
+
+    keys: tuple[Key, ...]
+    """Where the node may stand."""
+    path: Path
+    amount: Decimal
+    there: Condition
+    """The condition that the node is there."""
+    is_unknown: bool = False
+    """Whether the node was read, and is not there or has no such number: then only what the same transaction puts is added to."""
 
 
 @value(frozen=True, slots=True)
@@ -29,6 +45,12 @@ class TransactionStep:
     """Whether it only asks that an item is as it was when it was decided who may write so; another step may write it."""
     is_partner: bool = False
     """Whether it is of the other item of an edge."""
+    before: Item | None = None
+    """The item that it replaces, changes or deletes, where that was read."""
+    additions: tuple[Addition, ...] = ()
+    """What it adds to nodes."""
+    is_added_to: bool = False
+    """Whether it adds to a node. Where that fails, the node is read before another try."""
 
     def on_condition(self, *conditions: Condition) -> TransactionStep:
         """The step with further conditions."""
@@ -79,6 +101,7 @@ def merged(
     for key, check in checks.items():
         if not found[key].is_check:
             found[key] = _joined(found[key], check, refusals)
+    _add(found, [addition for step in found.values() for addition in step.additions])
     for key, rule in asked:
         before = found.get(key)
         condition = rule.action.condition
@@ -99,3 +122,75 @@ def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -
         case actions.UpdateItem() | actions.CheckItem():
             return step.on_condition(UNMARKED)
     return step
+
+
+# --- What is added to nodes -----------------------------------------------------------------------------
+
+
+def _add(found: dict[Key, TransactionStep], additions: Iterable[Addition]) -> None:
+    """Makes the steps of nodes add what other steps add to them."""
+    of_nodes: defaultdict[Key, list[Addition]] = defaultdict(list)
+    for each in additions:
+        of_nodes[next((key for key in each.keys if key in found), each.keys[0])].append(each)
+    for key, several in of_nodes.items():
+        step = _with_sums(key, found.get(key), several)
+        if step is not None:
+            found[key] = step
+    for key, step in found.items():
+        if step.additions:
+            found[key] = replace(step, additions=())
+
+
+def _with_sums(
+    key: Key, step: TransactionStep | None, additions: Iterable[Addition]
+) -> TransactionStep | None:
+    """The step of a node, if it has one, with what is added to the node."""
+    amounts: defaultdict[Path, Decimal] = defaultdict(Decimal)
+    asked: dict[Path, Condition] = {}
+    for each in additions:
+        amounts[each.path] += each.amount
+        has = Exists(each.path) if step is not None else And((each.there, Exists(each.path)))
+        asked[each.path] = Not(And((each.there, Exists(each.path)))) if each.is_unknown else has
+    sums = {path: amount for path, amount in amounts.items() if amount}
+    match step and step.action:
+        case actions.PutItem(item) as put if step is not None:
+            new = dict(item)
+            for path, amount in sums.items():
+                before = at_path(item, path)
+                if isinstance(before, Decimal):
+                    put_at_path(new, path, number(before + amount))
+            return replace(step, action=replace(put, item=new))
+        case actions.DeleteItem():
+            return step
+    conditions = [asked[path] for path in sums]
+    changes = [
+        actions.AddNumber(path, amount) for path, amount in sums.items() if not isinstance(asked[path], Not)
+    ]
+    if step is None:
+        if not conditions:
+            return None
+        whole = And(tuple(conditions))
+        action = actions.UpdateItem(key, tuple(changes), whole) if changes else actions.CheckItem(key, whole)
+        return TransactionStep(action, again, is_added_to=True)
+    if not conditions:
+        return step
+    made, told = step.on_condition(*conditions), step.refusal
+    if changes:
+        own = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
+        made = replace(made, action=actions.UpdateItem(key, _summed((*own, *changes)), made.action.condition))
+
+    def refusal(item: Item | None) -> Refusal | None:
+        return None if item and not all(holds(each, item) for each in conditions) else told(item)
+
+    return replace(made, refusal=refusal, is_check=step.is_check and not changes, is_added_to=True)
+
+
+def _summed(changes: Iterable[actions.AttributeChange]) -> tuple[actions.AttributeChange, ...]:
+    """The changes, those that add to one number as one."""
+    found: dict[Path, actions.AttributeChange] = {}
+    for change in changes:
+        before = found.get(change.path)
+        if isinstance(before, actions.AddNumber) and isinstance(change, actions.AddNumber):
+            change = actions.AddNumber(change.path, before.amount + change.amount)
+        found[change.path] = change
+    return tuple(found.values())

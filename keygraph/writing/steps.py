@@ -6,6 +6,7 @@ What has to be known of stored items first is read once for all requests (`neede
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import cast
 
@@ -19,19 +20,19 @@ from keygraph.model.links import LinkName
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
-from keygraph.writing.ground import Stored, named_in
+from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
+from keygraph.writing.new import NewSteps
 from keygraph.writing.presence import is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import WriteAccess, told_in_keys
 from keygraph.writing.step import TransactionStep, again, merged
-from keygraph.writing.upserts import UpsertSteps
 
 _NOTHING: Stored = {}
 
 
-class StepMaker(UpsertSteps, MoveSteps):
+class StepMaker(NewSteps, MoveSteps):
     """Makes the steps of requests to one graph."""
 
     def __init__(self, graph: Graph) -> None:
@@ -39,13 +40,20 @@ class StepMaker(UpsertSteps, MoveSteps):
         self._is_looked_for = cache(self._may_be_elsewhere)
 
     def needed(
-        self, request: WriteRequest, stored: Stored = _NOTHING, *, is_whole: bool = False
+        self,
+        request: WriteRequest,
+        stored: Stored = _NOTHING,
+        *,
+        is_whole: bool = False,
+        with_nodes: bool = False,
     ) -> list[Key]:
-        """The keys of the items that must be known before the request can be carried out; `is_whole`: what it changes is.
+        """The keys of the items that must be known before the request can be carried out; `is_whole`: what it changes is;
+        `with_nodes`: the nodes that it adds to are.
 
         What is stored under some of them may name further ones.
         """
         keys = self._needed(request, stored, is_whole=is_whole)
+        keys += self._counting(request, stored, with_nodes=with_nodes)
         return [*keys, *self._learned(request, stored)] if self._may_be_linked(request.record) else keys
 
     def _needed(self, request: WriteRequest, stored: Stored, *, is_whole: bool) -> list[Key]:
@@ -56,7 +64,7 @@ class StepMaker(UpsertSteps, MoveSteps):
             is_whole = is_whole or self._holds_partner(record)
         if isinstance(request, Create | Put | Upsert):
             is_read = self._is_looked_for(record) or isinstance(request, Upsert) or self.is_replaced(request)
-            is_read = is_read or (is_whole and isinstance(request, Put))
+            is_read = is_read or ((is_whole or self._tallies.has(record)) and isinstance(request, Put))
             identity = None
             if is_read:
                 item, identity = self.new(request)
@@ -70,6 +78,20 @@ class StepMaker(UpsertSteps, MoveSteps):
         there = [stored.get(key) for key in own]
         others = self._partners.keys(record, [item, *there]) if self._partners.is_read(request) else []
         return [*keys, *own, *others]
+
+    def counts(self, request: WriteRequest) -> bool:
+        """Whether what is there may be counted elsewhere, and a request changes that."""
+        names = named_in(request) if isinstance(request, Change) else None
+        return not isinstance(request, Create) and self._tallies.has(request.record, names)
+
+    def most_read_later(self, request: WriteRequest) -> int:
+        """How many items may have to be read once those are known that are read first."""
+        other = self.read_later(request)
+        count = 0 if other is None else len(other.table_keys.shard_texts)
+        same = self._graph.correspondences.get(request.record.name)
+        # Before and after the write an item may add to two nodes.
+        counted = [request.record] if same is None else [request.record, same.other]
+        return count + 2 * sum(map(self._tallies.places, counted))
 
     def read_later(self, request: WriteRequest) -> RecordType | None:
         """The other type of an edge, if its item has to be read once the edge is; None for nothing to read."""
@@ -89,14 +111,32 @@ class StepMaker(UpsertSteps, MoveSteps):
         if isinstance(request, Change):
             names = named_in(request)
             is_in_key = bool(request.record.rules and told_in_keys(request.record, names))
-            return is_in_key or bool(self.maker(request.record).keys_that_follow(names))
-        return isinstance(request, Move)
+            is_counted = self._tallies.has(request.record, names)
+            return is_in_key or is_counted or bool(self.maker(request.record).keys_that_follow(names))
+        return isinstance(request, Move) or self._tallies.has(request.record)
 
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
         ends = self._spread_ends_of(request.record)
         named = self._named_nodes(request, ends, _NOTHING)
         return [key for _, keys, _ in named if len(keys) > 1 for key in keys]
+
+    def _counting(self, request: WriteRequest, stored: Stored, *, with_nodes: bool) -> list[Key]:
+        """The keys of the nodes that the record adds to, or its other item."""
+        same = self._graph.correspondences.get(request.record.name)
+        records = [request.record] if same is None else [request.record, same.other]
+        if not any(
+            self._tallies.has(each) and (with_nodes or self._tallies.places(each)) for each in records
+        ):
+            return []
+        found: list[Key] = []
+        for record, _, item in self._states(request, stored):
+            if record is request.record and item is not None:
+                other = None if same is None else self._partners.item(record, item, (), Refusals())
+                for each, own in ((record, item), (records[-1], other)):
+                    nodes = self._tallies.nodes(each, [own] if own else [])
+                    found += (key for node in nodes for key in self._graph.table_keys(*node))
+        return found
 
     # --- What other items decide --------------------------------------------------------------------------
 
@@ -168,7 +208,10 @@ class StepMaker(UpsertSteps, MoveSteps):
     def detached(
         self, references: Sequence[EndReference], item: Item, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
-        made = super().detached(references, item, stored, refusals)
+        made = [
+            self._tallies.counted(step, stored)
+            for step in super().detached(references, item, stored, refusals)
+        ]
         return [*made, *self._link_checks(self.detaching(references, item), stored)] if made else made
 
     def _link_checks(self, request: WriteRequest, stored: Stored) -> list[TransactionStep]:
@@ -215,8 +258,40 @@ class StepMaker(UpsertSteps, MoveSteps):
                     made, outcome = self._moved(request, stored, mine)
                 case _:
                     made, outcome = self._deleted(request, stored, mine)
-            made = [*made, *self._link_checks(request, stored)]
+            made = [
+                *(self._tallies.counted(step, stored) for step in made),
+                *self._link_checks(request, stored),
+            ]
             steps += [] if mine.found else made
             refusals.found += mine.found
             done.append(outcome)
-        return merged(steps, self._graph.table, requests[0].where, refusals), done
+        steps = merged(steps, self._graph.table, requests[0].where, refusals)
+        return steps, self._as_put(steps, done)
+
+    def _as_put(self, steps: Sequence[TransactionStep], done: list[Done]) -> list[Done]:
+        """What was made of each record, with what other steps add to it."""
+        if not self._graph.tallies:
+            return done
+        items = [step.action.item for step in steps if isinstance(step.action, actions.PutItem)]
+        put = {self._key_of(item): item for item in items}
+        return [
+            each if each.item is None else replace(each, item=put.get(self._key_of(each.item), each.item))
+            for each in done
+        ]
+
+    def _upserted(self, request: Upsert, stored: Stored, refusals: Refusals) -> Made:
+        record = request.record
+        _, identity = self.new(request)
+        if identity is None or not self._found(record, identity, stored, request.where, refusals):
+            made, done = self._written(Create(record, request.values, request.where), stored, refusals)
+        else:
+            return self._changed(self.change_of(request, identity), stored, refusals, is_upsert=True)
+        # Where the first step fails, somebody created it in the meantime.
+        told = self._again(record, request.where)
+        return [*(replace(step, refusal=told) for step in made[:1]), *made[1:]], done
+
+    def change_of(self, request: Upsert, identity: Texts) -> Change:
+        """The change that an upsert is where its record is there."""
+        told = self._told_by_key(request.record)
+        values = {name: value for name, value in request.values.items() if name not in told}
+        return Change(request.record, identity, values, where=request.where)

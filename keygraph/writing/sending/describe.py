@@ -7,7 +7,8 @@ that nothing was read: what is made of an item that is read first is named inste
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from keygraph.dynamo import actions
@@ -24,14 +25,17 @@ from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import with_article
-from keygraph.writing.ground import Stored
+from keygraph.writing.ground import Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.edges import ranges
 from keygraph.writing.sending.idempotency import IdempotencyKey, note_key, note_step
 from keygraph.writing.sending.removal import named_nodes
-from keygraph.writing.step import TransactionStep, again
+from keygraph.writing.step import Addition, TransactionStep, again
 from keygraph.writing.steps import StepMaker
+
+_UNREAD = Decimal(10) ** 30
+"""Stands for an amount that only what is read tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,32 @@ class _UnreadSteps(StepMaker):
         self, request: Delete, stored: Stored, refusals: Refusals
     ) -> tuple[list[TransactionStep], Done]:
         made, done = super()._deleted(request, stored, refusals)
+        told = self.told(request)
+        made = [replace(step, additions=self._taken_away(request.record, told)) for step in made]
         if request.record.name in self._graph.correspondences:
-            key = self.partner_key(request.record, self.told(request))
-            made.append(TransactionStep(actions.DeleteItem(key), again))
+            key = self.partner_key(request.record, told)
+            gone = TransactionStep(actions.DeleteItem(key), again)
+            made.append(replace(gone, additions=self._taken_away(*self._at(request.record, key))))
         return made, done
+
+    def _changed(
+        self, request: Change, stored: Stored, refusals: Refusals, *, is_upsert: bool = False
+    ) -> tuple[list[TransactionStep], Done]:
+        made, done = super()._changed(request, stored, refusals, is_upsert=is_upsert)
+        if made and self._tallies.has(request.record, named_in(request)):
+            sums = self._tallies.unread(request.record, self.told(request), _UNREAD)
+            added = tuple(each for each in sums if each.amount == _UNREAD)
+            made[0] = replace(made[0], additions=added)
+        return made, done
+
+    def _at(self, record: RecordType, key: Key) -> tuple[RecordType, Item]:
+        """The other item of an edge, as its key tells it."""
+        other = self._graph.correspondences[record.name].other
+        names = (attribute.name for attribute in self._graph.table.keys)
+        return other, other.completed(dict(zip(names, key, strict=True)))
+
+    def _taken_away(self, record: RecordType, item: Item) -> tuple[Addition, ...]:
+        return self._tallies.unread(record, item, -_UNREAD)
 
     def _moved(self, request: Move, stored: Stored, refusals: Refusals) -> tuple[list[TransactionStep], Done]:
         record, maker, old = request.record, self.maker(request.record), self.told(request)
@@ -140,12 +166,17 @@ class _UnreadSteps(StepMaker):
         )
         new = {name: value for name, value in new.items() if name in known}
         key, *_ = self._graph.table_keys(record, request.identity)
-        steps = self._moving(request, key, new, identity, (), refusals)
+        put, *others, delete = self._moving(request, key, new, identity, (), refusals)
+        put = replace(put, additions=self._tallies.unread(record, old | new, _UNREAD))
+        steps = [put, *others, replace(delete, additions=self._taken_away(record, old))]
         if record.name in self._graph.correspondences:
             before, after = (self.partner_key(record, each) for each in (old, old | new))
             if before != after:
                 names = (attribute.name for attribute in self._graph.table.keys)
-                steps += self._partner_moved(change, before, dict(zip(names, after, strict=True)), ())
+                gone, there = self._partner_moved(change, before, dict(zip(names, after, strict=True)), ())
+                added = self._tallies.unread(*self._at(record, after), _UNREAD)
+                away = self._taken_away(*self._at(record, before))
+                steps += [replace(gone, additions=away), replace(there, additions=added)]
         checks = [*self._checks(change, stored, refusals), *self._unmarked(record, old | new, change.values)]
         return [*steps, *checks], done
 
@@ -255,7 +286,7 @@ class _Describing:
                 self._key(key),
                 of_keys[key].where if key in of_keys else failures[0].path if failures else (),
                 self._attributes(body["Item"]) if isinstance(step.action, actions.PutItem) else None,
-                expression_text(body, "UpdateExpression"),
+                _with_unread(step, expression_text(body, "UpdateExpression")),
                 expression_text(body, "ConditionExpression"),
                 failures,
             )
@@ -302,6 +333,11 @@ class _Describing:
                     "The item is put under its new key if none is there. The old one is deleted if it is as it was read. "
                     "No node that the item names may be under deletion."
                 )
+            is_counted = isinstance(request, Put | Upsert | Change | Delete | Move) and self._maker.counts(
+                request
+            )
+            if is_counted:
+                yield f"Also a condition: what the {record.name} adds to counts and sums is as read. If not, the write is tried again."
             yield from self._notes_of_node(request)
             if isinstance(request, Change | Delete | Move) and is_partner:
                 done = "deleted" if isinstance(request, Delete) else "changed"
@@ -325,6 +361,16 @@ class _Describing:
         if relied:
             shown = _joined(".".join(path) for path in relied)
             yield f"Also a condition: {shown} as read. If not, the write is tried again."
+
+
+def _with_unread(step: TransactionStep, changes: str | None) -> str | None:
+    """An update expression, in which it says so that what is read tells an amount."""
+    made = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
+    for change in made:
+        if isinstance(change, actions.AddNumber) and changes and abs(change.amount) >= _UNREAD - 1:
+            sign = "-" if change.amount < 0 else ""
+            changes = changes.replace(f"{change.amount:f}", f"{sign}{{what is read}}")
+    return changes
 
 
 def _joined(names: Iterable[str]) -> str:

@@ -53,6 +53,13 @@ class _Batch:
     size: int = 0
     nodes: Counter[_Node] = field(default_factory=Counter)
     """How many records each node loses."""
+    added_to: set[Key] = field(default_factory=set)
+    """The nodes that it adds to."""
+
+    @property
+    def actions(self) -> int:
+        """How many actions it is at most."""
+        return len(self.steps) + len(self.added_to)
 
 
 def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
@@ -242,7 +249,7 @@ class Removal:
             found, rest = await look(self._sender, wanted)
             batches = [batch async for batch in self._batches(found)]
             last = batches[0] if batches else _Batch()
-            count = len(steps) + len(last.steps) + self._sender.own_actions
+            count = len(steps) + last.actions + self._sender.own_actions
             if is_first and not rest and len(batches) <= 1 and count <= TRANSACTION_ACTIONS:
                 counts = self._detached + last.nodes
                 finished = [replace(each, detached=counts[each.record.name, each.identity]) for each in done]
@@ -287,13 +294,16 @@ class Removal:
                 continue  # its other item was found before
             written |= keys
             size = item_size(same[0].item) * len(steps)
+            added_to = {key for step in steps for each in step.additions for key in each.keys[:1]}
             if batch.steps and (
-                len(batch.steps) + len(steps) > most or batch.size + size > TRANSACTION_BYTES
+                batch.actions + len(steps) + len(added_to - batch.added_to) > most
+                or batch.size + size > TRANSACTION_BYTES
             ):
                 yield batch
                 batch = _Batch()
             batch.steps += steps
             batch.size += size
+            batch.added_to |= added_to
             batch.nodes.update({(each.reference.node.name, each.identity) for each in same})
         if batch.steps:
             yield batch

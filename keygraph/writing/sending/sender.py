@@ -62,6 +62,7 @@ class TransactionSender:
         self._note = () if idempotency_key is None else (note_key(graph, idempotency_key),)
         self._is_noted = False
         self._is_whole = False
+        self._are_nodes_read = False
         self._tries = 0
 
     @property
@@ -91,7 +92,9 @@ class TransactionSender:
         keys = (
             key
             for request in requests
-            for key in self.steps.needed(request, stored or {}, is_whole=self._is_whole)
+            for key in self.steps.needed(
+                request, stored or {}, is_whole=self._is_whole, with_nodes=self._are_nodes_read
+            )
         )
         return tuple(key for key in dict.fromkeys(keys) if stored is None or key not in stored)
 
@@ -177,6 +180,7 @@ class TransactionSender:
         if found:
             raise WriteRefused(found) from canceled
         self.read_whole()
+        self._are_nodes_read = self._are_nodes_read or any(step.is_added_to for step, _ in failed)
         for step, reason in failed:
             # A mark that nobody respects any more is taken away.
             if reason.item is not None and is_marked(reason.item):

@@ -68,8 +68,7 @@ class Writer:
 
     def needed_later(self, requests: Sequence[WriteRequest]) -> int:
         """How many items may have to be read besides, once those are known."""
-        others = filter(None, map(self._steps.read_later, requests))
-        return sum(len(other.table_keys.shard_texts) for other in others)
+        return sum(map(self._steps.most_read_later, requests))
 
     def searched(self, requests: Sequence[WriteRequest]) -> list[Query]:
         """The first pages that are read to find what names nodes that are deleted or moved. Others may follow."""

@@ -43,6 +43,7 @@ _TITLES: dict[Problem, str] = {
     "dangling": "Ends whose node is missing",
     "one-sided": "Edges whose mirror or counterpart is missing",
     "differing": "Edges whose mirror or counterpart differs",
+    "miscounted": "Nodes with a count or sum that is not that of its list",
 }
 
 

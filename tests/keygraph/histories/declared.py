@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from keygraph import ID, Graph, Index, Many, Table, edge, field, node, record, version
+from keygraph import ID, Graph, Index, Many, Table, counts, edge, field, node, record, sums, version
 
 by_place = Index("by-place", "gp", "gs")
 
@@ -25,6 +25,14 @@ class Person:
     times: int | None = version()
 
     friends: Many[Friend]
+    notes: Many[Note]
+    deeds: Many[Deed]
+    seats: Many[Seat]
+    friends_count: int = counts("friends")
+    rounds_played: int = sums("friends.rounds")
+    notes_count: int = counts("notes")
+    deeds_count: int = counts("deeds")
+    rows: int = sums("seats.row")
 
     @field(needs=("points", "name"))
     def wealth(self) -> str:
@@ -35,6 +43,10 @@ class Person:
 class Club:
     club_id: ID
     title: str | None = None
+
+    members: Many[Member]
+    members_count: int = counts("members")
+    since_all: int = sums("members.since")
 
 
 @node("TAG#{tag}", item=False)

@@ -35,7 +35,11 @@ def _record(item: Item) -> tuple[Name, Values]:
     assert record is not None, f"an item that is nothing: {item}"
     identity = record.read_identity(item)
     assert identity is not None
-    values = {field.name: record.reader(field)(item) for field in record.fields.values()}
+    fields = {field.name: field for field in record.fields.values()}
+    kept = [name for name, field in fields.items() if field.kept in ("count", "sum")]
+    assert all(record.reader(fields[name])(item) is not None for name in kept)
+    # They are of other records, and verified by reading those.
+    values = {name: record.reader(field)(item) for name, field in fields.items() if name not in kept}
     values |= {end.name: record.end_identity(item, end) for end in record.ends.values()}
     return (record.name, identity), {name: value for name, value in values.items() if value is not None}
 

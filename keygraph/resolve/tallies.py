@@ -1,0 +1,180 @@
+"""Resolving tallies: the fields in which the server counts a list, or adds up a field of its items, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import cast
+
+from keygraph.dynamo.items import Item
+from keygraph.errors import CorruptItem, Mistake
+from keygraph.keys.types import Kind, encode
+from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
+from keygraph.names import with_article
+
+_WHOLE_NUMBERS = frozenset[Kind]({"int", "long"})
+_NUMBERS = _WHOLE_NUMBERS | frozenset[Kind]({"float", "decimal"})
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """A field of a node that says how many items of one type a list has, or what they add up to."""
+
+    owner: RecordType
+    field: Field
+    path: AccessPath
+    """The path of the list to that type."""
+    summed: Field | None
+    """What is added up; None where items are counted."""
+
+    @property
+    def record(self) -> RecordType:
+        """The type of the items."""
+        return self.path.record
+
+    @cached_property
+    def names(self) -> frozenset[str] | None:
+        """The fields and ends that say what an item adds, and to which node; None for all."""
+        record, found = self.record, {self.path.end or ""}
+        for slot in self.path.keys.slots:
+            if not slot.is_shard:
+                if slot.computed and len(slot.path) == 1 and record.methods[slot.path[0]].needs is None:
+                    return None
+                found.update(record.needs_of(slot))
+        return frozenset(found if self.summed is None else {*found, self.summed.name})
+
+    @cached_property
+    def node(self) -> Callable[[Item], Texts | None]:
+        """What gives the identity of the node that an item is listed by; None where it is in no such list."""
+        record, owner, end = self.record, self.owner, self.record.ends[self.path.end or ""]
+        names = [key.name for key in self.path.keys.attributes]
+
+        def node(item: Item) -> Texts | None:
+            if not all(name in item for name in names):
+                return None
+            try:
+                identity = record.end_identity(item, end)
+            except CorruptItem:
+                return None
+            if identity is None:
+                return None
+            members, own = end.nodes(identity) if end.text else (end.members, identity)
+            return own if owner in members else None
+
+        return node
+
+    def of(self, item: Item) -> tuple[Texts, Decimal] | None:
+        """The node that an item is listed by, and what it adds there; None where it is in no such list."""
+        node = self.node(item)
+        try:
+            return None if node is None else (node, self._amount(item))
+        except CorruptItem:
+            return None
+
+    @cached_property
+    def _amount(self) -> Callable[[Item], Decimal]:
+        """What an item adds."""
+        if self.summed is None:
+            return lambda item: Decimal(1)
+        read, type_ = self.record.reader(self.summed), self.summed.type
+
+        def amount(item: Item) -> Decimal:
+            value = read(item)
+            return Decimal(0) if value is None else cast(Decimal, encode(type_, value))
+
+        return amount
+
+
+def resolve_tallies(
+    types: Mapping[str, RecordType], lists: Mapping[tuple[str, str], AccessPath]
+) -> tuple[tuple[Tally, ...], list[Mistake]]:
+    """The tallies of all nodes, one for each type that is listed, and what is wrong with those that cannot be kept."""
+    found: list[Tally] = []
+    mistakes = []
+    for owner in types.values():
+        for field in owner.fields.values():
+            if field.kept not in ("count", "sum"):
+                continue
+            path = lists.get((owner.name, field.kept_of.partition(".")[0]))
+            wrong = [*_wrong(owner, field, path)]
+            mistakes += [Mistake("kept", f"{owner.name}.{field.name}", *each) for each in wrong]
+            if path is not None and not wrong:
+                found += (Tally(owner, field, each, _summed(field, each.record)) for each in path.each)
+    return tuple(found), mistakes
+
+
+def _summed(field: Field, record: RecordType) -> Field | None:
+    return record.fields.get(field.kept_of.partition(".")[2]) if field.kept == "sum" else None
+
+
+def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator[tuple[str, str]]:
+    """What is wrong with a field that is kept so, and how to fix it."""
+    name, _, of = field.kept_of.partition(".")
+    if not owner.is_node:
+        yield "only a node has lists.", "Move it to a node."
+        return
+    if name not in owner.lists or (field.kept == "sum") != bool(of):
+        lists = ", ".join(owner.lists) or "none"
+        mend = f'Write {"sums" if field.kept == "sum" else "counts"}("{next(iter(owner.lists), "a_list")}{".a_field" * (field.kept == "sum")}").'
+        yield (
+            f"{field.kept_of!r} is no {'field of the items of a list' if field.kept == 'sum' else 'list'}; its lists: {lists}.",
+            mend,
+        )
+        return
+    if path is None:
+        return  # what is wrong with the list is told of it
+    if path.required:
+        yield (
+            f"{name} needs the argument {path.required[0].name}: it is many lists.",
+            "Name a list without such arguments.",
+        )
+    expiring = [each.name for each in (owner, *path.records) if each.expiry is not None]
+    if expiring:
+        yield (
+            f"items of {expiring[0]} expire, and nothing is written then.",
+            "Remove it: read the list's totalCount or aggregate.",
+        )
+    for each in path.each:
+        end = each.record.ends[each.end or ""]
+        if end.is_ambiguous:
+            yield (
+                f"the key at {each.record.name}.{end.name} does not tell whether it is of {owner.name}.",
+                f"Give {owner.name} a key of its own.",
+            )
+    if any(field.name in rule.names for rule in owner.rules):
+        yield "a rule in check= is about it, and writes of other items change it.", "Remove the rule."
+    yield from _wrong_key(owner, field)
+    for record in path.records if field.kept == "sum" else ():
+        summed = _summed(field, record)
+        if summed is None or summed.type.kind not in _NUMBERS or summed.type.written is not None:
+            yield (
+                f"{record.name} has no field {of} that is stored as a number.",
+                f"Name a field of the items of {name}.",
+            )
+        elif field.type.kind in _WHOLE_NUMBERS and summed.type.kind not in _WHOLE_NUMBERS:
+            yield (
+                f"{record.name}.{of} is of type {summed.type.name}, and this of type {field.type.name}.",
+                f"Annotate it as {with_article(summed.type.name)}.",
+            )
+    if field.type.written is not None:
+        yield "it is not stored as a number.", "Remove the format of its type."
+
+
+def _wrong_key(owner: RecordType, field: Field) -> Iterator[tuple[str, str]]:
+    """A key that would have to be rendered anew with every item that is counted."""
+    for keys in owner.keys.values():
+        for attribute, template in keys.parts:
+            for slot in template.slots:
+                method = owner.methods.get(slot.path[0]) if slot.computed else None
+                is_read = slot.path == (field.name,) and (attribute.name,) != field.attribute
+                if is_read or (method is not None and (method.needs is None or field.name in method.needs)):
+                    yield (
+                        f"the key {attribute.name} of {owner.name} is made of it, and would change with every item.",
+                        f'Store it in the key as a number: Index("…", "…", ("{field.attribute[0]}", "N")).',
+                    )
+                    return

@@ -1,0 +1,71 @@
+"""What is wrong with counts and sums is told before anything runs: lists that are none, items that expire, keys made of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Table, counts, node, record, rule, sums, ttl
+from keygraph.errors import ModelError
+
+
+def mistakes(number: Any, annotation: Any = int, end: Any = ID, **options: Any) -> list[str]:
+    """What is wrong with what a box keeps of its things."""
+
+    @node("BOX#{box_id}", **options)
+    class Box:
+        box_id: ID
+        things: Many[Thing]
+        colored: Many[Colored]
+        kept: annotation = number  # type: ignore[valid-type]
+
+    @record("{box}", "THING#{thing_id}")
+    class Thing:
+        box: Box
+        thing_id: ID
+        weight: Decimal
+        name: str
+        until: end | None = ttl("until") if end is datetime else None  # type: ignore[valid-type]
+
+    @record("{box}#{color}", "COLORED#{number}")
+    class Colored:
+        box: Box
+        color: str
+        number: int
+
+    Box.__annotations__["kept"] = annotation.__name__
+    Thing.__annotations__["until"] = f"{end.__name__} | None"
+    with pytest.raises(ModelError) as wrong:
+        Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing, Colored).check()
+    return [f"{each.problem} {each.mend}" for each in wrong.value.mistakes]
+
+
+def test_mistakes() -> None:
+    """A model would promise a number that nobody keeps."""
+    assert mistakes(counts("thing")) == [
+        "'thing' is no list; its lists: things, colored. Write counts(\"things\")."
+    ]
+    assert mistakes(sums("things")) == [
+        "'things' is no field of the items of a list; its lists: things, colored. Write sums(\"things.a_field\")."
+    ]
+    assert mistakes(counts("colored")) == [
+        "colored needs the argument color: it is many lists. Name a list without such arguments."
+    ]
+    assert mistakes(sums("things.name")) == [
+        "Thing has no field name that is stored as a number. Name a field of the items of things."
+    ]
+    assert mistakes(sums("things.weight")) == [
+        "Thing.weight is of type decimal, and this of type int. Annotate it as a decimal."
+    ]
+    assert mistakes(counts("things"), Decimal) == [
+        "counts() keeps an int or a Long, and it is of type decimal. Change its annotation."
+    ]
+    assert mistakes(counts("things"), end=datetime) == [
+        "items of Thing expire, and nothing is written then. Remove it: read the list's totalCount or aggregate."
+    ]
+    assert mistakes(counts("things"), check=[rule({"kept": {"lte": 3}}, "Full.")]) == [
+        "a rule in check= is about it, and writes of other items change it. Remove the rule."
+    ]
