@@ -112,6 +112,12 @@ REMOVALS: dict[str, Removal] = {
     "test_who_is_gone_takes_no_time_of_a_busy_server": Removal(
         f"{_CONNECTIONS}/guarded.py", "if len(self.tasks) > _FEW and has_ended(self.transport):", "if False:"
     ),
+    "test_the_time_of_an_operation_begins_with_its_first_byte": Removal(
+        f"{_HTTP}/graphql_http.py", "began=began,", "began=None,"
+    ),
+    "test_an_answer_that_is_not_taken_is_counted_whole": Removal(
+        "server/keygraph_server/listening.py", 'if hasattr(socket, "TCP_NOTSENT_LOWAT"):', "if False:"
+    ),
     "test_a_busy_loop_takes_many_connections_in_a_turn": Removal(
         "server/keygraph_server/processes/server.py", "_AT_ONCE = 16", "_AT_ONCE = 0"
     ),

@@ -167,6 +167,7 @@ class Service:
         viewer: Claims | None = None,
         context: Any = None,
         holding: Holding | None = None,
+        began: float | None = None,
         hooks: Hooks | None = None,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
@@ -174,7 +175,7 @@ class Service:
         One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
         another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
         same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`,
-        and the memory that it needs is counted by `holding`.
+        and the memory that it needs is counted by `holding`. Its time counts from `began`, by the event loop's clock; None for now.
         Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         `viewer` are the claims of whoever asks, which the rules of the model are about; None for nobody in particular. Where
         the attributes of items decide what they may see, the cost has no actual figures: these would tell what is there.
@@ -195,10 +196,11 @@ class Service:
                 viewer=viewer,
                 context=context,
                 holding=holding,
+                began=began,
                 hooks=hooks,
             )
             return await hooks.around(respond)
-        ends = asyncio.get_running_loop().time() + self._timeout
+        ends = (asyncio.get_running_loop().time() if began is None else began) + self._timeout
         seen = Observed() if observed is None else observed
         try:
             known = self._documents.known(document)

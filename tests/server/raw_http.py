@@ -153,16 +153,16 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    protocol: type[GuardedConnection], *, https_only: bool = False, **settings: Any
+    protocol: type[GuardedConnection], *, https_only: bool = False, served: Any = None, **settings: Any
 ) -> AsyncIterator[Running]:
-    """A server whose connections are bounded by these settings."""
+    """A server whose connections are bounded by these settings. It serves another application than App if that is given."""
     listening = listen("127.0.0.1", 0)
     app, connections = App(), Connections(ConnectionSettings(**settings), protocol, https_only=https_only)
     config = uvicorn.Config(
-        app,
+        served or app,
         http=connections,  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
         ws="none",
-        lifespan="off",
+        lifespan="on" if served else "off",
         log_config=None,
         timeout_graceful_shutdown=1,
     )

@@ -7,13 +7,19 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from keygraph_server.app import create_app
+from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.connections.gate import network_of
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
+from keygraph_server.models import load_model
+from keygraph_server.settings import read_settings
+from tests.server.library import MODEL
 from tests.server.raw_http import Client, Running, padded, request, running
 
 Protocol = type[GuardedConnection]
@@ -496,6 +502,31 @@ async def test_a_stop_answers_what_is_asked_and_what_is_on_its_way(protocol: Pro
         server.app.is_open.set()
         assert (await busy.read()).body == b"waited"
         assert await busy.rest() == b""
+
+
+@BOTH
+async def test_the_time_of_an_operation_begins_with_its_first_byte(protocol: Protocol, folder: Path) -> None:
+    """A client that sends slowly would have the operation's whole time once more, and a place in the server meanwhile."""
+    (folder / "library.py").write_text(MODEL)
+    await asyncio.to_thread(make_sample_file, load_model("library"), folder / "library.sqlite")
+    app = create_app(
+        read_settings(
+            model="library", store="sqlite:library.sqlite", operation_timeout=1.0, log_operations=False
+        )
+    )
+    query = b'{"query": "{ book(isbn: \\"1\\") { title } }"}'
+    asked = request("/graphql", query, Content_Type="application/json")
+    async with running(protocol, served=app) as server:
+        client = await server.connect()
+        # The time that a connection is idle does not count.
+        await asyncio.sleep(1.1)
+        for part in (10, len(asked) - 10):
+            await client.send(asked)
+            assert b'"errors"' not in (await client.read()).body
+            await client.send(asked[:part])
+            await asyncio.sleep(1.1)
+            await client.send(asked[part:])
+            assert (await client.read()).code == "TIMEOUT"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from keygraph_server.connections import BEGAN
 from keygraph_server.connections.gate import Gate, network_of
 from keygraph_server.connections.refusals import TOO_MANY_CONNECTIONS, TOO_SLOW, Refusal
 from keygraph_server.connections.system import has_ended, is_gone, undelivered_bytes, write_now
@@ -68,6 +69,7 @@ class GuardedConnection(asyncio.Protocol):
     flow: FlowControl
     transport: asyncio.Transport
     loop: asyncio.AbstractEventLoop
+    app_state: dict[str, Any]
     tasks: set[asyncio.Task[None]]
     client: tuple[str, int] | None
     if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class GuardedConnection(asyncio.Protocol):
     def __init__(self, gate: Gate, **given_by_uvicorn: Any) -> None:
         super().__init__(**given_by_uvicorn)
         self.gate = gate
+        # Each request gets a copy.
+        self.app_state = {**self.app_state}
         self.address = ""
         self.held = 0
         self.reading = HEAD
@@ -140,6 +144,8 @@ class GuardedConnection(asyncio.Protocol):
         self._unset_keepalive_if_required()
         if self.reading is NOTHING:
             self.begin(HEAD)
+        elif self.reading is HEAD and not self.received:
+            self.app_state[BEGAN] = self.loop.time()
         self.received += len(data)
         if self.reading is not DISCARDED:
             self.feed(data)
@@ -211,6 +217,8 @@ class GuardedConnection(asyncio.Protocol):
         self.reading = reading
         self.received = self._received_then = 0
         self._since = self.loop.time()
+        if reading is HEAD:
+            self.app_state[BEGAN] = self._since
 
     def head_complete(self) -> None:
         """The head of a request has been read."""

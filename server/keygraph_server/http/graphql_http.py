@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from asyncio import get_running_loop
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.memory import Holding, Memory
+from keygraph_server.connections import BEGAN
 from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
 from keygraph_server.documents.manifest import PREFIX
 from keygraph_server.errors import RequestRefusedError
@@ -92,11 +94,13 @@ class Executes(Protocol):
         viewer: Viewer | None,
         context: Any,
         holding: Holding | None,
+        began: float | None,
     ) -> dict[str, Any]:
         """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
         Mutations under an idempotency key that is known are not carried out again. What can be seen of the operation
-        is put into `observed`, what it reads is counted by `holding`; resolvers get the `context`. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
+        is put into `observed`, what it reads is counted by `holding`; resolvers get the `context`. Its time counts from `began`, by
+        the event loop's clock. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         """
 
 
@@ -206,6 +210,8 @@ class GraphQLEndpoint:
 
     async def _exchange(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         headers, options = exchange.headers, self._options
+        # Servers that do not say it have just read the head.
+        began = scope.get("state", {}).get(BEGAN) or get_running_loop().time()
         # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
         try:
@@ -246,6 +252,7 @@ class GraphQLEndpoint:
                     viewer=viewer,
                     context=context,
                     holding=exchange.holding,
+                    began=began,
                 ),
             )
         except (RequestRefusedError, NotAQuery) as error:

@@ -84,8 +84,8 @@ class LimitSettings(BaseModel):
     operation_timeout: float = Field(
         default=15.0,
         gt=0,
-        description="How long an operation may take, in seconds: its validation, its turn, all its requests to "
-        "DynamoDB and its answer.",
+        description="How long an operation may take, in seconds, from the first byte of its request: its body, its validation, its turn, "
+        "all its requests to DynamoDB and its answer.",
     )
     operation_work: float = Field(
         default=5.0,
