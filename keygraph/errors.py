@@ -17,7 +17,7 @@
         └── TableMissing          there is no such table
     ModelError                    a graph that cannot be served: every mistake of its declaration
 
-The codes are those that GraphQL clients see in `extensions.code`.
+The codes are those that GraphQL clients see in `extensions.code`; `keygraph.codes` says what each means.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from keygraph.codes import Code
+
 
 class KeygraphError(Exception):
     """An error with a code that a client may see; its message holds nothing internal."""
 
-    code = "INTERNAL"
+    code: str = Code.INTERNAL
 
 
 class FieldName(str):
@@ -42,7 +44,7 @@ class FieldName(str):
 class BadUserInput(KeygraphError):
     """An argument that cannot be used. Its message is made of parts, of which some may be names of fields."""
 
-    code = "BAD_USER_INPUT"
+    code: str = Code.BAD_USER_INPUT
 
     def __init__(self, *parts: str) -> None:
         self.parts = parts
@@ -56,19 +58,19 @@ class BadUserInput(KeygraphError):
 class Forbidden(BadUserInput):
     """Something that the viewer may not do, or a field that they may not read."""
 
-    code = "FORBIDDEN"
+    code = Code.FORBIDDEN
 
 
 class ItemTooLarge(BadUserInput):
     """An item is larger than DynamoDB allows."""
 
-    code = "ITEM_TOO_LARGE"
+    code = Code.ITEM_TOO_LARGE
 
 
 class TransactionTooLarge(BadUserInput):
     """A transaction has more actions, or is larger, than DynamoDB allows."""
 
-    code = "TRANSACTION_TOO_LARGE"
+    code = Code.TRANSACTION_TOO_LARGE
 
     def __init__(self, message: str, **details: int) -> None:
         """`details` is what a client is told beside the message: how much it has, and the limit."""
@@ -79,7 +81,7 @@ class TransactionTooLarge(BadUserInput):
 class ConditionFailed(KeygraphError):
     """A write whose condition does not hold; nothing was written."""
 
-    code = "CONFLICT"
+    code = Code.CONFLICT
 
     def __init__(self, item: dict[str, Any] | None) -> None:
         """`item` is what is there; None for none."""
@@ -101,7 +103,7 @@ class Reason:
 class TransactionCanceled(KeygraphError):
     """A transaction was canceled; nothing was written."""
 
-    code = "CONFLICT"
+    code = Code.CONFLICT
 
     def __init__(self, reasons: Sequence[Reason | None]) -> None:
         """The reasons in the order of the actions; None for an action that canceled nothing."""
@@ -113,7 +115,7 @@ class TransactionCanceled(KeygraphError):
 class TokenReused(KeygraphError):
     """Another transaction was sent under the same token in the last ten minutes."""
 
-    code = "CONFLICT"
+    code = Code.CONFLICT
 
 
 InputPath: TypeAlias = "tuple[str | int, ...]"
@@ -141,7 +143,7 @@ class Refusal:
 class WriteRefused(KeygraphError):
     """A write that is refused, with every reason that is known; nothing was written."""
 
-    code = "BAD_USER_INPUT"
+    code = Code.BAD_USER_INPUT
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals = tuple(each for each in refusals if not each.is_by_hidden) or tuple(refusals)
@@ -151,25 +153,25 @@ class WriteRefused(KeygraphError):
 class CorruptItem(KeygraphError):
     """An item that does not fit its declaration: names the type and the field, never the value."""
 
-    code = "CORRUPT_ITEM"
+    code = Code.CORRUPT_ITEM
 
 
 class StoreError(KeygraphError):
     """The store could not answer."""
 
-    code = "UNAVAILABLE"
+    code = Code.UNAVAILABLE
 
 
 class Throttled(StoreError):
     """DynamoDB refused the request for load, after all retries."""
 
-    code = "THROTTLED"
+    code = Code.THROTTLED
 
 
 class TimedOut(StoreError):
     """The deadline passed before the store had answered."""
 
-    code = "TIMEOUT"
+    code = Code.TIMEOUT
 
 
 class Unavailable(StoreError):

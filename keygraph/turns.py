@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import TypeVar
 
+from keygraph.codes import Code
 from keygraph.errors import StoreError
 
 ItemT = TypeVar("ItemT")
@@ -20,7 +21,7 @@ AT_ONCE = 500
 class TooMuchWork(StoreError):
     """The operation takes more processor time than it may."""
 
-    code = "COST_LIMIT"
+    code = Code.COST_LIMIT
 
 
 class WorkBudget:

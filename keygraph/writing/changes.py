@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, cast
 
+from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import (
     AddMembers,
@@ -200,7 +201,7 @@ class ChangeSteps(EndSteps):
         """What gives the other item of an edge another key."""
         other = self._graph.correspondences[request.record.name].other
         told = f"The other item of this {request.record.name} would take the place of another one."
-        taken = Refusal("CONFLICT", (told,), request.where)
+        taken = Refusal(Code.CONFLICT, (told,), request.where)
         delete = actions.DeleteItem(key, And((self._presence.there, *conditions)))
         put = actions.PutItem(after, self._presence.is_free(other))
         return [
@@ -246,7 +247,7 @@ class ChangeSteps(EndSteps):
         made, _ = carry_out(request, stored, mine)
         if mine.found and self.access is not None:
             # What it is need not be seen.
-            refusals.add(request.where, "You may not delete everything that names this.", code="FORBIDDEN")
+            refusals.add(request.where, "You may not delete everything that names this.", code=Code.FORBIDDEN)
             return []
         refusals.found += mine.found
         if not made:
@@ -259,7 +260,7 @@ class ChangeSteps(EndSteps):
 def _lost(request: Change) -> Callable[[Item | None], Refusal | None]:
     """What is told where the other item of an edge is not there."""
     told = f"The other item of this {request.record.name} is missing."
-    return lost_or_again(Refusal("CONFLICT", (told,), request.where))
+    return lost_or_again(Refusal(Code.CONFLICT, (told,), request.where))
 
 
 def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.AttributeChange]:

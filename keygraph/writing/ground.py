@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any, Self, TypeAlias
 
 from keygraph.access.language import WRITES
+from keygraph.codes import Code
 from keygraph.declare.declaration import Kept
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
@@ -100,7 +101,7 @@ class StepGround:
             found = [item for item in found if self.access.sees(record, identity, item)]
         if len(found) > 1:
             problem = f"There are two items of this {record.name}, in two shards: delete one of them first."
-            refusals.add(where, problem, code="CONFLICT")
+            refusals.add(where, problem, code=Code.CONFLICT)
         return found[0] if found else None
 
     def _read(self, record: RecordType, identity: Texts, stored: Stored) -> list[Item]:
@@ -155,7 +156,7 @@ class StepGround:
         return self.access.held_partner(told.other, before, after, request.where, refusals)
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
-        return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
+        return Refusal(Code.NOT_FOUND, (f"There is no {request.record.name} with this key.",), request.where)
 
     def refused(
         self, request: Change | Delete | Move, guard: Guard | None = None
@@ -175,7 +176,7 @@ class StepGround:
                 current = request.record.reader(version)(item)
                 if current != wanted:
                     told = (f"This {request.record.name} has changed: its version is {current}.",)
-                    return Refusal("CONFLICT", told, request.where, {"currentVersion": current})
+                    return Refusal(Code.CONFLICT, told, request.where, {"currentVersion": current})
             return None
 
         return refusal

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from uuid_utils import uuid7
 
+from keygraph.codes import Code
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value, value_size
 from keygraph.dynamo.rules import WriteRules
@@ -47,7 +48,7 @@ class Refusals:
     def __init__(self) -> None:
         self.found: list[Refusal] = []
 
-    def add(self, path: InputPath, *parts: str, code: str = "BAD_USER_INPUT", **details: Any) -> None:
+    def add(self, path: InputPath, *parts: str, code: str = Code.BAD_USER_INPUT, **details: Any) -> None:
         """One more reason, at its place in the input. What is wrong with several keys is told once."""
         refusal = Refusal(code, parts, path, details)
         if refusal not in self.found:

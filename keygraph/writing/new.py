@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from keygraph.access.language import Action
+from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
@@ -138,7 +139,7 @@ class NewSteps(EndSteps):
             made |= {key.name: found[key.name] for key in self._graph.table.keys}
             if back is not None and key_of(back) != key_of(item):
                 told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
-                refusals.add(where, told, code="CONFLICT")
+                refusals.add(where, told, code=Code.CONFLICT)
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
         steps = [
             TransactionStep(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
+from keygraph.codes import Code
 from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.errors import FieldName, InputPath, Refusal
@@ -90,7 +91,7 @@ class NamedEnd:
     def missing(self, where: InputPath) -> Refusal:
         """What is told where the node is not there."""
         told = (self._shown, f": there is no {self.end.type_name} with this key.")
-        return Refusal("NOT_FOUND", told, (*where, self._shown))
+        return Refusal(Code.NOT_FOUND, told, (*where, self._shown))
 
 
 def _with_items(members: Iterable[RecordType]) -> tuple[RecordType, ...]:

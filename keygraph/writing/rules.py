@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from keygraph.access.grants import Decision, all_of
 from keygraph.access.language import Action
+from keygraph.codes import Code
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, changed
 from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, holds, paths_of
 from keygraph.dynamo.expressions import simplified
@@ -60,7 +61,7 @@ def check_rules(maker: ItemMaker, item: Item, where: InputPath, refusals: Refusa
     if maker.record.rules and not refusals.found:
         whole = maker.record.completed(item)
         broken = [rule for rule in maker.record.rules if not holds(rule.condition, whole)]
-        refusals.found += [_refusal(maker, rule, where, "BAD_USER_INPUT") for rule in broken]
+        refusals.found += [_refusal(maker, rule, where, Code.BAD_USER_INPUT) for rule in broken]
 
 
 def foreseen_rules(
@@ -75,9 +76,9 @@ def foreseen_rules(
     for rule in rules_of(maker.record, names):
         condition = simplified(before(rule.condition, changes))
         if condition is False:
-            refusals.found.append(_refusal(maker, rule, where, "BAD_USER_INPUT"))
+            refusals.found.append(_refusal(maker, rule, where, Code.BAD_USER_INPUT))
         elif not isinstance(condition, bool):
-            found.append(Foreseen(condition, _refusal(maker, rule, where, "CONFLICT")))
+            found.append(Foreseen(condition, _refusal(maker, rule, where, Code.CONFLICT)))
     return found
 
 
@@ -359,21 +360,23 @@ def names_written(request: WriteRequest) -> list[str]:
 
 def exists_already(record: RecordType, where: InputPath) -> Refusal:
     """What is told of a new record where there is one."""
-    return Refusal("ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where)
+    return Refusal(
+        Code.ALREADY_EXISTS, (f"There is already {with_article(record.name)} with this key.",), where
+    )
 
 
 def _missing(request: WriteRequest) -> Refusal:
-    return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
+    return Refusal(Code.NOT_FOUND, (f"There is no {request.record.name} with this key.",), request.where)
 
 
 def _forbidden(record: RecordType, action: Action, where: InputPath) -> Refusal:
-    return Refusal("FORBIDDEN", (f"You may not {action} this {record.name}.",), where)
+    return Refusal(Code.FORBIDDEN, (f"You may not {action} this {record.name}.",), where)
 
 
 def _forbidden_field(maker: ItemMaker, name: str, where: InputPath) -> Refusal:
     shown = maker.shown(name)
     return Refusal(
-        "FORBIDDEN", (shown, f" of {maker.record.name}: you may not write this field."), (*where, shown)
+        Code.FORBIDDEN, (shown, f" of {maker.record.name}: you may not write this field."), (*where, shown)
     )
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
+from keygraph.codes import Code
 from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal
 from keygraph.names import camel
+from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger("keygraph")
 
@@ -33,7 +35,7 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
     is_own = isinstance(cause, BadUserInput) and error.message == str(cause)
     shown = {"message": _shortened(message_of(cause) if is_own and cause is not None else error.message)}
     if isinstance(error, GraphQLSyntaxError):
-        code = "GRAPHQL_PARSE_FAILED"
+        code = OperationCode.GRAPHQL_PARSE_FAILED
     elif isinstance(cause, KeygraphError):
         code = cause.code
     elif code is not None and isinstance(cause, ValueError):
@@ -98,7 +100,7 @@ def answer_limit_error(limit: int) -> dict[str, Any]:
     return {
         "message": f"The answer is larger than {limit:,} bytes: ask for fewer fields, or for smaller pages. "
         "What a mutation has done stays done.",
-        "extensions": {"code": "ANSWER_LIMIT"},
+        "extensions": {"code": OperationCode.ANSWER_LIMIT},
     }
 
 
@@ -108,7 +110,7 @@ def internal_error(cause: BaseException) -> dict[str, Any]:
     _log.error("unexpected error %s", error_id, exc_info=cause)
     return {
         "message": f"Something went wrong on the server. Its log has the details under {error_id}.",
-        "extensions": {"code": "INTERNAL", "id": error_id},
+        "extensions": {"code": Code.INTERNAL, "id": error_id},
     }
 
 

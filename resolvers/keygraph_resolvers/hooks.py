@@ -12,6 +12,7 @@ from strawberry.extensions.runner import SchemaExtensionsRunner
 from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.graphql import OperationType
 
+from keygraph.codes import Code
 from keygraph_resolvers.errors import NotAQuery, public_error
 from keygraph_resolvers.plan.documents import Document
 from keygraph_resolvers.schema.strawberry_internals import core_schema
@@ -122,5 +123,5 @@ def _public(error: Exception) -> dict[str, Any]:
         return public_error(GraphQLError(str(error), original_error=error))
     if error.path is not None:
         # Not a value that its field cannot have, which is what an error with a path and without a code is elsewhere.
-        error.extensions = {"code": "INTERNAL", **(error.extensions or {})}
+        error.extensions = {"code": Code.INTERNAL, **(error.extensions or {})}
     return public_error(error)

@@ -11,6 +11,7 @@ from typing import Self
 from keygraph.dynamo.items import Item, item_size
 from keygraph.errors import KeygraphError, StoreError
 from keygraph.incidents import Incident
+from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class TooMuchMemory(StoreError):
 class MoreThanAnyMay(KeygraphError):
     """The operation alone holds more than all operations of the process may."""
 
-    code = "ANSWER_LIMIT"
+    code = OperationCode.ANSWER_LIMIT
 
 
 class Memory:

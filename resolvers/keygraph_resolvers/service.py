@@ -24,6 +24,7 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
+from keygraph.codes import Code
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
@@ -32,6 +33,7 @@ from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.aside import Aside
+from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
 from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.memory import Holding
@@ -575,7 +577,9 @@ def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...])
 def _operation(document: Document, name: str | None) -> OperationDefinitionNode:
     """The operation of that name. Raises _Refused where the document is wrong or has none."""
     if document.errors:
-        raise _Refused([public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in document.errors])
+        raise _Refused(
+            [public_error(error, code=OperationCode.GRAPHQL_VALIDATION_FAILED) for error in document.errors]
+        )
     operation = document.operation(name)
     if operation is not None:
         return operation
@@ -586,4 +590,4 @@ def _operation(document: Document, name: str | None) -> OperationDefinitionNode:
 
 
 def _refused(message: str) -> _Refused:
-    return _Refused([public_error(GraphQLError(message), code="BAD_USER_INPUT")])
+    return _Refused([public_error(GraphQLError(message), code=Code.BAD_USER_INPUT)])

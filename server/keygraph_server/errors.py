@@ -9,9 +9,47 @@ RequestRefusedError         a request that is not executed, with the code and th
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from keygraph import KeygraphError, ModelError
+from keygraph.codes import Code
+
+
+class RequestCode(StrEnum):
+    """What a request may fail with beside the codes of operations.
+
+    The string under a code is its page in `docs/errors/`: what it means, what to do, and whether to try again.
+    """
+
+    DOCUMENT_NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED"
+    """The server executes only the documents of its manifest, and this is none of them.
+
+    Add the document to the manifest with `keygraph trust`, and start the server with it.
+
+    The same again gives the same error.
+    """
+    PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
+    """The server does not know a document with this hash.
+
+    Send the hash with the text once. The clients' libraries do that by themselves.
+
+    The same again gives the same error.
+    """
+    PERSISTED_QUERY_NOT_SUPPORTED = "PERSISTED_QUERY_NOT_SUPPORTED"
+    """The server takes no automatic persisted queries.
+
+    Send the text, or the id of a trusted document.
+
+    The same again gives the same error.
+    """
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    """The request says who asks, and that cannot be believed, or it does not say it where it must.
+
+    Get a new token, and send it in the `Authorization` header.
+
+    The same again gives the same error.
+    """
 
 
 class CommandError(Exception):
@@ -39,7 +77,7 @@ class ModelNotLoadedError(CommandError):
 class RequestRefusedError(Exception):
     """A request that is not executed. The message goes to the client."""
 
-    def __init__(self, message: str, status: int | None = None, code: str = "BAD_USER_INPUT") -> None:
+    def __init__(self, message: str, status: int | None = None, code: str = Code.BAD_USER_INPUT) -> None:
         """Without a `status`, it is answered as operations are that could not be executed."""
         self.status = status
         self.code = code
@@ -55,7 +93,7 @@ class UnauthenticatedError(RequestRefusedError):
     """A request whose token is not valid."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, 401, "UNAUTHENTICATED")
+        super().__init__(message, 401, RequestCode.UNAUTHENTICATED)
 
 
 def expected_message(error: Exception) -> str | None:

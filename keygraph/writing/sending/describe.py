@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import SetTo, changed, key_of
 from keygraph.dynamo.items import Item, to_typed
@@ -308,7 +309,7 @@ class _Describing:
             return ()
         if isinstance(request, Change | Delete) and request.version is not None:
             stale = f"This {request.record.name} has changed."
-            return (told, Refusal("CONFLICT", (stale,), request.where))
+            return (told, Refusal(Code.CONFLICT, (stale,), request.where))
         return (told,)
 
     def _is_upserted(self, request: WriteRequest | None) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
+from keygraph.codes import Code
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.conditions import Exists, Le, Not, Or
 from keygraph.dynamo.items import Item
@@ -77,7 +78,7 @@ def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[D
     said: Any = note[NOTE]
     if said["asked"] != key.asked:
         told = "This idempotency key was used for another write in the last 24 hours. Use a new one."
-        raise WriteRefused([Refusal("CONFLICT", (told,), key.where)])
+        raise WriteRefused([Refusal(Code.CONFLICT, (told,), key.where)])
     return tuple(
         Done(graph.types[name], tuple(identity), None, int(detached))
         for (name, *identity), detached in zip(said["done"], said["detached"], strict=True)

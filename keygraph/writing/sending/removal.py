@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeAlias
 
+from keygraph.codes import Code
 from keygraph.dynamo.actions import CheckItem, DeleteItem, PutItem, UpdateItem, key_of, outcome
 from keygraph.dynamo.conditions import And, Condition
 from keygraph.dynamo.items import Item, item_size
@@ -201,7 +202,7 @@ class Removal:
         elif is_named:
             what = "deleted" if isinstance(request, Delete) else "moved"
             told = f"This {request.record.name} cannot be {what}: something names it."
-            refusals.found.append(Refusal("CONFLICT", (told,), request.where, is_by_hidden=True))
+            refusals.found.append(Refusal(Code.CONFLICT, (told,), request.where, is_by_hidden=True))
 
     def _is_seen(self, named: NamingRecord) -> bool:
         """Whether the viewer sees a record that names the node."""
@@ -233,7 +234,7 @@ class Removal:
             ]
             told = {"type": reference.record.name, "field": FieldName(reference.end.name)}
             details.append({**told, "atLeast": count, "lists": lists})
-        return Refusal("CONFLICT", (*parts, "."), request.where, {"namedBy": details})
+        return Refusal(Code.CONFLICT, (*parts, "."), request.where, {"namedBy": details})
 
     # --- Taking it away -------------------------------------------------------------------------------------
 

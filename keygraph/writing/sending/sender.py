@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
+from keygraph.codes import Code
 from keygraph.dynamo.actions import UpdateItem, key_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Cost, Request, Store, Transaction, Write
@@ -196,5 +197,5 @@ class TransactionSender:
         self._tries += 1
         if self._tries == _TRIES:
             told = ("Others change the same items all the time. Try again.",)
-            raise WriteRefused([Refusal("CONFLICT", told, self.requests[0].where)])
+            raise WriteRefused([Refusal(Code.CONFLICT, told, self.requests[0].where)])
         await asyncio.sleep(random.uniform(0, _PAUSE * 2**self._tries))

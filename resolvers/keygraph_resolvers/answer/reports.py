@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from graphql import GraphQLError
 
 from keygraph.errors import WriteRefused
+from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.field_kinds import Aggregate, WalkedCount
@@ -73,7 +74,11 @@ def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
     kind, most = report.field.kind, limits.count_pages
     if isinstance(kind, Aggregate):
         why = f"there are more than {limits.read_budget:,} items to look at. Aggregate fewer of them."
-        return {"code": "COUNT_LIMIT", "message": f"aggregate is null: {why}", "path": report.keys}
+        return {
+            "code": OperationCode.COUNT_LIMIT,
+            "message": f"aggregate is null: {why}",
+            "path": report.keys,
+        }
     if isinstance(kind, WalkedCount):
         budget = min(kind.budget or limits.read_budget, limits.read_budget)
         why = f"the walk looks at no more than {budget:,} items. Ask for a smaller distance, or page through it."
@@ -82,7 +87,7 @@ def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
             f"counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
             "Count a narrower range, or page through the list."
         )
-    return {"code": "COUNT_LIMIT", "message": f"totalCount is null: {why}", "path": report.keys}
+    return {"code": OperationCode.COUNT_LIMIT, "message": f"totalCount is null: {why}", "path": report.keys}
 
 
 def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:

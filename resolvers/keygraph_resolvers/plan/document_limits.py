@@ -32,6 +32,7 @@ from graphql import (
 )
 
 from keygraph.errors import KeygraphError
+from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
@@ -60,13 +61,13 @@ _LONG_NUMBER = re.compile(r"[0-9]{100}")
 class DocumentLimit(KeygraphError):
     """A document with too much of something."""
 
-    code = "DOCUMENT_LIMIT"
+    code = OperationCode.DOCUMENT_LIMIT
 
 
 class DepthLimit(KeygraphError):
     """A document that is nested too deeply."""
 
-    code = "DEPTH_LIMIT"
+    code = OperationCode.DEPTH_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

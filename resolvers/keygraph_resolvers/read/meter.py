@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from keygraph.codes import Code
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.dynamo.store import (
     Answer,
@@ -39,7 +40,7 @@ from keygraph_resolvers.memory import Holding
 class CostExceeded(StoreError):
     """The operation has used up what it may cost."""
 
-    code = "COST_LIMIT"
+    code = Code.COST_LIMIT
 
 
 @dataclass(slots=True, eq=False)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, cast
 
+from keygraph.codes import Code
 from keygraph.declare.declaration import WriteName
 from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
@@ -113,7 +114,7 @@ def idempotency_key(given: Sequence[Input], name: tuple[str | int, ...], where: 
     text = str(name[0])
     if not 0 < len(text) <= LONGEST_KEY:
         told = f"An idempotency key has 1 to {LONGEST_KEY} characters."
-        raise WriteRefused([Refusal("BAD_USER_INPUT", (told,), where)])
+        raise WriteRefused([Refusal(Code.BAD_USER_INPUT, (told,), where)])
     asked = [
         (each.action, each.record.name, {**each.values, MUTATION_ID: None, IDEMPOTENCY_KEY: None})
         for each in given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.requests import HTTPConnection
 
+from keygraph.codes import Code
 from keygraph_server.auth.keys import PUBLIC, SHARED, FixedKey, Keys, KeysUnavailableError, PublishedKeys
 from keygraph_server.auth.tokens import Claims, InvalidTokenError, Tokens
 from keygraph_server.errors import RequestRefusedError, SettingsError, UnauthenticatedError
@@ -30,7 +31,7 @@ def viewers_by_token(settings: Settings) -> ViewerOf:
             raise UnauthenticatedError(str(error)) from None
         except KeysUnavailableError:
             raise RequestRefusedError(
-                "the keys that verify tokens cannot be fetched", 503, "UNAVAILABLE"
+                "the keys that verify tokens cannot be fetched", 503, Code.UNAVAILABLE
             ) from None
 
     return viewer_of

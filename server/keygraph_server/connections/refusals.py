@@ -8,6 +8,7 @@ from http import HTTPStatus
 
 import orjson
 
+from keygraph.codes import Code
 from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
 
 _SECURE = (*SECURE_HEADERS, NO_CONTENT_POLICY)
@@ -40,15 +41,15 @@ class Refusal:
         return head.encode() + body
 
 
-NOT_HTTP = Refusal(HTTPStatus.BAD_REQUEST, "BAD_USER_INPUT", "this is not a valid HTTP request")
-NO_TUNNEL = Refusal(HTTPStatus.NOT_IMPLEMENTED, "BAD_USER_INPUT", "CONNECT is not supported")
-TOO_SLOW = Refusal(HTTPStatus.REQUEST_TIMEOUT, "TIMEOUT", "the request took too long to arrive")
+NOT_HTTP = Refusal(HTTPStatus.BAD_REQUEST, Code.BAD_USER_INPUT, "this is not a valid HTTP request")
+NO_TUNNEL = Refusal(HTTPStatus.NOT_IMPLEMENTED, Code.BAD_USER_INPUT, "CONNECT is not supported")
+TOO_SLOW = Refusal(HTTPStatus.REQUEST_TIMEOUT, Code.TIMEOUT, "the request took too long to arrive")
 TOO_MANY_CONNECTIONS = Refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE, "UNAVAILABLE", "the server has too many connections; try again later"
+    HTTPStatus.SERVICE_UNAVAILABLE, Code.UNAVAILABLE, "the server has too many connections; try again later"
 )
 TOO_MANY_WAITING = Refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
-    "UNAVAILABLE",
+    Code.UNAVAILABLE,
     "too many requests wait on this connection; send them again",
 )
 
@@ -56,10 +57,10 @@ TOO_MANY_WAITING = Refusal(
 def head_too_large(limit: int) -> Refusal:
     """The head has more bytes than the limit."""
     message = f"the head of a request is limited to {limit} bytes"
-    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "BAD_USER_INPUT", message)
+    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Code.BAD_USER_INPUT, message)
 
 
 def too_many_fields(limit: int) -> Refusal:
     """The head has more header fields than the limit."""
     message = f"a request is limited to {limit} header fields"
-    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "BAD_USER_INPUT", message)
+    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Code.BAD_USER_INPUT, message)

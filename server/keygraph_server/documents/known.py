@@ -11,7 +11,7 @@ from typing import Protocol
 
 from keygraph.kept import SizedCache
 from keygraph_server.documents.manifest import document_id
-from keygraph_server.errors import RequestRefusedError
+from keygraph_server.errors import RequestCode, RequestRefusedError
 from keygraph_server.settings.documents import Accepted
 
 _BYTES_BESIDE = 300
@@ -73,8 +73,10 @@ class KnownDocuments:
             raise _not_trusted()
         if is_automatic and not self._most:
             # So that a client stops to ask by hash.
-            raise RequestRefusedError("PersistedQueryNotSupported", code="PERSISTED_QUERY_NOT_SUPPORTED")
-        raise RequestRefusedError("PersistedQueryNotFound", code="PERSISTED_QUERY_NOT_FOUND")
+            raise RequestRefusedError(
+                "PersistedQueryNotSupported", code=RequestCode.PERSISTED_QUERY_NOT_SUPPORTED
+            )
+        raise RequestRefusedError("PersistedQueryNotFound", code=RequestCode.PERSISTED_QUERY_NOT_FOUND)
 
     def keep(self, asked: Asked) -> None:
         """Keep the document of an operation that was executed, if its client asked for that."""
@@ -91,5 +93,5 @@ EVERY_DOCUMENT = KnownDocuments({}, Accepted.ANY, 0)
 def _not_trusted() -> RequestRefusedError:
     return RequestRefusedError(
         "This server executes only the documents that it knows: add this one to its manifest.",
-        code="DOCUMENT_NOT_TRUSTED",
+        code=RequestCode.DOCUMENT_NOT_TRUSTED,
     )

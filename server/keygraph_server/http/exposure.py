@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from keygraph.codes import Code
+
 _TOO_EXPENSIVE = "The operation may cost more than the server allows: ask for smaller pages or fewer fields."
 _OF_THE_STORE = {
-    "UNAVAILABLE": "The data cannot be read or written at the moment.",
-    "TIMEOUT": "The data could not be read or written in time.",
-    "THROTTLED": "The data is asked for too often at the moment.",
+    Code.UNAVAILABLE: "The data cannot be read or written at the moment.",
+    Code.TIMEOUT: "The data could not be read or written in time.",
+    Code.THROTTLED: "The data is asked for too often at the moment.",
 }
 
 
@@ -24,7 +26,7 @@ class Exposure:
         """Take out of errors what clients may not see."""
         for error in errors:
             code = error.get("extensions", {}).get("code")
-            if not self.cost_details and code == "COST_LIMIT":
+            if not self.cost_details and code == Code.COST_LIMIT:
                 error |= {"message": _TOO_EXPENSIVE, "extensions": {"code": code}}
             # Without a path nothing was asked of the store: the server itself is busy or stops.
             if not self.endpoint_names and "path" in error and code in _OF_THE_STORE:

@@ -20,6 +20,7 @@ import orjson
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
+from keygraph.codes import Code
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.memory import Holding, Memory
@@ -466,9 +467,9 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
     if "data" in response:
         return 200
     codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
-    if "INTERNAL" in codes:
+    if Code.INTERNAL in codes:
         return 500
-    if "UNAVAILABLE" in codes:
+    if Code.UNAVAILABLE in codes:
         return 503
     return 200 if media_type == JSON else 400
 

@@ -9,6 +9,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keygraph.codes import Code
 from keygraph_resolvers.errors import internal_error
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.request_ids import with_request_id
@@ -38,7 +39,9 @@ class GuardEndpoints:
         except asyncio.CancelledError:
             # The server stops and has waited long enough. Who is left can ask another one.
             if not is_started:
-                stopped = RequestRefusedError("the server stops; send the request again", 503, "UNAVAILABLE")
+                stopped = RequestRefusedError(
+                    "the server stops; send the request again", 503, Code.UNAVAILABLE
+                )
                 headers = {"retry-after": "1", "connection": "close"}
                 await _refusal(stopped, headers)(scope, receive, send)
         except RequestRefusedError as refused:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from keygraph.codes import Code
 from keygraph_server.logs import DirectLogger
 from keygraph_server.telemetry.operations import EndedOperation
 
-_OURS = frozenset({"INTERNAL", "CORRUPT_ITEM"})
-_STORE = frozenset({"THROTTLED", "TIMEOUT", "UNAVAILABLE"})
+_OURS = frozenset({Code.INTERNAL, Code.CORRUPT_ITEM})
+_STORE = frozenset({Code.THROTTLED, Code.TIMEOUT, Code.UNAVAILABLE})
 
 
 class LogLines:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from keygraph.codes import Code
 from keygraph_resolvers.plan.cost import operation_name
 from keygraph_server.telemetry.operations import EndedOperation
 
@@ -21,7 +22,7 @@ LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 _MOST_CODES = 60
 """Methods of a model may raise errors with codes of their own."""
-_SEVERE = ("INTERNAL", "CORRUPT_ITEM", "UNAVAILABLE", "TIMEOUT", "THROTTLED")
+_SEVERE = (Code.INTERNAL, Code.CORRUPT_ITEM, Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED)
 """An operation with several codes is counted under the first of these that it has."""
 
 ANONYMOUS, OTHER, REFUSED = "(anonymous)", "(other)", "(refused)"

@@ -9,6 +9,7 @@ from hashlib import sha256
 from time import perf_counter
 from typing import Any, Protocol
 
+from keygraph.codes import Code
 from keygraph_resolvers import Observed
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.read.meter import Sent
@@ -52,7 +53,7 @@ class EndedOperation:
             self.type = operation.operation.value
         if self.name is not None and len(self.name) > LONGEST_NAME:
             self.name = f"{self.name[:LONGEST_NAME]}…"
-        self.codes = _codes(exchange.answer) if exchange.status != 500 or exchange.answer else ["INTERNAL"]
+        self.codes = _codes(exchange.answer) if exchange.status != 500 or exchange.answer else [Code.INTERNAL]
         if meter is not None:
             self.sent = meter.sent
             for sent in meter.sent:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from keygraph.codes import Code
 from keygraph.dynamo.store import BatchGet, Count, Query, Scan
 from keygraph_resolvers.plan.cost import operation_name
 from keygraph_resolvers.read.meter import Failed, MeteredStore, Sent
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PARENT_FIELDS = (b"traceparent", b"tracestate", b"baggage")
-_SERVERS_FAULT = frozenset({"INTERNAL", "CORRUPT_ITEM", "UNAVAILABLE", "TIMEOUT", "THROTTLED"})
+_SERVERS_FAULT = frozenset({Code.INTERNAL, Code.CORRUPT_ITEM, Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED})
 """Codes that make a span an error. A client's mistake is none of the server's."""
 
 
