@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
@@ -81,6 +81,10 @@ class Graph(RecordTypes):
 
     # --- Keys -----------------------------------------------------------------------------------------
 
+    def plain_lengths(self, keys: Keys) -> tuple[int, ...]:
+        """Up to how many ASCII characters `checked_key` refuses none of these keys."""
+        return self._rivals.plain_lengths(keys)
+
     @cached_property
     def _rivals(self) -> Rivals:
         return Rivals(self.types)
@@ -140,6 +144,11 @@ class Graph(RecordTypes):
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
+        identity, lengths, write = tuple(identity), self._rivals.plain_identities(record), record.write_key
+        if lengths and write is not None and all(identity):
+            key = cast("tuple[str, ...]", write(identity))
+            if all(len(text) <= most and text.isascii() for text, most in zip(key, lengths, strict=True)):
+                return
         keys = record.table_keys
         texts = record.texts(identity) | keys.shard_texts[0]
         if record.is_virtual and keys.sort == keys.partition:
@@ -184,7 +193,7 @@ class Graph(RecordTypes):
         key: str | None,
     ) -> str:
         """The partition key (0) or sort key (1) that was rendered from those texts. Raises as `render` does."""
-        if key and len(key) <= self._rivals.plain_length(keys, number) and key.isascii():
+        if key and len(key) <= self._rivals.plain_lengths(keys)[number] and key.isascii():
             return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:

@@ -153,13 +153,16 @@ def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> li
     100 items of 11 attributes take 0.4 of the time of `untyped_item` (by timeit).
     """
     return [
-        {name: value["S"] if "S" in value else _answered_value(value) for name, value in typed.items()}
+        {
+            name: value["S"]
+            if "S" in value
+            else known_number(value["N"])
+            if "N" in value
+            else from_typed(value)
+            for name, value in typed.items()
+        }
         for typed in typed_items
     ]
-
-
-def _answered_value(typed: Mapping[str, Any]) -> Value:
-    return known_number(typed["N"]) if "N" in typed else from_typed(typed)
 
 
 def text_size(text: str) -> int:

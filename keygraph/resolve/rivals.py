@@ -21,14 +21,22 @@ class Rivals:
 
     def __init__(self, types: Mapping[str, RecordType]) -> None:
         self._types = types
-        self.plain_length: Callable[[Keys, int], int] = cache(self._find_plain_length)
-        """Up to how many ASCII characters every key there parses back, and is of no other shape; 0 where it is to be seen.
-
-        The number is 0 for the partition key and 1 for the sort key.
-        """
+        self.plain_lengths: Callable[[Keys], tuple[int, ...]] = cache(self._find_plain_lengths)
+        """Up to how many ASCII characters each of these keys parses back, and is of no other shape; 0 where it is to be
+        seen."""
+        self.plain_identities: Callable[[RecordType], tuple[int, ...]] = cache(self._find_plain_identities)
+        """The same for the table keys of a type, where its identity alone makes them and no other type's can be equal;
+        nothing where that is to be seen."""
         self._templates_of = cache(self._find_templates)
         self._records_of = cache(self._find_records)
         self._records_of_type = cache(self._find_records_of_type)
+
+    def _find_plain_identities(self, record: RecordType) -> tuple[int, ...]:
+        is_alone = record.write_key is not None and self._records_of_type(record) == []
+        return self.plain_lengths(record.table_keys) if is_alone else ()
+
+    def _find_plain_lengths(self, keys: Keys) -> tuple[int, ...]:
+        return tuple(self._find_plain_length(keys, number) for number in range(len(keys.templates)))
 
     def _find_plain_length(self, keys: Keys, number: int) -> int:
         template = keys.templates[number]

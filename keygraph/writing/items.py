@@ -242,7 +242,10 @@ class ItemMaker:
         found = [template.render(texts) for template in keys.templates]
         if keys.index is not None and not all(found):
             return []
+        lengths = self._graph.plain_lengths(keys)
         for number, key in enumerate(found):
+            if key and len(key) <= lengths[number] and key.isascii():
+                continue
             try:
                 found[number] = self._graph.checked_key(self.record, keys, number, texts, key)
             except BadUserInput as error:

@@ -118,6 +118,8 @@ class StepMaker(NewSteps, MoveSteps):
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
         ends = self._spread_ends_of(request.record)
+        if not ends:
+            return []
         named = self._named_nodes(request, ends, _NOTHING)
         return [key for _, keys, _ in named if len(keys) > 1 for key in keys]
 

@@ -225,6 +225,9 @@ async def test_a_projection_gives_what_was_asked_for(store: DynamoDBStore) -> No
     paths = (("data", "version"), ("rank",))
     expected = [{"data": {"version": Decimal(1)}, "rank": Decimal(7)}, {"rank": Decimal(7)}]
     assert (await store.send(Query("A", projection=paths))).items == expected
+    known = [{"PK": "A", **item} for item in expected]
+    assert (await store.send(Query("A", projection=(*paths, ("PK",))))).items == known
+    assert (await store.send(Query("A", projection=(("PK",),)))).items == [{"PK": "A"}] * 2
     both = BatchGet((("A", "01"), ("A", "02"), ("A", "03")), projection=paths)
     assert (await store.send(both)).items == [*expected, None]
     assert (await store.send(BatchGet((("A", "01"),), projection=paths))).items == expected[:1]

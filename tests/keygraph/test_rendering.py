@@ -120,6 +120,16 @@ def _key(number: int) -> dict[str, Any]:
             id="local-index",
         ),
         pytest.param(
+            Query("USER#1", projection=(("PK",), ("name",))),
+            "Query",
+            {
+                **_PARTITION,
+                "ProjectionExpression": "#n1",
+                "ExpressionAttributeNames": {"#n0": "PK", "#n1": "name"},
+            },
+            id="partition-key-is-known",
+        ),
+        pytest.param(
             Count("USER#1", filter=Exists(("email",)), limit=5),
             "Query",
             {

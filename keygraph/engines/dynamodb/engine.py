@@ -41,7 +41,7 @@ from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Posi
 from keygraph.dynamo.traffic import Traffic
 from keygraph.engines.dynamodb.errors import code_of, failure_of
 from keygraph.engines.dynamodb.gate import Gate
-from keygraph.engines.dynamodb.requests import Renderer, Wire
+from keygraph.engines.dynamodb.requests import Renderer, Wire, told_partition
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.sending import Sender, Sending
 from keygraph.engines.dynamodb.settings import open_transport
@@ -131,8 +131,13 @@ class DynamoDBStore:
     def _page(self, request: Query | Scan, answers: Sequence[Body], cost: Cost) -> Page:
         [answer] = answers or (_NOTHING,)
         items = answered_items(answer["Items"])
-        if isinstance(request, Query) and request.projection == ():
-            items = [_without(item, self.table.keys) for item in items]
+        if isinstance(request, Query) and request.projection is not None:
+            told = told_partition(request, self.table.keyed(request.index))
+            if told is not None:
+                for item in items:
+                    item[told] = request.partition
+            elif not request.projection:
+                items = [_without(item, self.table.keys) for item in items]
         return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
 
     def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:

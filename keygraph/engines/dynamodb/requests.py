@@ -174,7 +174,9 @@ class Renderer:
             body["Select"] = "COUNT"
         else:
             if request.projection is not None:
-                body["ProjectionExpression"] = self._projection(request.projection, (), placeholders)
+                told = told_partition(request, keyed)
+                asked = [path for path in request.projection if path != (told,)]
+                body["ProjectionExpression"] = self._projection(asked, (), placeholders)
             if not request.forward:
                 body["ScanIndexForward"] = False
         body |= placeholders.attributes() | _CAPACITY
@@ -317,6 +319,13 @@ class Renderer:
             for each, value in zip(typed, values, strict=True):
                 each[name] = {"S": value} if is_text else to_typed(value)
         return typed
+
+
+def told_partition(request: Query, keyed: Table | Index) -> str | None:
+    """The partition key, where it is wanted of each item: it is what was asked for, and so need not come with them."""
+    name = keyed.partition.name
+    is_wanted = request.projection is not None and (name,) in request.projection
+    return name if is_wanted and isinstance(request.partition, str) else None
 
 
 def _key_values(

@@ -39,7 +39,10 @@ def _content(text: str) -> list[str] | None:
 
 def _named(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]] | None:
     """The type and the key texts that an id names, of which it may have no such record; None for what is no id."""
-    name, *identity = _content(text) or [""]
+    content = _content(text)
+    if content is None:
+        return None
+    name, *identity = content or [""]
     record = graph.types.get(name)
     return (record, tuple(identity)) if record and len(identity) == len(record.identity) else None
 
@@ -106,6 +109,11 @@ def read_id_or_key(
 def is_key(record: RecordType, path: Sequence[str]) -> bool:
     """Whether the value at a path of a type is a node's key: its own, or that of an end. Other fields may well hold ids."""
     return path[0] in record.ends or (record.is_node and any(slot.path == path for slot in record.identity))
+
+
+def is_global_id(graph: Graph, text: str) -> bool:
+    """Whether a text is the id of a node, which need not exist."""
+    return _named(graph, text) is not None
 
 
 def refuse_global_id(graph: Graph, name: str, value: object) -> None:

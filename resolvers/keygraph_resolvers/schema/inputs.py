@@ -20,7 +20,7 @@ from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.descriptions import a, of_type
-from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
+from keygraph_resolvers.naming.global_ids import is_global_id, is_key, read_global_id, refuse_global_id
 from keygraph_resolvers.naming.names import (
     Filterable,
     between_name,
@@ -277,7 +277,7 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
     """
     if isinstance(slot.text, NodeText) and value is not None:
         return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
-    if isinstance(value, str) and is_key(record, slot.path):
+    if isinstance(value, str) and is_global_id(graph, value) and is_key(record, slot.path):
         refuse_global_id(graph, camel(record.leaf_name(slot.path)), value)
     return value
 
