@@ -168,8 +168,6 @@ class Naive:
         self, source: List | Walked, record: RecordType, fields: Mapping[str, Any], info: GraphQLResolveInfo
     ) -> Sums:
         if isinstance(source, List):
-            if source.given.get("alsoOf"):
-                raise BadUserInput("alsoOf")
             located = [Located(item, record.read_identity(item) or (), record) for _, item, _ in source.whole]
             return Sums(Aggregated(record, located), fields)
         type_ = cast(Any, info.schema.get_type(f"{record.name}Aggregate"))

@@ -122,21 +122,52 @@ async def test_an_item_that_is_looked_up_is_foreseen(shop: World) -> None:
     assert cost["actual"]["items"] <= cost["bound"]["items"]
 
 
-async def test_not_of_common_neighbors(make_store: MakeStore) -> None:
+async def test_of_common_neighbors(make_store: MakeStore) -> None:
     """An aggregate of what two nodes have in common would be that of one of them."""
     people = world(walks, await make_store(walks.table))
-    await people.put(*(each for pair in ("ab", "bc") for each in friends(*pair)), *map(person, "abc"))
-    document = """query ($ids: [ID!]) { person(personId: "a") { friends(alsoOf: $ids) {
-      totalCount aggregate { count groupBy(field: SINCE) { key } } } } }"""
-    for ids in (["c"], ["a"]):  # "a" is the owner: its list is read as it is
-        [(code, message)] = await people.errors(document, ids=ids)
-        assert (code, message) == ("BAD_USER_INPUT", "aggregate: ask for it without alsoOf")
-    for nobody in (None, []):
-        answer = await people.service.execute(document, {"ids": nobody}, with_cost=True)
-        found = answer["data"]["person"]["friends"]
-        assert found["totalCount"] == found["aggregate"]["count"] == 1
+    pairs = {"ab": 1, "ac": 2, "ad": 4, "eb": 8, "ed": 16, "ef": 32}
+    await people.put(*(each for pair, trust in pairs.items() for each in friends(*pair, trust)), person("a"))
+    document = """query ($ids: [ID!]) { person(personId: "a") { friends(alsoOf: $ids, first: 1) {
+      nodes { personId } aggregate { count sum(field: TRUST) groupBy(field: TRUST) { key count } } } } }"""
+    for ids, trusted in ((["e"], [1, 4]), (["e", "f"], []), (["a"], [1, 2, 4]), (None, [1, 2, 4])):
+        answer = await people.service.execute(document, {"ids": ids}, with_cost=True)
+        found = answer["data"]["person"]["friends"]["aggregate"]
+        groups = [{"key": str(trust), "count": 1} for trust in trusted]
+        assert found == {"count": len(trusted), "sum": str(sum(trusted)), "groupBy": groups}
         cost = answer["extensions"]["cost"]
-        assert cost["actual"]["requests"] <= cost["bound"]["requests"]
+        for name in ("requests", "roundTrips", "items", "readUnits"):
+            assert cost["actual"][name] <= cost["bound"][name], name
+    small = people.served(read_budget=1)
+    many = [each for number in range(300) for each in friends("x", f"p{number:03}")[:1]]
+    many += [each for number in range(0, 300, 2) for each in friends("y", f"p{number:03}")[:1]]
+    await people.put(*many, person("x"))
+    answer = await small.service.execute(document.replace('"a"', '"x"'), {"ids": ["y"]})
+    assert answer["data"]["person"]["friends"]["aggregate"] is None
+    assert [each["code"] for each in answer["extensions"]["warnings"]] == ["COUNT_LIMIT"]
+
+
+async def test_of_what_is_ranked(make_store: MakeStore) -> None:
+    """What all that is bought together costs would take every page of the ranking."""
+    topics = world(walks, await make_store(walks.table))
+    await topics.put(*(each for pair in ("ab", "bc", "bd", "ae", "ed") for each in friends(*pair)))
+    await topics.put(*map(person, "abcde"))
+    document = """{ person(personId: "a") {
+      mayKnow(first: 1) { nodes { personId } aggregate { count min(field: NAME) max(field: NAME) } }
+      few { aggregate { count } }
+    } }"""
+    answer = await topics.service.execute(document, {}, with_cost=True)
+    assert answer["data"]["person"] == {
+        "mayKnow": {
+            "nodes": [{"personId": "d"}],
+            "aggregate": {"count": 2, "min": "the c", "max": "the d"},
+        },
+        "few": {"aggregate": None},
+    }
+    [warning] = answer["extensions"]["warnings"]
+    assert warning["path"] == ["person", "few", "aggregate"]
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], name
 
 
 async def test_everything_below_a_node(make_store: MakeStore) -> None:

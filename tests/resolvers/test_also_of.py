@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -265,10 +264,7 @@ async def test_the_budget_ends_a_page_where_one_can_go_on(make_store: MakeStore)
 
 
 class Common(Maker):
-    """Makes operations of which most lists ask for what is in common, and none for aggregates, which are refused beside it."""
-
-    def pick(self, among: Sequence[Any]) -> Any:
-        return super().pick([each for each in among if each != "aggregate"] or among)
+    """Makes operations of which most lists ask for what is in common."""
 
     def arguments(self, type_: Any, name: str, definition: Any, here: tuple[str, ...]) -> str:
         text = super().arguments(type_, name, definition, here)

@@ -303,7 +303,7 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
         prefix, what = walk_prefix(walk), f"{walk.owner.name}.{walk.name}"
         yield f"{prefix}Connection", what
         yield f"{prefix}Edge", what
-        for ending in ("", "Group", "Key", "Number", "Value") if walk.is_reach else ():
+        for ending in ("", "Group", "Key", "Number", "Value") if len(walk.nodes) == 1 else ():
             yield f"{aggregate_name_of(walk.nodes[0])}{ending}", f"the aggregate of {walk.nodes[0].name}"
         if walk.is_reach and len(walk.paths) > 1:
             yield f"{prefix}Via", what

@@ -99,10 +99,8 @@ class WalkTypes:
         return made
 
     def _aggregate(self, walk: NodeWalk) -> list[StrawberryField]:
-        """What is aggregated of all nodes, where they are of one type and everything is walked."""
-        if not walk.is_reach or len(walk.nodes) > 1:
-            return []
-        return self._aggregates.of_nodes(walk.nodes[0])
+        """What is aggregated of all nodes, where they are of one type."""
+        return self._aggregates.of_nodes(walk.nodes[0]) if len(walk.nodes) == 1 else []
 
     def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
         return [

@@ -171,7 +171,7 @@ class ListStep(Step):
                 owner.found[self.selected] = error
                 continue
             found = owner.found[self.selected] = None if is_one else ListObject()
-            yield BoundList(self, owner, connection, found, place, self.answered(run))
+            yield BoundList(self, owner, connection, found, place, self.aggregates)
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         """Reads the list, in that round trip."""
@@ -204,16 +204,9 @@ class ListStep(Step):
         """Whether something is asked of the list that can be answered."""
         return self.page is not None or self.has_total or bool(bound.aggregates)
 
-    def answered(self, run: Run) -> Sequence[AskedAggregate]:
-        """What can be aggregated, with what the client says of the list. Raises where the arguments cannot be used."""
-        return self.aggregates
-
-    def _aggregates_items(self, run: Run) -> bool:
-        try:
-            answered = self.answered(run)
-        except Exception:
-            answered = self.aggregates  # the explanation says why not
-        return any(not each.counts_only for each in answered)
+    @property
+    def _aggregates_items(self) -> bool:
+        return any(not each.counts_only for each in self.aggregates)
 
     def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
         """Reads all of the list, as far as the budget goes, to aggregate it; a page of it is a part of that."""
@@ -322,15 +315,14 @@ class ListStep(Step):
 
     def most(self, run: Run) -> ListCost:
         """What the list of one owner costs at most. Raises where the arguments cannot be used."""
-        answered = self.answered(run)
         return ListCost.of(
             self.path,
             self.page,
             self.arguments(run),
             run,
-            has_total=self.has_total or any(each.counts_only for each in answered),
+            has_total=self.has_total or any(each.counts_only for each in self.aggregates),
             may_be_known=self.may_be_known,
-            has_aggregate=any(not each.counts_only for each in answered),
+            has_aggregate=self._aggregates_items,
         )
 
     def bound_key(self, run: Run) -> Hashable:
@@ -357,7 +349,7 @@ class ListStep(Step):
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
             yield shown
-        if self._aggregates_items(view.run) and view.may_go_on():
+        if self._aggregates_items and view.may_go_on():
             budget = f"all, at most {view.run.limits.read_budget:,} items"
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments)

@@ -346,7 +346,7 @@ class _OneWalk:
             return
         if self._step.has_total:
             self.found.total = len(result.nodes) if result.is_complete else None
-        self._aggregate(result, round_trip)
+        self._aggregate([each.node for each in result.nodes], result.is_complete, round_trip)
         before, size = self._behind.number, self._arguments.size
         nodes = result.nodes if self._began else result.nodes[before:]
         if not nodes and not result.is_complete and not self._began and before and size:
@@ -374,14 +374,14 @@ class _OneWalk:
         hops = [each.hop for each in page]
         self._show(edges, [each.node for each in page], hops, round_trip)
 
-    def _aggregate(self, result: Reach, round_trip: int) -> None:
+    def _aggregate(self, found: Sequence[Vertex], is_complete: bool, round_trip: int) -> None:
         """Reads what is aggregated of the nodes; nothing where the walk did not come to its end."""
         for asked in self._step.aggregates:
-            if asked.counts_only or not result.is_complete:
-                counted = asked.of_count(len(result.nodes)) if result.is_complete else None
+            if asked.counts_only or not is_complete:
+                counted = asked.of_count(len(found)) if is_complete else None
                 self.found.found[asked.selected] = counted
                 continue
-            nodes = [Object(*each.node) for each in result.nodes]
+            nodes = [Object(*each) for each in found]
             came = partial(self._items_came, asked, nodes, [])
             if nodes:
                 look_up(self._run, asked.record, nodes, self._place, round_trip, NEVER, came)
@@ -421,6 +421,7 @@ class _OneWalk:
             return
         nodes, size = result.nodes, self._arguments.size
         self.found.total = len(nodes) if result.is_complete else None
+        self._aggregate([each.node for each in nodes], result.is_complete, round_trip)
         start = 0
         if self._last is not None:
             number, last = self._last

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.describe import described_requests
 from keygraph.lists.listing import Located, NeighbourList, Place
@@ -42,7 +42,6 @@ from keygraph.walks.common import (
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.naming.names import ALSO_OF
 from keygraph_resolvers.read.access import forbidden, is_readable, seen_by_item
-from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.meter import Read
@@ -103,15 +102,10 @@ class CommonStep(ListStep):
             raise self._refusal
         return self.selected.told(run, lambda given: CommonArguments(run, self.path, given, self._looks))
 
-    def answered(self, run: Run) -> Sequence[AskedAggregate]:
-        return () if self.arguments(run).also else self.aggregates
-
-    def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
-        for bound in super().bind(run, owners, place):
-            if bound.found is not None and len(bound.aggregates) < len(self.aggregates):
-                refusal = BadUserInput(f"aggregate: ask for it without {ALSO_OF}")
-                bound.found.found |= {each.selected: refusal for each in self.aggregates}
-            yield bound
+    @property
+    def walks_all(self) -> bool:
+        """Whether something is selected for which the walk comes to its end."""
+        return self.has_total or bool(self.aggregates)
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
@@ -157,17 +151,18 @@ class CommonStep(ListStep):
             arguments = None if shown.problem else self.arguments(view.run)
             if arguments is None or not arguments.also or not shown.requests:
                 yield shown
-            elif shown.kind != "count" or self.page is None:
-                # The page and the count are walked alike.
+            else:
+                # The page, the count and what is aggregated are walked alike.
                 self._explain_walk(view, shown, arguments)
                 yield shown
+                return
 
     def _explain_walk(self, view: View, shown: Explained, arguments: CommonArguments) -> None:
         graph, count = view.run.graph, len(arguments.also)
         way = "merged" if arguments.is_merged else "looked up"
         others = "1 other" if count == 1 else f"{count} others"
         shown.page = f"{shown.page or 'all'} in common with {others}, {way}"
-        extent = replace(arguments.extent, count=FIRST_OF_ALL if self.has_total else FIRST)
+        extent = replace(arguments.extent, count=FIRST_OF_ALL if self.walks_all else FIRST)
         if not arguments.is_key_lookup and arguments.to is None:
             shown.requests = (described_requests(graph, page_requests(arguments.any_shown, extent)),)
         elif self.path.finds_by_node:
@@ -297,7 +292,7 @@ class _Reading:
             came = when_all(len(connection.edges_to), round_trip, self._own_came)
             for request in connection.edges_to:
                 self._load(request, round_trip, lambda answer, arrived: came([(None, answer)], arrived))
-        elif self._step.has_total:
+        elif self._step.walks_all:
             walk = self._walk(None, connection.request.extent, is_whole=True)
             self._run_walk(walk, Extent(0), round_trip, partial(self._total_came, walk))
         else:
@@ -346,6 +341,7 @@ class _Reading:
             return
         if self._bound.found is not None:
             self._bound.found.total = None
+            self._bound.found.found |= {each.selected: None for each in self._bound.aggregates}
         self._page(round_trip)
 
     def _page(self, round_trip: int) -> None:

@@ -32,7 +32,8 @@ class CommonCost:
     def of(self, run: Run, starts: Starts, *, is_asked_for: bool) -> tuple[StepCost, Below]:
         """`is_asked_for`: the others are read before, to know whether the viewer sees them."""
         most, cost = self.most, StepCost()
-        if not (most.shown or most.has_total):
+        walks_all = most.has_total or most.has_aggregate
+        if not (most.shown or walks_all):
             return cost, ()
         if is_asked_for and self.path.owner is not None:
             cost = keys_cost([self.path.owner], starts, self.others)
@@ -49,7 +50,7 @@ class CommonCost:
             cost.add(self._tests(after, size * self.others, 1))
             after, size = after.after(most.trips, at_least=0), min(size, most.size)
         else:
-            walks = most.has_total + (most.shown is not None) * (1 + most.looks_back)
+            walks = walks_all + (most.shown is not None) * (1 + most.looks_back)
             chain = 0
             for _ in range(walks):
                 walk, more = self._walk(starts.after(chain) if chain else starts)
