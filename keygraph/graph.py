@@ -77,7 +77,7 @@ class Graph(RecordTypes):
             self.attribute_case, self.type_attribute, self.separator, self._formats
         )
         found += counterpart_mistakes(self)
-        return [*found, *graph_mistakes(self), *self.walk_mistakes, *self.tally_mistakes]
+        return [*found, *graph_mistakes(self), *self.walk_mistakes, *self.derived_mistakes]
 
     # --- Keys -----------------------------------------------------------------------------------------
 

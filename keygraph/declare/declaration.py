@@ -14,9 +14,9 @@ from keygraph.keys.formats import Format
 
 TypeValue: TypeAlias = str | Mapping[str, str | None] | None
 """What `type=` takes: the value of the type attribute, or the values of several attributes."""
-Kept: TypeAlias = Literal["created", "updated", "version", "id", "count", "sum"]
+Kept: TypeAlias = Literal["created", "updated", "version", "id", "count", "sum", "copy"]
 """What the server keeps in a field: when its record was created or last written, how often it was, a new id, how many items a
-list has, the sum of a field of theirs."""
+list has, the sum of a field of theirs, a field of the node at an end."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """What a mutation does to a record."""
 WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")
@@ -37,7 +37,7 @@ class StoredAs:
     kept: Kept | None = None
     """What the server keeps in it."""
     kept_of: str = ""
-    """What it counts or adds up: the name of a list, or of a list and a field of its items."""
+    """What it counts, adds up or copies: the name of a list, or of a list and a field of its items, or of an end and a field."""
     in_key: bool = False
     """Whether no attribute holds it, but a key."""
     is_expiry: bool = False

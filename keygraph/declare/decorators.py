@@ -6,11 +6,11 @@ types of the declarations that it lists.
 
 from __future__ import annotations
 
+import copy as copying
 import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import MISSING, replace
 from functools import partial
 from types import FrameType
@@ -34,6 +34,7 @@ from keygraph.declare.specifiers import (
     Many,
     One,
     Specifier,
+    copy,
     counts,
     created,
     many,
@@ -60,7 +61,21 @@ _OWN_NAME: Any = object()
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(
+        stored,
+        created,
+        updated,
+        version,
+        counts,
+        sums,
+        copy,
+        new_id,
+        ttl,
+        many,
+        one,
+        reach,
+        ranked,
+    ),
 )
 def node(
     *keys: str | IndexKey,
@@ -111,7 +126,21 @@ def node(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(
+        stored,
+        created,
+        updated,
+        version,
+        counts,
+        sums,
+        copy,
+        new_id,
+        ttl,
+        many,
+        one,
+        reach,
+        ranked,
+    ),
 )
 def edge(
     *keys: str | IndexKey,
@@ -154,7 +183,21 @@ def edge(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(
+        stored,
+        created,
+        updated,
+        version,
+        counts,
+        sums,
+        copy,
+        new_id,
+        ttl,
+        many,
+        one,
+        reach,
+        ranked,
+    ),
 )
 def record(
     *keys: str | IndexKey,
@@ -200,7 +243,21 @@ def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(stored, created, updated, version, counts, sums, new_id, ttl, many, one, reach, ranked),
+    field_specifiers=(
+        stored,
+        created,
+        updated,
+        version,
+        counts,
+        sums,
+        copy,
+        new_id,
+        ttl,
+        many,
+        one,
+        reach,
+        ranked,
+    ),
 )
 def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
     """A base class whose fields are those of every type that inherits it, and so is its `access`, but where the type has its
@@ -241,7 +298,7 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
         elif given.default is MISSING:
             delattr(cls, name)
         elif isinstance(given.default, list | dict | set):
-            setattr(cls, name, dataclasses.field(default_factory=partial(copy, given.default)))
+            setattr(cls, name, dataclasses.field(default_factory=partial(copying.copy, given.default)))
         else:
             setattr(cls, name, given.default)
     declaration = replace(

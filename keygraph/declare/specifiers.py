@@ -127,6 +127,23 @@ def sums(
     return _kept("sum", path, access=access, deprecated=deprecated, of=of)
 
 
+def copy(
+    of: str,
+    /,
+    *path: str,
+    format: Format | None = None,
+    in_key: bool = False,
+    access: Sequence[AccessRule] = (),
+    deprecated: str | None = None,
+    init: Literal[False] = False,
+) -> Any:
+    """A field of the node at an end, as it is when the item is written with that end: `rating: int = copy("review.rating")`.
+
+    What becomes of the node later does not change the copy.
+    """
+    return _kept("copy", path, format, in_key, access, deprecated, of)
+
+
 def new_id(*path: str, default: Any = None) -> Any:
     """An id that the server makes where a client gives none: a UUID of version 7, which sorts by time."""
     return _kept("id", path)

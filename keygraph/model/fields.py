@@ -39,7 +39,7 @@ class Field:
     is_null_elsewhere: bool = False
     """Whether the other server may have no value."""
     kept_of: str = ""
-    """What the server counts or adds up in it: the name of a list, or of a list and a field of its items."""
+    """What the server counts, adds up or copies into it: the name of a list, or of a list or an end and a field there."""
 
     @property
     def may_be_null(self) -> bool:

@@ -209,7 +209,7 @@ class _FieldsOf:
         if own is not None and own.format is not None:
             type_ = self._written_as(name, type_, own.format)
         kept = None if own is None else own.kept
-        if kept is not None and type_.kind not in _KEPT_KINDS[kept]:
+        if kept is not None and kept != "copy" and type_.kind not in _KEPT_KINDS[kept]:
             problem = f"{kept_name(kept)} keeps {_KEPT_SHOWN[kept]}, and it is of type {type_.name}."
             self._tell("kept", name, problem, "Change its annotation.")
         default = MISSING if kept else self._default(name)

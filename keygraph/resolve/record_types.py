@@ -29,10 +29,10 @@ from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference, references
 from keygraph.names import CASES, plural, snake
+from keygraph.resolve.derived import Copy, Tally, resolve_copies, resolve_tallies
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
-from keygraph.resolve.tallies import Tally, resolve_tallies
 from keygraph.resolve.type_values import TypeValues
 from keygraph.resolve.walks import NodeWalk, resolve_walks
 from keygraph.resolve.ways import FollowedList, followed_list
@@ -181,9 +181,18 @@ class RecordTypes:
     def _resolved_tallies(self) -> tuple[tuple[Tally, ...], list[Mistake]]:
         return resolve_tallies(self.types, self.node_lists)
 
+    @cached_property
+    def _resolved_copies(self) -> tuple[dict[str, tuple[Copy, ...]], list[Mistake]]:
+        return resolve_copies(self.types, self.correspondences)
+
     @property
-    def tally_mistakes(self) -> list[Mistake]:
-        return self._resolved_tallies[1]
+    def derived_mistakes(self) -> list[Mistake]:
+        return [*self._resolved_tallies[1], *self._resolved_copies[1]]
+
+    @property
+    def copies(self) -> Mapping[str, tuple[Copy, ...]]:
+        """The fields of each type that are copied from nodes at its ends, by its name."""
+        return self._resolved_copies[0]
 
     @cached_property
     def tallies(self) -> Mapping[str, tuple[Tally, ...]]:

@@ -11,7 +11,7 @@ from keygraph.lists.listing import bind
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.tallies import Tally
+from keygraph.resolve.derived import Tally
 
 
 def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:

@@ -234,7 +234,10 @@ class ChangeSteps(EndSteps):
         record = references[0].record
         identity = record.read_identity(item) or ()
         if all(reference.is_removable for reference in references):
-            return Change(record, identity, dict.fromkeys(reference.end.name for reference in references))
+            ends = dict.fromkeys(reference.end.name for reference in references)
+            copies = self._graph.copies.get(record.name, ())
+            ends |= {each.field.name: None for each in copies if each.end.name in ends}
+            return Change(record, identity, ends)
         return Delete(record, identity)
 
     def detached(

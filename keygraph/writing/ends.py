@@ -1,9 +1,11 @@
-"""The nodes that a record names: that they are there, that the viewer sees them, and that nobody deletes them."""
+"""The nodes that a record names: that they are there, that the viewer sees them, that nobody deletes them; and what is copied."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import And, Condition, Or
@@ -12,10 +14,11 @@ from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
+from keygraph.resolve.derived import Copy
 from keygraph.writing.ground import StepGround, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED
-from keygraph.writing.presence import NamedEnd
+from keygraph.writing.presence import NamedEnd, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Put, WriteRequest
 from keygraph.writing.step import TransactionStep, again, missing_or_again
 
@@ -55,6 +58,64 @@ class EndSteps(StepGround):
         keys = (self._graph.table_keys(members[0], own) for members, own in nodes if members)
         checks = (actions.CheckItem(key, UNMARKED) for several in keys for key in several)
         return [TransactionStep(check, again, is_check=True) for check in checks]
+
+    # --- What is copied from them -------------------------------------------------------------------------
+
+    def _copies(self, request: WriteRequest) -> list[tuple[Copy, NamedEnd, Texts | None]]:
+        """What a request copies, and the node at each end that it gives; None where it takes the end away."""
+        copies = self._graph.copies.get(request.record.name, ())
+        if not copies or isinstance(request, Delete):
+            return []
+        ends = {named.end.name: named for named in self._ends_of(request.record)}
+        given = request.values
+        return [
+            (copy, ends[copy.end.name], given[copy.end.name]) for copy in copies if copy.end.name in given
+        ]
+
+    def copied_from(self, request: WriteRequest) -> list[Key]:
+        """The keys of the nodes from which a request copies."""
+        nodes = [named.nodes(identity) for _, named, identity in self._copies(request) if identity]
+        return [key for members, own in nodes for key in self._graph.table_keys(members[0], own)]
+
+    def with_copies(
+        self, request: WriteRequest, stored: Stored, made: Stored, refusals: Refusals
+    ) -> tuple[WriteRequest, list[TransactionStep]]:
+        """The request with what it copies, as far as nodes are known, and the steps that ask whether they are as they were read.
+
+        `made` is what the same transaction makes of nodes. Refuses to copy from a node that is not there.
+        """
+        values: dict[str, Any] = {}
+        steps: list[TransactionStep] = []
+        for copy, named, identity in self._copies(request):
+            if identity is None:
+                values[copy.field.name] = None
+                continue
+            members, own = named.nodes(identity)
+            keys = self._graph.table_keys(members[0], own)
+            before = {key: stored[key] for key in keys if stored.get(key) is not None}
+            there = next(
+                ((key, made.get(key) or before.get(key)) for key in keys if key in made or key in before),
+                None,
+            )
+            if there is None:
+                if all(key in stored for key in keys):
+                    refusals.found.append(named.missing(request.where))
+                continue
+            key, item = there
+            node = self._graph.recognise(item or {})
+            source = None if node is None else copy.sources.get(node)
+            if node is None or item is None or source is None:
+                refusals.found.append(named.missing(request.where))
+                continue
+            values[copy.field.name] = node.reader(source)(item)
+            if key in before:
+                same = is_unchanged(source.attribute, before[key] or {})
+                steps.append(
+                    TransactionStep(actions.CheckItem(key, same), again, is_check=True, is_rule=True)
+                )
+        if isinstance(request, Delete) or not values:
+            return request, steps
+        return replace(request, values={**request.values, **values}), steps
 
     def _named_nodes(
         self, request: WriteRequest, ends: Iterable[NamedEnd], stored: Stored

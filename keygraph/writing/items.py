@@ -90,7 +90,8 @@ class ItemMaker:
             **{name: _end_writer(end) for name, end in record.ends.items()},
         }
         """What makes of a value the attributes that it is stored in."""
-        self._needed = [name for name in record_names if not self.is_optional(name)]
+        copied = {field.name for field in record.fields.values() if field.kept == "copy"}
+        self._needed = [name for name in record_names if not self.is_optional(name) and name not in copied]
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
         said = graph.type_values.of(record)
         self._type: Item = {name: value for name, value in said.items() if value is not None}
@@ -296,7 +297,11 @@ class ItemMaker:
             return of_method
         read = record.reader(record.fields[name])
 
+        is_copied = record.fields[name].kept == "copy"
+
         def of_field(item: Item) -> str | None:
+            if is_copied and at_path(item, record.fields[name].attribute) is None:
+                return None  # the node is not known yet
             value = read(item)
             return None if value is None else text_of(record, slot, value)
 

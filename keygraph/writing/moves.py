@@ -13,13 +13,14 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.model.record_keys import Texts
 from keygraph.writing.changes import ChangeSteps
-from keygraph.writing.ground import Made, Stored, named_in
+from keygraph.writing.ground import Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import MARK
 from keygraph.writing.presence import is_unchanged
 from keygraph.writing.requests import Change, Done, Move
 from keygraph.writing.rules import (
     check_rules,
+    names_given,
 )
 from keygraph.writing.step import TransactionStep
 
@@ -39,7 +40,7 @@ class MoveSteps(ChangeSteps):
             return [], Done(record, identity, None)
         check_rules(maker, made, request.to, refusals)
         if self.access is not None:
-            given = request.values
+            given = names_given(request)
             self.access.check_new(maker, identity or (), made, "move", given, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
@@ -57,7 +58,7 @@ class MoveSteps(ChangeSteps):
         """What a move changes. Refuses what stands in no key."""
         record = request.record
         change = Change(record, request.identity, request.values, where=request.to)
-        for name in sorted(named_in(change) - self._told_by_key(record)):
+        for name in sorted({*names_given(change)} - self._told_by_key(record)):
             problem, shown = f" is no part of the key of {record.name}.", self.maker(record).shown(name)
             refusals.add((*request.to, shown), shown, problem)
         return change, self._changes(change, refusals)

@@ -22,6 +22,7 @@ from keygraph.writing.requests import Create, Done, Put, Upsert
 from keygraph.writing.rules import (
     WriteAccess,
     check_rules,
+    names_given,
     names_written,
 )
 from keygraph.writing.step import TransactionStep, again
@@ -106,7 +107,7 @@ class NewSteps(EndSteps):
         """Refuses what the viewer may not write so; the conditions that nobody comes in between."""
         maker, own = self.maker(request.record), identity or ()
         action: Action = "create" if there is None or isinstance(request, Create) else "update"
-        names = request.values if action == "create" else names_written(request)
+        names = names_given(request) if action == "create" else names_written(request)
         access.check_new(maker, own, item, action, names, request.where, refusals)
         if isinstance(request, Create) or (
             access.may_put(request) and not self._holds_partner(request.record)

@@ -345,17 +345,22 @@ def names_written(request: WriteRequest) -> list[str]:
     """The fields and ends that a client gives; what a put leaves out is taken away."""
     if isinstance(request, Delete):
         return []
+    given = names_given(request)
     if isinstance(request, Put):
         record = request.record
         key, kept = (
             {slot.path[0] for slot in record.identity},
             {f.name for f in record.fields.values() if f.kept},
         )
-        return [
-            *dict.fromkeys((*request.values, *record.fields.keys() - key - kept, *record.ends.keys() - key))
-        ]
+        return [*dict.fromkeys((*given, *record.fields.keys() - key - kept, *record.ends.keys() - key))]
     added = [*request.added, *request.taken] if isinstance(request, Change) else []
-    return [*dict.fromkeys((*request.values, *added))]
+    return [*dict.fromkeys((*given, *added))]
+
+
+def names_given(request: Create | Put | Upsert | Change | Move) -> list[str]:
+    """The fields and ends that a client gives values, and none that the server copies."""
+    copied = {each.name for each in request.record.fields.values() if each.kept == "copy"}
+    return [name for name in request.values if name not in copied]
 
 
 def exists_already(record: RecordType, where: InputPath) -> Refusal:

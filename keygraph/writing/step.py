@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -76,6 +76,14 @@ def missing_or_again(missing: Callable[[], Refusal], item: Item | None) -> Refus
     return None if is_marked(item) else missing()
 
 
+def _again_unless(
+    step: TransactionStep, conditions: Sequence[Condition]
+) -> Callable[[Item | None], Refusal | None]:
+    """What is told of a step that has got further conditions: nothing where one of those does not hold of what is there."""
+    told = step.refusal
+    return lambda item: None if item and not all(holds(each, item) for each in conditions) else told(item)
+
+
 # --- Several steps --------------------------------------------------------------------------------------
 
 
@@ -109,7 +117,8 @@ def merged(
         if before is None:
             found[key] = rule
         elif is_new and condition is not None:
-            found[key] = before.on_condition(condition)
+            joined = before.on_condition(condition)
+            found[key] = replace(joined, refusal=_again_unless(before, [condition]))
     return [*found.values()]
 
 
@@ -174,15 +183,12 @@ def _with_sums(
         return TransactionStep(action, again, is_added_to=True)
     if not conditions:
         return step
-    made, told = step.on_condition(*conditions), step.refusal
+    made = step.on_condition(*conditions)
     if changes:
         own = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
         made = replace(made, action=actions.UpdateItem(key, _summed((*own, *changes)), made.action.condition))
-
-    def refusal(item: Item | None) -> Refusal | None:
-        return None if item and not all(holds(each, item) for each in conditions) else told(item)
-
-    return replace(made, refusal=refusal, is_check=step.is_check and not changes, is_added_to=True)
+    told = _again_unless(step, conditions)
+    return replace(made, refusal=told, is_check=step.is_check and not changes, is_added_to=True)
 
 
 def _summed(changes: Iterable[actions.AttributeChange]) -> tuple[actions.AttributeChange, ...]:

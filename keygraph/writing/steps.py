@@ -52,7 +52,9 @@ class StepMaker(NewSteps, MoveSteps):
 
         What is stored under some of them may name further ones.
         """
-        keys = self._needed(request, stored, is_whole=is_whole)
+        copied = self.copied_from(request)
+        request, _ = self.with_copies(request, stored, _NOTHING, Refusals())
+        keys = [*copied, *self._needed(request, stored, is_whole=is_whole)]
         keys += self._counting(request, stored, with_nodes=with_nodes)
         return [*keys, *self._learned(request, stored)] if self._may_be_linked(request.record) else keys
 
@@ -246,9 +248,11 @@ class StepMaker(NewSteps, MoveSteps):
         """The steps of all requests, none twice of one item, and what they make of each record."""
         steps: list[TransactionStep] = []
         done: list[Done] = []
-        for request in requests:
+        made_here = self._made_of_nodes(requests, stored) if self._graph.copies else _NOTHING
+        for each in requests:
             # What is wrong with one request says nothing of the others.
             mine = Refusals()
+            request, copying = self.with_copies(each, stored, made_here, mine)
             match request:
                 case Create() | Put():
                     made, outcome = self._written(request, stored, mine)
@@ -263,12 +267,35 @@ class StepMaker(NewSteps, MoveSteps):
             made = [
                 *(self._tallies.counted(step, stored) for step in made),
                 *self._link_checks(request, stored),
+                *copying,
             ]
             steps += [] if mine.found else made
             refusals.found += mine.found
             done.append(outcome)
         steps = merged(steps, self._graph.table, requests[0].where, refusals)
         return steps, self._as_put(steps, done)
+
+    def _made_of_nodes(self, requests: Sequence[WriteRequest], stored: Stored) -> Stored:
+        """What the requests make of nodes that are created or changed."""
+        found: dict[Key, Item | None] = {}
+        for request in requests:
+            if request.record.is_node and isinstance(request, Create | Upsert | Change):
+                item = identity = None
+                if not isinstance(request, Change):
+                    item, identity = self.new(request)
+                else:
+                    identity = request.identity
+                there = (
+                    None
+                    if identity is None
+                    else self._found(request.record, identity, stored, (), Refusals())
+                )
+                if there is not None and identity is not None and not isinstance(request, Create):
+                    change = request if isinstance(request, Change) else self.change_of(request, identity)
+                    item = changed(there, self._changes(change, Refusals()))
+                if item is not None:
+                    found[self._key_of(item)] = item
+        return found
 
     def _as_put(self, steps: Sequence[TransactionStep], done: list[Done]) -> list[Done]:
         """What was made of each record, with what other steps add to it."""

@@ -1,6 +1,6 @@
 """What writes of items add to the counts and sums of nodes, in the same transaction.
 
-An item adds to the node in whose list it is (`keygraph.resolve.tallies`), and what it added before is taken away. So a write
+An item adds to the node in whose list it is (`keygraph.resolve.derived`), and what it added before is taken away. So a write
 that replaces, changes or deletes such an item needs the item that is there, and goes on condition that it is as it was read.
 A number that a node does not have is unknown: nothing is added to it.
 """
@@ -21,7 +21,7 @@ from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.tallies import Tally
+from keygraph.resolve.derived import Tally
 from keygraph.writing.items import ItemMaker
 from keygraph.writing.presence import Presence, is_unchanged
 from keygraph.writing.step import Addition, TransactionStep

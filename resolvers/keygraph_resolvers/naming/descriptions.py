@@ -76,11 +76,13 @@ def of_stored(record: RecordType, field: Field) -> str:
     if record.is_node and (field.name,) in {slot.path for slot in record.identity}:
         whole = "the key" if len(record.identity) == 1 else "a part of the key"
         return f"The {in_words(field.name)}: {whole} of the {in_words(record.name)}."
-    list_name, _, summed = field.kept_of.partition(".")
+    name, _, of = field.kept_of.partition(".")
     if field.kept == "count":
-        return f"How many `{camel(list_name)}` there are: the server keeps it."
+        return f"How many `{camel(name)}` there are: the server keeps it."
     if field.kept == "sum":
-        return f"The sum of `{camel(summed)}` over all `{camel(list_name)}`: the server keeps it."
+        return f"The sum of `{camel(of)}` over all `{camel(name)}`: the server keeps it."
+    if field.kept == "copy":
+        return f"The `{camel(of)}` of the `{camel(name)}`, as it was when this was written."
     return of_field(record.name, field.name, field.type)
 
 

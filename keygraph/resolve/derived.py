@@ -1,8 +1,8 @@
-"""Resolving tallies: the fields in which the server counts a list, or adds up a field of its items, and what is wrong with them."""
+"""Resolving what the server keeps of other items: the counts and sums of lists, and copies of the fields of nodes at ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -14,7 +14,7 @@ from keygraph.keys.types import Kind, encode
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.names import with_article
 
 _WHOLE_NUMBERS = frozenset[Kind]({"int", "long"})
@@ -88,6 +88,72 @@ class Tally:
             return Decimal(0) if value is None else cast(Decimal, encode(type_, value))
 
         return amount
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A field that has the value of a field of the node at an end."""
+
+    field: Field
+    end: End
+    sources: Mapping[RecordType, Field]
+    """What is copied, by the type of the node."""
+
+
+def resolve_copies(
+    types: Mapping[str, RecordType], partners: Container[str]
+) -> tuple[dict[str, tuple[Copy, ...]], list[Mistake]]:
+    """The copies of each type, by its name, and what is wrong with those that cannot be kept.
+
+    `partners` are the types of which another item is kept in step.
+    """
+    found: dict[str, tuple[Copy, ...]] = {}
+    mistakes = []
+    for record in types.values():
+        for field in record.fields.values():
+            if field.kept != "copy":
+                continue
+            end, _, name = field.kept_of.partition(".")
+            members = record.ends[end].members if end in record.ends else ()
+            sources = {node: node.fields[name] for node in members if name in node.fields}
+            wrong = [*_wrong_copy(record, field, sources, partners)]
+            mistakes += [Mistake("kept", f"{record.name}.{field.name}", *each) for each in wrong]
+            if not wrong:
+                found[record.name] = (*found.get(record.name, ()), Copy(field, record.ends[end], sources))
+    return found, mistakes
+
+
+def _wrong_copy(
+    record: RecordType, field: Field, sources: Mapping[RecordType, Field], partners: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a copy, and how to fix it."""
+    name, _, of = field.kept_of.partition(".")
+    end = record.ends.get(name)
+    if end is None or not of:
+        ends = ", ".join(record.ends) or "none"
+        yield (
+            f"{field.kept_of!r} is no field of the node at an end; its ends: {ends}.",
+            'Write copy("an_end.a_field").',
+        )
+        return
+    for node in end.members:
+        source = sources.get(node)
+        if source is None or node.is_virtual:
+            lacking = "has no item" if node.is_virtual else f"has no field {of}"
+            yield f"{node.name} {lacking}.", f"Name a field that is stored in items of {node.name}."
+        elif source.type != field.type:
+            problem = f"{node.name}.{of} is of type {source.type.name}, and this of type {field.type.name}."
+            yield problem, "Give both one type."
+        elif (source.optional or end.optional) and not field.optional:
+            yield f"{node.name}.{of} or {name} may be absent, and this may not.", "Annotate it with | None."
+    if record.name in partners:
+        problem = f"the other item of a {record.name} is written with it, and is named by its own ends."
+        yield problem, f"Read {name}.{of} instead."
+    if any(field.name in (slot.path[0], *record.needs_of(slot)) for slot in record.identity):
+        yield (
+            f"it is a part of the key of {record.name}.",
+            f"Write {{{name}.{of}}} in the template, or take it out.",
+        )
 
 
 def resolve_tallies(

@@ -1,0 +1,254 @@
+"""Copies of a node's fields: what an item has of the node at its end, as that was when the item was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, copy, edge, node, record
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Query, Store
+from keygraph.errors import ModelError, WriteRefused
+from keygraph.writing.requests import (
+    Change,
+    Create,
+    Delete,
+    Move,
+    OnEdges,
+    Put,
+    Upsert,
+    WriteAnswer,
+    WriteRequest,
+)
+from keygraph.writing.sending.writer import Writer
+from tests.conftest import ENGINES, MakeStore
+
+on_engines = pytest.mark.parametrize("engine", ENGINES)
+by_rating = Index("by-rating", "gp", "gs")
+by_review = Index("by-review", "rp", "rs")
+
+
+@node("REVIEW#{review_id}")
+class Review:
+    review_id: ID
+    rating: int
+    text: str | None = None
+
+
+@node("PRODUCT#{sku}", "PRODUCT")
+class Product:
+    sku: ID
+    price: int
+
+    shown: Many[Shown]
+
+
+@record(
+    "{product.sku}",
+    "SHOWN#{number}",
+    by_rating("{product.sku}", "RATING#{rating}#{number}"),
+    by_review("{review}", "{number}"),
+)
+class Shown:
+    product: Product
+    number: ID
+    review: Review | None = None
+    rating: int | None = copy("review.rating")
+    said: str | None = copy("review.text", "reviewText")
+
+
+@edge("{review}", "OF#{product.sku}", by_rating("OF#{product.sku}", "{review}"))
+class Reviewed:
+    review: Review
+    product: Product
+    price_then: int = copy("product.price")
+
+
+graph = Graph(
+    Table("Shop", partition_key="pk", sort_key="sk", indexes=[by_rating, by_review]),
+    Review,
+    Product,
+    Shown,
+    Reviewed,
+    type_attribute="kind",
+).check()
+review, product, shown, reviewed = graph.types.values()
+
+
+class Shop:
+    """A store with a writer."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._writer = Writer(graph, store)
+
+    async def write(self, *requests: WriteRequest) -> WriteAnswer:
+        return await self._writer.write(requests)
+
+    async def item(self, *key: str) -> Item:
+        [item] = (await self.store.send(BatchGet((key,), consistent=True))).items
+        return item or {}
+
+    async def shown(self, number: str) -> list[Any]:
+        """What is copied, and what stands in the index's key."""
+        item = await self.item("bell", f"SHOWN#{number}")
+        return [item.get(name) for name in ("rating", "reviewText", "gs")]
+
+
+@pytest.fixture
+async def shop(make_store: MakeStore) -> Shop:
+    """A product with two reviews."""
+    shop = Shop(await make_store(graph.table))
+    await shop.write(
+        Create(product, {"sku": "bell", "price": 10}),
+        Create(review, {"review_id": "a", "rating": 4, "text": "Good."}),
+        Create(review, {"review_id": "b", "rating": 2}),
+    )
+    return shop
+
+
+def put(number: str, of: str | None) -> Put:
+    values = {"product": ("bell",), "number": number, **({"review": (of,)} if of else {})}
+    return Put(shown, values)
+
+
+@on_engines
+async def test_a_new_item_has_what_its_node_has(shop: Shop) -> None:
+    """A list would be sorted by nothing, or each of its nodes be read."""
+    await shop.write(put("1", "a"), put("2", "b"), put("3", None))
+    assert await shop.shown("1") == [4, "Good.", "RATING#4#1"]
+    assert await shop.shown("2") == [2, None, "RATING#2#2"]
+    assert await shop.shown("3") == [None, None, None]
+    page = await shop.store.send(Query("bell", index="by-rating"))
+    assert [item["gs"] for item in page.items] == ["RATING#2#2", "RATING#4#1"]
+
+
+@on_engines
+async def test_it_is_as_the_item_was_written_until_its_end_is_given_again(shop: Shop) -> None:
+    """A client would not know of which time the copy is."""
+    await shop.write(put("1", "a"))
+    await shop.write(Change(review, ("a",), {"rating": 5, "text": None}))
+    assert await shop.shown("1") == [4, "Good.", "RATING#4#1"]
+    await shop.write(Change(shown, ("bell", "1"), {"review": ("a",)}))
+    assert await shop.shown("1") == [5, None, "RATING#5#1"]
+    await shop.write(Change(shown, ("bell", "1"), {"review": ("b",)}))
+    assert await shop.shown("1") == [2, None, "RATING#2#1"]
+    await shop.write(Change(shown, ("bell", "1"), {"review": None}))
+    assert await shop.shown("1") == [None, None, None]
+    await shop.write(Upsert(shown, {"product": ("bell",), "number": "1", "review": ("a",)}))
+    await shop.write(Upsert(shown, {"product": ("bell",), "number": "9", "review": ("a",)}))
+    assert await shop.shown("1") == [5, None, "RATING#5#1"]
+    assert await shop.shown("9") == [5, None, "RATING#5#9"]
+
+
+@on_engines
+async def test_a_node_of_the_same_transaction_is_copied_as_it_makes_it(shop: Shop) -> None:
+    """Nested creation would be refused, or copy what is no longer so."""
+    new = Create(review, {"review_id": "c", "rating": 1})
+    await shop.write(put("1", "c"), new, put("2", "a"), Change(review, ("a",), {"rating": 3}))
+    assert await shop.shown("1") == [1, None, "RATING#1#1"]
+    assert await shop.shown("2") == [3, "Good.", "RATING#3#2"]
+
+
+@on_engines
+async def test_an_edge_that_moves_copies_from_its_new_node(shop: Shop) -> None:
+    """It would have the price of another product."""
+    await shop.write(Put(reviewed, {"review": ("a",), "product": ("bell",)}))
+    await shop.write(Create(product, {"sku": "lock", "price": 7}))
+    await shop.write(Move(reviewed, ("a", "bell"), {"product": ("lock",)}))
+    assert (await shop.item("REVIEW#a", "OF#lock"))["price_then"] == 7
+
+
+@on_engines
+async def test_what_is_detached_keeps_no_copy(shop: Shop) -> None:
+    """An item would show what its node said that is deleted."""
+    await shop.write(put("1", "a"))
+    [done] = (await shop.write(Delete(review, ("a",), on_edges=OnEdges.DETACH))).done
+    assert done.detached == 1
+    assert await shop.shown("1") == [None, None, None]
+
+
+@on_engines
+async def test_a_missing_node_is_told_as_one(shop: Shop) -> None:
+    """A client would be told that a field is missing that it cannot give."""
+    with pytest.raises(WriteRefused) as refused:
+        await shop.write(Put(reviewed, {"review": ("a",), "product": ("none",)}, ("input",)))
+    assert [(each.code, each.message) for each in refused.value.refusals] == [
+        ("NOT_FOUND", "product_sku: there is no Product with this key.")
+    ]
+
+
+@on_engines
+async def test_a_node_that_changes_meanwhile_is_read_again(make_store: MakeStore) -> None:
+    """The copy would be of a moment at which the item was not yet there."""
+    shop = Shop(await make_store(graph.table))
+    await shop.write(
+        Create(product, {"sku": "bell", "price": 10}), Create(review, {"review_id": "a", "rating": 4})
+    )
+    send, is_first = shop.store.send, [True]
+
+    async def changing(request: Any) -> Any:
+        answer = await send(request)
+        if isinstance(request, BatchGet) and is_first.pop() if is_first else False:
+            await Shop(shop.store).write(Change(review, ("a",), {"rating": 1}))
+        return answer
+
+    class Changing:
+        send = staticmethod(changing)
+
+    changing_store: Any = Changing()
+    await Shop(changing_store).write(put("1", "a"))
+    assert await shop.shown("1") == [1, None, "RATING#1#1"]
+
+
+def mistakes(value: Any, annotation: str = "int", **options: Any) -> list[str]:
+    """What is wrong with what a thing has of its box."""
+
+    @node("BOX#{box_id}")
+    class Box:
+        box_id: ID
+        weight: int
+        color: str | None = None
+
+    @node("TAG#{tag}", item=False)
+    class Tag:
+        tag: ID
+
+    @edge(options.get("key", "{box}"), "THING#{other.box_id}", mirror=options.get("mirror", False))
+    class Thing:
+        box: Box
+        other: Box
+        tag: Tag | None = None
+        copied: ... = value
+
+    Thing.__annotations__["copied"] = annotation
+    with pytest.raises(ModelError) as wrong:
+        Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Tag, Thing).check()
+    return [f"{each.problem} {each.mend}" for each in wrong.value.mistakes]
+
+
+def test_mistakes() -> None:
+    """A model would promise a copy that nobody makes."""
+    assert mistakes(copy("crate.weight")) == [
+        "'crate.weight' is no field of the node at an end; its ends: box, other, tag. Write copy(\"an_end.a_field\")."
+    ]
+    assert mistakes(copy("box.size")) == [
+        "Box has no field size. Name a field that is stored in items of Box."
+    ]
+    assert mistakes(copy("tag.tag"), "str | None") == [
+        "Tag has no item. Name a field that is stored in items of Tag."
+    ]
+    assert mistakes(copy("box.weight"), "str") == [
+        "Box.weight is of type int, and this of type string. Give both one type."
+    ]
+    assert mistakes(copy("box.color"), "str") == [
+        "Box.color or box may be absent, and this may not. Annotate it with | None."
+    ]
+    assert mistakes(copy("box.weight"), mirror=True) == [
+        "the other item of a Thing is written with it, and is named by its own ends. Read box.weight instead."
+    ]
+    assert (
+        "it is a part of the key of Thing. Write {box.weight} in the template, or take it out."
+        in mistakes(copy("box.weight"), key="{box}#{copied}")
+    )
