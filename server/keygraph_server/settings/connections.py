@@ -22,7 +22,7 @@ class ConnectionSettings(BaseModel):
         "Behind a proxy, all connections have its address.",
     )
     connection_memory: int = Field(
-        default=48_000_000,
+        default=32_000_000,
         ge=1,
         description="How many bytes a process keeps of requests that are not answered yet and of answers that "
         "clients have not taken yet. Beyond that, it closes the connections that have waited longest for "
