@@ -56,6 +56,10 @@ audit: $(INSTALLED)  ## Look for published vulnerabilities in what is pinned, wh
 		echo "pip-audit could not be installed." >&2
 	@$(VENV)/.audit/bin/python -m tests.audit
 
+.PHONY: pictures
+pictures: install  ## Take the pictures of the playground for README and docs, with Chromium
+	@$(BIN)/python -m tests.server.pictures
+
 # Some minutes: each defence is removed from a copy, and its test run.
 .PHONY: defences
 defences: install  ## Show that each test of SECURITY.md fails without its defence (ARGS=cursor for some)

@@ -68,6 +68,11 @@ def test_the_metadata_is_complete(built: Path) -> None:
     assert found["Requires-Python"] == ">=3.11"
     assert "Typing :: Typed" in (found.get_all("Classifier") or [])
     assert found["Summary"] == PROJECT["description"]
+    # Nothing names a license that nobody has granted.
+    has_license = any(ROOT.glob("LICENSE*"))
+    named = [name for name in found.get_all("Classifier") or [] if name.startswith("License ::")]
+    named += [found[name] for name in ("License", "License-Expression", "License-File") if found[name]]
+    assert bool(named) == has_license
 
 
 def test_each_dependency_says_what_it_is_for() -> None:

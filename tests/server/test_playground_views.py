@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
+from tests.server.pictures import PICTURES, ROOT, take_pictures
 from tests.server.serving import served_example
 
 pytestmark = [needs_assets, needs_chromium]
@@ -204,6 +206,20 @@ class TestGraph:
         page.evaluate(f"{RUN}.click()")
         page.wait_for(f"{ANSWER}.includes('locations')")
         assert f'"column": {text.index("b: user") + 1}' in page.evaluate(ANSWER)
+
+
+def test_the_pictures_of_the_docs_are_taken_of_this_build(page: Page, tmp_path: Path) -> None:
+    """README would show a page that is not there any more. `make pictures` takes them again."""
+    take_pictures(page, tmp_path)
+    taken = {file.name: file.read_bytes()[:24] for file in tmp_path.iterdir()}
+    shown = {
+        name
+        for file in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for name in re.findall(r"images/(playground[^)]*\.png)", file.read_text("utf-8"))
+    }
+    assert shown == {file.name for file in PICTURES.glob("*.png")}
+    # The beginning of a PNG has its size.
+    assert taken == {name: (PICTURES / name).read_bytes()[:24] for name in shown}
 
 
 class TestModel:
