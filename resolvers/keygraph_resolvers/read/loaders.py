@@ -131,13 +131,13 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
 class PageOf:
     """A part of a list."""
 
-    __slots__ = ("_hash", "extent", "neighbours")
+    __slots__ = ("extent", "hash", "neighbours")
 
     def __init__(self, neighbours: NeighbourList, extent: Extent) -> None:
         self.neighbours = neighbours
         self.extent = extent
-        # Most lists of an operation are asked for one part each.
-        self._hash = hash(neighbours)
+        # Where it begins: most lists of an operation are asked for one part from there.
+        self.hash = hash((hash(neighbours), extent.forward, extent.after, extent.until))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -147,13 +147,16 @@ class PageOf:
         )
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.hash
 
-    @property
-    def start(self) -> Hashable:
-        """Where it begins, and in which direction it goes."""
-        extent = self.extent
-        return self.neighbours, extent.forward, extent.after, extent.until
+    def begins_with(self, other: PageOf) -> bool:
+        """Whether it begins where another part of the same list does, and goes in the same direction."""
+        mine, theirs = self.extent, other.extent
+        return (
+            mine.forward == theirs.forward
+            and (mine.after, mine.until) == (theirs.after, theirs.until)
+            and self.neighbours == other.neighbours
+        )
 
     def has(self, other: Extent) -> bool:
         """Whether a part that begins at the same place, in the same direction, is in this one."""
@@ -200,7 +203,8 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         super().__init__(batch=False)
         self._store = store
         self._limit = asyncio.Semaphore(concurrency)
-        self._longest: dict[Hashable, PageOf] = {}
+        self._longest: dict[int, list[PageOf]] = {}
+        """The longest part that was asked for from each place, by its hash."""
         self._whole: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
 
     def ask(self, request: NeighbourRequest) -> asyncio.Future[Arrived] | Arrived:
@@ -248,11 +252,14 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
 
     def _longer(self, page: PageOf) -> PageOf | None:
         """The page that has all of this one, as far as one was asked for."""
-        longest = self._longest.get(page.start)
-        return longest if longest is not None and longest.has(page.extent) else None
+        for each in self._longest.get(page.hash, ()):
+            if each is page or each.begins_with(page):
+                return each if each.has(page.extent) else None
+        return None
 
     def _keep_longest(self, page: PageOf) -> PageOf:
-        self._longest[page.start] = page
+        others = [each for each in self._longest.get(page.hash, ()) if not each.begins_with(page)]
+        self._longest[page.hash] = [*others, page]
         return page
 
     # --- Pages that somebody else reads ---------------------------------------------------------------
