@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -352,3 +353,51 @@ async def test_the_index_does_not_say_the_type(make_store: MakeStore) -> None:
     found = await stops.ask("{ stops { nodes { name } edges { node { name } } } }")
     names = [{"name": "N0"}, {"name": "N2"}]
     assert found == {"stops": {"nodes": names, "edges": [{"node": each} for each in names]}}
+
+
+EVENTS = Index("ByTime", "Day", "At")
+
+
+@node("EVENT#{event_id}", EVENTS("{place}", "{at}", lists="events"))
+class Event:
+    event_id: ID
+    place: str
+    at: datetime
+    until: datetime | None
+    """In no key."""
+
+
+async def test_times_that_stand_in_keys_or_attributes(make_store: MakeStore) -> None:
+    """An item would show the time of another one with the same key, or that of its key, which nobody updates."""
+    graph = Graph(Table("Events", partition_key="PK", sort_key="SK", indexes=[EVENTS]), Event).check()
+    events = world(graph, await make_store(graph.table))
+    at, later, place = "2024-01-15T10:30:00Z", "2024-02-29T00:00:00Z", "p" * 300
+    told: list[Item] = [{}, {"at": at}, {"at": later}, {"at": later, "until": at}]
+    for of in ("here", place):
+        items: list[Item] = [
+            {"PK": f"EVENT#{of}{n}", "SK": f"EVENT#{of}{n}", "place": of, "Day": of, "At": at, **each}
+            for n, each in enumerate(told)
+        ]
+        await events.put(*items)
+        query = f'{{ events(place: "{of}") {{ nodes {{ eventId at until }} }} }}'
+        for _ in range(2):
+            found = (await events.ask(query))["events"]["nodes"]
+            shown = {each["eventId"]: (each["at"], each["until"]) for each in found}
+            assert shown == {
+                f"{of}{n}": (each.get("at", at), each.get("until")) for n, each in enumerate(told)
+            }
+
+
+async def test_a_time_in_a_key_that_is_none(make_store: MakeStore) -> None:
+    """One broken item would take the times of all others with it, or none would know which one it is."""
+    graph = Graph(Table("Events", partition_key="PK", sort_key="SK", indexes=[EVENTS]), Event).check()
+    events = world(graph, await make_store(graph.table))
+    await events.put(
+        {"PK": "EVENT#a", "SK": "EVENT#a", "place": "here", "Day": "here", "At": "2024-01-15T10:30:00Z"},
+        {"PK": "EVENT#b", "SK": "EVENT#b", "place": "here", "Day": "here", "At": "x", "at": "soon"},
+    )
+    answer = await events.service.execute('{ events(place: "here") { edges { node { eventId at } } } }')
+    assert answer["data"] == {
+        "events": {"edges": [{"node": {"eventId": "a", "at": "2024-01-15T10:30:00Z"}}, {"node": None}]}
+    }
+    assert [error["path"] for error in answer["errors"]] == [["events", "edges", 1, "node", "at"]]
