@@ -165,11 +165,18 @@ class Naive:
             return error
 
     def _sums(
-        self, source: List | Walked, record: RecordType, fields: Mapping[str, Any], info: GraphQLResolveInfo
+        self,
+        source: List | Walked | Sums,
+        record: RecordType,
+        fields: Mapping[str, Any],
+        info: GraphQLResolveInfo,
     ) -> Sums:
         if isinstance(source, List):
-            located = [Located(item, record.read_identity(item) or (), record) for _, item, _ in source.whole]
-            return Sums(Aggregated(record, located), fields)
+            located = [Located(item, of.read_identity(item) or (), of) for _, item, of in source.whole]
+            return Sums(Aggregated(record, located), fields, located=located)
+        if isinstance(source, Sums):
+            of_type = [each for each in source.located if each.record is record]
+            return Sums(Aggregated(record, of_type), fields)
         type_ = cast(Any, info.schema.get_type(f"{record.name}Aggregate"))
         things: list[Thing | None] = []
         if selected_names(info, type_) - {"count", "__typename"}:

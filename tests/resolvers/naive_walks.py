@@ -12,6 +12,7 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem, Forbidden
 from keygraph.graph import Graph
 from keygraph.lists.aggregating import Aggregated
+from keygraph.lists.listing import Located
 from keygraph.model.paths import AccessPath
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Reach, Reached, Standing
@@ -249,6 +250,8 @@ class Sums:
     of: Aggregated
     fields: Mapping[str, Any]
     key: Any = None
+    located: Sequence[Located] = ()
+    """The items of a list of several types."""
 
 
 def summed(found: Sums, function: str, given: Mapping[str, Any]) -> Any:

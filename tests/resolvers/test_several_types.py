@@ -229,3 +229,28 @@ async def test_it_takes_the_fewest_requests(lists: World, document: str) -> None
     lists.forget()
     await lists.ask(document)
     assert sum(lists.operations.values()) == least.requests
+
+
+async def test_each_type_is_aggregated_on_its_own(lists: World) -> None:
+    """What was bought, and how it was judged, would take a list of each type."""
+    document = """{ user(userId: "ann") { activity(first: 1, where: { review: { stars: { gte: 1 } } }) {
+      aggregate { count order { count } review { count sum(field: STARS) groupBy(field: STARS) { key } } }
+    } } }"""
+    shown = (await lists.ask(ACTIVITY.replace("ARGUMENTS", "first: 100")))["user"]["activity"]["edges"]
+    stars = [each["node"]["stars"] for each in shown if each["node"].get("stars")]
+    orders = sum(each["node"]["__typename"] == "Order" for each in shown)
+    answer = await lists.service.execute(document, {}, with_cost=True)
+    assert answer["data"]["user"]["activity"]["aggregate"] == {
+        "count": orders + len(stars),
+        "order": {"count": orders},
+        "review": {
+            "count": len(stars),
+            "sum": str(sum(stars)),
+            "groupBy": [
+                {"key": key} for key in sorted({*stars}, key=lambda star: (-stars.count(star), str(star)))
+            ],
+        },
+    }
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], name

@@ -128,8 +128,11 @@ def types_name(path: AccessPath) -> str:
 
 
 def aggregate_name(path: AccessPath) -> str:
-    """The aggregate of a list: that of the record type, or the list's own where its index projects less."""
-    return aggregate_name_of(path.record) if path.tells_all else f"{_list_name(path)}Aggregate"
+    """The aggregate of a list: that of the record type, or the list's own where its index projects less, or it has several
+    types."""
+    if path.members or not path.tells_all:
+        return f"{_list_name(path)}{path.record.name * path.is_member}Aggregate"
+    return aggregate_name_of(path.record)
 
 
 def aggregate_name_of(record: RecordType) -> str:
@@ -294,9 +297,9 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
             for each in dict.fromkeys((path, *path.members)):
                 is_own = not each.tells_all or each.members
                 yield where_name(each), f"the filter of {what if is_own else each.record.name}"
-            for ending in ("", "Group", "Key", "Number", "Value") if not path.members else ():
-                told = f"the aggregate of {path.record.name if path.tells_all else what}"
-                yield f"{aggregate_name(path)}{ending}", told
+                told = f"the aggregate of {what if is_own else each.record.name}"
+                for ending in ("", "Group", "Key", "Number", "Value") if not each.members else ("",):
+                    yield f"{aggregate_name(each)}{ending}", told
         if not path.is_one or path.far_end:
             yield f"{prefix}Edge", what
     for walk in graph.walks.values():

@@ -461,9 +461,9 @@ class _Steps:
         for each in below.having(Aggregate):
             kind = cast(Aggregate, each.kind)
             named = [name for value in each.only.fields for name in _aggregated(value, kind.fields)]
-            needed = frozenset(kind.fields[name].source for name in named)
-            asked = _asked(each.only, kind.fields)
-            found.append(AskedAggregate(each, kind.record, asked, needed))
+            needed = frozenset(kind.fields[name].source for name in named if name in kind.fields)
+            asked, of_types = _asked(each.only, kind.fields), self._aggregates(each.only)
+            found.append(AskedAggregate(each, kind.record, asked, needed, of_types))
         return found
 
     def _list_step(

@@ -38,16 +38,27 @@ class AskedAggregate:
     values: Sequence[AskedValue]
     needed: frozenset[str]
     """The fields and ends that it may be about."""
+    of_types: Sequence[AskedAggregate] = ()
+    """Where the list has several types: what is asked of each."""
 
     @property
     def counts_only(self) -> bool:
         """Whether nothing but the number of items is asked for."""
-        return all(each.function == "count" for each in self.values)
+        return not self.of_types and all(each.function == "count" for each in self.values)
+
+    def needed_of(self, record: RecordType) -> frozenset[str]:
+        """The fields and ends of a type that it may be about."""
+        found = self.needed if record is self.record else frozenset[str]()
+        return found.union(*(each.needed_of(record) for each in self.of_types))
 
     def of(self, run: Run, objects: Sequence[Object], count: int | None = None) -> Object:
         """The aggregate of some objects of which the items are there; `count` where others are counted with them."""
         items = [Located(each.item, each.identity, self.record) for each in objects if each.item is not None]
-        return self._filled(run, self.values, Aggregated(self.record, items, count), objects)
+        made = self._filled(run, self.values, Aggregated(self.record, items, count), objects)
+        for each in self.of_types:
+            of_type = [one for one in objects if one.record is each.record]
+            made.found[each.selected] = each.of(run, of_type)
+        return made
 
     def of_count(self, count: int) -> Object:
         """The aggregate of which nothing but the count is asked for."""

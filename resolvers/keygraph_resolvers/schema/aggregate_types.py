@@ -15,7 +15,7 @@ from keygraph.lists.aggregating import AggregateField, aggregate_fields
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph_resolvers.naming.descriptions import a, in_words
-from keygraph_resolvers.naming.names import aggregate_name, aggregate_name_of
+from keygraph_resolvers.naming.names import aggregate_name, aggregate_name_of, field_name
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     ServedField,
@@ -40,22 +40,45 @@ class AggregateTypes:
     def __init__(self) -> None:
         self._types: dict[str, type] = {}
 
-    def of_list(self, path: AccessPath) -> list[StrawberryField]:
+    def of_list(self, path: AccessPath) -> StrawberryField:
         """The field of a list's connection."""
-        return self._field(aggregate_name(path), path.record, [*aggregate_fields(path.record, path.told)])
+        return self._of_several(path) if path.members else self._of_path("aggregate", path, _DESCRIBED)
 
-    def of_nodes(self, record: RecordType) -> list[StrawberryField]:
+    def of_nodes(self, record: RecordType) -> StrawberryField:
         """The field of a connection of nodes."""
-        told = (*record.fields, *record.ends)
-        return self._field(aggregate_name_of(record), record, [*aggregate_fields(record, told)])
+        fields = [*aggregate_fields(record, (*record.fields, *record.ends))]
+        return self._field("aggregate", aggregate_name_of(record), record, fields, _DESCRIBED)
+
+    def _of_several(self, path: AccessPath) -> StrawberryField:
+        """That of a list of several types, with a field for each of them."""
+        name, count = aggregate_name(path), _count()
+        if name not in self._types:
+            made = self._types[name] = object_type(name, "Aggregates of several types, each on its own.")
+            members = {field_name(each.record): each for each in path.members}
+            of_each = [
+                self._of_path(field, each, f"Of each {in_words(each.record.name)}.")
+                for field, each in members.items()
+                if field != count.name
+            ]
+            add_fields(made, [count, *of_each])
+        kind = Aggregate(path.record, {})
+        return ServedField("aggregate", nullable(self._types[name]), kind, description=_DESCRIBED)
+
+    def _of_path(self, field: str, path: AccessPath, described: str) -> StrawberryField:
+        fields = [*aggregate_fields(path.record, path.told)]
+        return self._field(field, aggregate_name(path), path.record, fields, described)
 
     def _field(
-        self, name: str, record: RecordType, fields: Sequence[AggregateField]
-    ) -> list[StrawberryField]:
+        self, field: str, name: str, record: RecordType, fields: Sequence[AggregateField], described: str
+    ) -> StrawberryField:
         if name not in self._types:
             self._types[name] = _aggregate(name, record, fields)
         kind = Aggregate(record, {each.name: each for each in fields})
-        return [ServedField("aggregate", nullable(self._types[name]), kind, description=_DESCRIBED)]
+        return ServedField(field, nullable(self._types[name]), kind, description=described)
+
+
+def _count() -> StrawberryField:
+    return ServedField("count", nullable(int), AggregateValue("count"), description="How many there are.")
 
 
 def _aggregate(name: str, record: RecordType, fields: Sequence[AggregateField]) -> type:
@@ -80,9 +103,7 @@ def _aggregate(name: str, record: RecordType, fields: Sequence[AggregateField]) 
 
 
 def _values(name: str, fields: Sequence[AggregateField]) -> list[StrawberryField]:
-    found: list[StrawberryField] = [
-        ServedField("count", nullable(int), AggregateValue("count"), description="How many there are.")
-    ]
+    found: list[StrawberryField] = [_count()]
     numbers = [each for each in fields if each.is_number]
     ordered = [each for each in fields if each.is_ordered]
     if numbers:

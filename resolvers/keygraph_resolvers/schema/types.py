@@ -416,7 +416,7 @@ class _Types:
                         TotalCount(),
                         description=_COUNTED + (_UNREAD if may_count_unread(self._graph, path) else ""),
                     ),
-                    *([] if path.members else self._aggregates.of_list(path)),
+                    self._aggregates.of_list(path),
                 ],
             )
         return self._objects[name]

@@ -100,7 +100,7 @@ class WalkTypes:
 
     def _aggregate(self, walk: NodeWalk) -> list[StrawberryField]:
         """What is aggregated of all nodes, where they are of one type."""
-        return self._aggregates.of_nodes(walk.nodes[0]) if len(walk.nodes) == 1 else []
+        return [self._aggregates.of_nodes(walk.nodes[0])] if len(walk.nodes) == 1 else []
 
     def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
         return [

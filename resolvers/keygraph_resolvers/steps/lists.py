@@ -144,9 +144,11 @@ class ListStep(Step):
             each: (each.far_end if leads else None, each.end if each.untold else None)
             for each in self.path.each
         }
-        aggregated = frozenset[str]().union(*(each.needed for each in self.aggregates))
         return {
-            each.record: aggregated.union(end for end in own if end is not None) for each, own in ends.items()
+            each.record: frozenset(end for end in own if end is not None).union(
+                *(asked.needed_of(each.record) for asked in self.aggregates)
+            )
+            for each, own in ends.items()
         }
 
     def arguments(self, run: Run) -> ListArguments:
