@@ -194,24 +194,9 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
         return
     if path is None:
         return  # what is wrong with the list is told of it
-    if path.required:
-        yield (
-            f"{name} needs the argument {path.required[0].name}: it is many lists.",
-            "Name a list without such arguments.",
-        )
-    expiring = [each.name for each in (owner, *path.records) if each.expiry is not None]
-    if expiring:
-        yield (
-            f"items of {expiring[0]} expire, and nothing is written then.",
-            "Remove it: read the list's totalCount or aggregate.",
-        )
-    for each in path.each:
-        end = each.record.ends[each.end or ""]
-        if end.is_ambiguous:
-            yield (
-                f"the key at {each.record.name}.{end.name} does not tell whether it is of {owner.name}.",
-                f"Give {owner.name} a key of its own.",
-            )
+    reason = why_not_counted(owner, path)
+    if reason is not None:
+        yield reason
     if any(field.name in rule.names for rule in owner.rules):
         yield "a rule in check= is about it, and writes of other items change it.", "Remove the rule."
     yield from _wrong_key(owner, field)
@@ -229,6 +214,23 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
             )
     if field.type.written is not None:
         yield "it is not stored as a number.", "Remove the format of its type."
+
+
+def why_not_counted(owner: RecordType, path: AccessPath) -> tuple[str, str] | None:
+    """Why the server cannot keep how many items a list has, and what to do about it; None where it can."""
+    if path.required:
+        problem = f"{path.name} needs the argument {path.required[0].name}: it is many lists."
+        return problem, "Name a list without such arguments."
+    expiring = [each.name for each in (owner, *path.records) if each.expiry is not None]
+    if expiring:
+        problem = f"items of {expiring[0]} expire, and nothing is written then."
+        return problem, "Remove it: read the list's totalCount or aggregate."
+    for each in path.each:
+        end = each.record.ends[each.end or ""]
+        if end.is_ambiguous:
+            problem = f"the key at {each.record.name}.{end.name} does not tell whether it is of {owner.name}."
+            return problem, f"Give {owner.name} a key of its own."
+    return None
 
 
 def _wrong_key(owner: RecordType, field: Field) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ from tests.server.command_line import run, shown_lines
 MODEL = """
 from __future__ import annotations
 
-from keygraph import ID, Graph, Index, Many, Table, edge, node, record
+from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, record
 
 by_team = Index("GSI1", "GSI1PK", "GSI1SK")
 
@@ -279,7 +279,7 @@ class TestAdvice:
             [],
         )
         [advice] = self.advice(module, worker)
-        assert advice.lines == ("player_name: str  # in Membership",)
+        assert advice.lines == ('player_name: str = copy("player.name")  # in Membership',)
         assert advice.text.startswith(
             "60.0 units per second (60% of all) are spent on reading each Player of Team.members"
         )
@@ -289,7 +289,7 @@ class TestAdvice:
         """Each totalCount would read the whole list again."""
         worker = told([spent("Team.goals", "Count", 60.0), spent("Query.players", "Count", 40.0)], [])
         [advice] = self.advice(module, worker)
-        assert advice.lines == ("goals_count: int = 0  # in Team",)
+        assert advice.lines == ('goals_count: int = counts("goals")  # in Team',)
         self.assert_compiles('    motto: str = ""', f"    {advice.lines[0]}")
 
     @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ class TestCommand:
         assert lines[0] == "400.0 units per second in the last 10 minutes, by 4 workers."
         assert any(each.split() == ["Team.goals", "Count", "240.0", "60%", "240.0"] for each in lines)
         assert any(each.split() == ["5f2c0e11aa07", "table", "240.0", "0.0", "Team.goals"] for each in lines)
-        assert "goals_count: int = 0  # in Team" in result.stdout
+        assert 'goals_count: int = counts("goals")  # in Team' in result.stdout
         told_json = json.loads(run("hot", "--model", "league_hot", "--url", "http://one:1", "--json").stdout)
         assert told_json["fields"][0] == {
             "field": "Team.goals",
@@ -344,7 +344,7 @@ class TestCommand:
             "units": 120.0,
             "requests": 120.0,
         }
-        assert told_json["advice"][0]["lines"] == ["goals_count: int = 0  # in Team"]
+        assert told_json["advice"][0]["lines"] == ['goals_count: int = counts("goals")  # in Team']
 
     def test_a_server_that_cannot_be_asked_is_one_line(self) -> None:
         """Somebody would see a traceback, and not what to set."""

@@ -9,7 +9,7 @@ one object with one set of steps. How many fields there are with all fragments s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -67,6 +67,7 @@ from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.node_walks import NodeWalkStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
+from keygraph_resolvers.steps.questions.numbers import NumbersStep, numbers_of
 from keygraph_resolvers.steps.questions.ways import WayFields, WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.several_types import ByType, UntoldNodes
@@ -207,7 +208,10 @@ class _Selections:
             types = [named] if is_object_type(named) else self._schema.get_possible_types(cast(Any, named))
             sets = [node.selection_set for node in nodes if node.selection_set]
             below = {type_.name: self.of(type_.name, sets) for type_ in types}
-        return SelectedField(key, nodes, owner, definition, kind, below)
+        made = SelectedField(key, nodes, owner, definition, kind, below)
+        if isinstance(kind, ListOf) and len(below) == 1 and not kind.path.is_one:
+            made.numbers = numbers_of(kind.path, nodes, made.only, _named_by)
+        return made
 
     def _record_of(self, type_: GraphQLObjectType) -> RecordType | None:
         """The record type of an object, or of the item behind an edge."""
@@ -263,6 +267,7 @@ class _Steps:
                 *(self._end(record, each) for each in selection.item_ends),
                 *calls,
                 *(step for each, step in {**lists, **walks}.items() if selection.waits(each)),
+                *(NumbersStep(each) for each in lists if each.numbers),
             ],
         )
 
@@ -450,15 +455,19 @@ class _Steps:
                 None,
                 is_partial=_lacks(path, items, leads_on=bool(nodes)),
             )
-        has_total = bool(below.having(field_kinds.TotalCount))
+        has_total = any(each not in selected.numbers for each in below.having(field_kinds.TotalCount))
         step = self._list_step(selected, page, has_total=has_total, looks=looks)
-        step.aggregates = self._aggregates(below)
+        step.aggregates = self._aggregates(below, selected.numbers)
         return step
 
-    def _aggregates(self, below: Selection) -> Sequence[AskedAggregate]:
-        """What is asked to aggregate of a connection."""
+    def _aggregates(
+        self, below: Selection, numbers: Container[SelectedField] = ()
+    ) -> Sequence[AskedAggregate]:
+        """What is asked to aggregate of a connection, but for what numbers of its owner say."""
         found = []
         for each in below.having(Aggregate):
+            if any(value in numbers for value in each.only.fields):
+                continue
             kind = cast(Aggregate, each.kind)
             named = [name for value in each.only.fields for name in _aggregated(value, kind.fields)]
             needed = frozenset(kind.fields[name].source for name in named if name in kind.fields)
@@ -526,6 +535,11 @@ def _asked(selection: Selection, fields: Mapping[str, AggregateField]) -> list[A
         for each in selection.fields
         if isinstance(each.kind, AggregateValue)
     ]
+
+
+def _named_by(selected: SelectedField, kind: Aggregate) -> list[str]:
+    """The fields of items that a value of an aggregate is about."""
+    return [kind.fields[name].source for name in _aggregated(selected, kind.fields)]
 
 
 def _aggregated(selected: SelectedField, fields: Mapping[str, AggregateField]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from graphql import (
 from graphql.execution.values import get_argument_values
 
 from keygraph.errors import BadUserInput
+from keygraph.model.fields import Field
 from keygraph.model.permissions import is_told_by_key
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.run import Run
@@ -61,6 +62,8 @@ class SelectedField:
     """None for what the graph does not answer: `__typename`, and fields that somebody added to the root."""
     below: Mapping[str, Selection]
     """What is selected of the objects that it gives, by their types."""
+    numbers: Mapping[SelectedField, Field] = field(default_factory=dict)
+    """What is selected of a list, and inside its aggregates, that numbers say which its owner keeps."""
     _told: Any = field(default=None, init=False)
     """What its arguments say where no variable stands in them: the same in every run."""
 
@@ -234,7 +237,7 @@ class Selection:
         return any(not self._is_answered_by_key(each) for each in self.fields)
 
     def _is_answered_by_key(self, selected: SelectedField) -> bool:
-        if self.waits(selected):
+        if self.waits(selected) or selected.numbers:
             return False
         match selected.kind:
             case Stored(stored):
@@ -262,6 +265,7 @@ class Selection:
                     names.add(path.far_end)
                 case Called(method):
                     names.add(method.name)
+            names |= {number.name for number in each.numbers.values()}
         if self.record is not None and self.record.access is not None:
             for name in self.restricted.values():
                 names |= self.record.access.names("read", name)

@@ -13,6 +13,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph.resolve.derived import why_not_counted
 
 READS_PER_PARTITION, WRITES_PER_PARTITION = 3_000.0, 1_000.0
 """What DynamoDB gives one partition: units per second ("Burst and adaptive capacity", DynamoDB developer guide)."""
@@ -104,6 +105,7 @@ class Adviser:
 
     def __init__(self, graph: Graph, module: ModuleType) -> None:
         """`module` is where the model is declared: its names for indexes stand in the lines."""
+        self._graph = graph
         self._paths = {_coordinate(path): path for path in graph.paths}
         self._names = {each: name for name, each in vars(module).items() if isinstance(each, Index)}
 
@@ -151,12 +153,14 @@ class Adviser:
                 continue
             share = f"{cost.units:,.1f} units per second ({cost.units / totals.units:.0%} of all)"
             if kind == "Count" and path.owner is not None:
-                yield Advice(
-                    cost.units,
-                    f"{share} are spent on counting {name}. A number on {path.owner.name} that is changed with each "
-                    f"{' or '.join(record.name for record in path.records)} saves them, and {cost.requests:,.1f} requests per second.",
-                    (f"{path.name}_count: int = 0  # in {path.owner.name}",),
-                )
+                if why_not_counted(path.owner, path) is None:
+                    yield Advice(
+                        cost.units,
+                        f"{share} are spent on counting {name}. A count on {path.owner.name}, kept with each mutation of a "
+                        f"{' or '.join(record.name for record in path.records)}, answers totalCount without arguments and saves "
+                        f"them, and {cost.requests:,.1f} requests per second. Items that are there have to be counted once.",
+                        (f'{path.name}_count: int = counts("{path.name}")  # in {path.owner.name}',),
+                    )
             elif kind in ("GetItem", "BatchGetItem"):
                 yield from self._copy(path, name, cost, share)
 
@@ -178,15 +182,17 @@ class Adviser:
             for each in node.fields.values()
             if each.attribute[0] in cost.attributes and each.name not in node.key_fields
         ]
-        if not copied or len(copied) > _COPIED or len(path.nodes) > 1:
+        is_paired = path.record.name in self._graph.correspondences
+        if not copied or len(copied) > _COPIED or len(path.nodes) > 1 or is_paired:
             return
         asked = ", ".join(each.name for each in copied)
         yield Advice(
             cost.units,
             f"{share} are spent on reading each {node.name} of {name} for its {asked}. A copy on {path.record.name} {saved}, "
-            f"where clients ask for the copy. It has to be written again when the {node.name} changes.",
+            f"where clients ask for the copy. It is of the moment at which the {path.record.name} is written.",
             tuple(
-                f"{path.far_end}_{each.name}: {_annotation(node.cls, each.name)}  # in {path.record.name}"
+                f'{path.far_end}_{each.name}: {_annotation(node.cls, each.name)} = copy("{path.far_end}.{each.name}")  '
+                f"# in {path.record.name}"
                 for each in copied
             ),
         )

@@ -1,0 +1,117 @@
+"""What the numbers of a node answer of its lists: `totalCount` and aggregates, where the node keeps counts and sums of them.
+
+They do so where nobody is kept from seeing items of the list, the arguments leave none out, and every node has the number: a
+field that may be null may be one that nobody has counted yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath
+from keygraph_resolvers.read.objects import ListObject, Object
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue, TotalCount
+from keygraph_resolvers.steps.explained import Explained, View, Where
+from keygraph_resolvers.steps.selection import SelectedField, Selection
+from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
+
+_OF_PAGES = frozenset({"first", "last", "after", "before", "direction"})
+"""The arguments that say which page is shown, and not of what."""
+
+
+def numbers_of(
+    path: AccessPath,
+    selected: Sequence[Any],
+    below: Selection,
+    named: Callable[[SelectedField, Aggregate], Sequence[str]],
+) -> dict[SelectedField, Field]:
+    """What is selected of a list that numbers of its owner say. `named` gives the fields that a value of an aggregate is about."""
+    said = {argument.name.value for node in selected for argument in node.arguments or ()}
+    if (
+        path.owner is None
+        or path.is_one
+        or not said <= _OF_PAGES
+        or any(each.access for each in path.records)
+    ):
+        return {}
+    kept = {field.kept_of: field for field in _kept(path)}
+    found: dict[SelectedField, Field] = {}
+    if path.name in kept:
+        found |= dict.fromkeys(below.having(TotalCount), kept[path.name])
+    for aggregate in below.having(Aggregate):
+        kind = cast(Aggregate, aggregate.kind)
+        values = [each for each in aggregate.only.fields if isinstance(each.kind, AggregateValue)]
+        said_by = [kept.get(_number(path, each, named(each, kind))) for each in values]
+        if None not in said_by:
+            found |= {value: field for value, field in zip(values, said_by, strict=True) if field}
+    return found
+
+
+def _kept(path: AccessPath) -> Iterator[Field]:
+    """The numbers that every owner of a list has."""
+    fields = () if path.owner is None else path.owner.fields.values()
+    return (each for each in fields if each.kept in ("count", "sum") and not each.optional)
+
+
+def _number(path: AccessPath, value: SelectedField, names: Sequence[str]) -> str:
+    """What a number that says a value is of; empty for a value that none says."""
+    function = cast(AggregateValue, value.kind).function
+    if function == "count":
+        return path.name
+    return f"{path.name}.{names[0]}" if function == "sum" and len(names) == 1 else ""
+
+
+class NumbersStep(Step):
+    """Answers what the items of owners say of their lists."""
+
+    def __init__(self, selected: SelectedField) -> None:
+        self._selected = selected
+        self._totals = [
+            field for each, field in selected.numbers.items() if isinstance(each.kind, TotalCount)
+        ]
+        self._aggregates: Mapping[SelectedField, Mapping[SelectedField, Field]] = {
+            each: values
+            for each in selected.only.having(Aggregate)
+            if (
+                values := {
+                    value: selected.numbers[value] for value in each.only.fields if value in selected.numbers
+                }
+            )
+        }
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        for owner in objects:
+            found = owner.found.get(self._selected)
+            if isinstance(found, ListObject):
+                for field in self._totals:
+                    found.total = _value(owner, field)
+                for asked, values in self._aggregates.items():
+                    made = Object(owner.record, ())
+                    made.found = {
+                        value: _shown(value, _value(owner, field)) for value, field in values.items()
+                    }
+                    found.found[asked] = made
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        return StepCost(), ()
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        return iter(())
+
+
+def _value(owner: Object, field: Field) -> Any:
+    """The number of an owner, or why it has none."""
+    try:
+        return owner.value(field)
+    except Exception as error:
+        return error
+
+
+def _shown(value: SelectedField, number: Any) -> Any:
+    """A number as an aggregate has it."""
+    is_sum = isinstance(value.kind, AggregateValue) and value.kind.function == "sum"
+    return Decimal(str(number)) if is_sum and not isinstance(number, Exception) else number

@@ -1,0 +1,175 @@
+"""Counts and sums that nodes keep answer `totalCount` and aggregates of their lists, where they say the same as reading would."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Long, Many, Table, counts, node, read, record, sums, viewer
+from keygraph.dynamo.actions import Remove, UpdateItem
+from keygraph.dynamo.store import Transaction, Write
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+
+by_kind = Index("by-kind", "kp", "ks")
+
+
+@node("JAR#{name}", by_kind("JAR", "{name}", lists="jars"))
+class Jar:
+    name: ID
+
+    coins: Many[Coin]
+    notes: Many[Note]
+    coins_count: Long = counts("coins")
+    worth: Decimal = sums("coins.value")
+    notes_count: int | None = counts("notes")
+
+
+@record("{jar}", "COIN#{number:03d}")
+class Coin:
+    jar: Jar
+    number: int
+    value: Decimal
+    weight: int = 1
+
+
+@record("{jar}", "NOTE#{number:03d}")
+class Note:
+    jar: Jar
+    number: int
+
+
+TABLE = Table("Jars", partition_key="PK", sort_key="SK", indexes=[by_kind])
+graph = Graph(TABLE, Jar, Coin, Note, type_attribute="Type")
+FILL = """mutation { createJars(inputs: [{name: "blue"}, {name: "red"}]) { results { jar { name } } }
+  putCoins(inputs: [{jarName: "red", number: 1, value: "0.5"}, {jarName: "red", number: 2, value: "1.25", weight: 3}])
+  { results { coin { number } } }
+  putNote(input: {jarName: "red", number: 1}) { note { number } } }"""
+
+
+@pytest.fixture
+async def jars(make_store: MakeStore) -> World:
+    """A jar with two coins and a note, and an empty one."""
+    made = world(graph, await make_store(graph.table))
+    await made.ask(FILL)
+    made.forget()
+    return made
+
+
+async def of_red(jars: World, asked: str, **variables: Any) -> Any:
+    """What is answered of the full jar, and what is sent for it."""
+    jars.forget()
+    declared = "($field: CoinAggregateField!) " if variables else ""
+    answer = await jars.ask(f'query {declared}{{ jar(name: "red") {{ {asked} }} }}', **variables)
+    return answer["jar"], dict(jars.operations)
+
+
+async def test_a_count_and_a_sum_are_read_with_their_node(jars: World) -> None:
+    """The list would be read to count it, although its number is there."""
+    asked = "coins { totalCount aggregate { all: count sum(field: VALUE) } }"
+    assert await of_red(jars, asked) == (
+        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75"}}},
+        {"GetItem": 1},
+    )
+    page = "coins(first: 1, direction: DESC) { nodes { number } totalCount }"
+    assert await of_red(jars, page) == (
+        {"coins": {"nodes": [{"number": 2}], "totalCount": 2}},
+        {"GetItem": 1, "Query": 1},
+    )
+
+
+async def test_the_numbers_of_listed_nodes_take_no_request(jars: World) -> None:
+    """Each node of a list would be counted by a Query of its own."""
+    answer = await jars.ask(
+        "{ jars { nodes { name coins { totalCount aggregate { sum(field: VALUE) } } } } }"
+    )
+    assert answer["jars"]["nodes"] == [
+        {"name": "blue", "coins": {"totalCount": 0, "aggregate": {"sum": "0"}}},
+        {"name": "red", "coins": {"totalCount": 2, "aggregate": {"sum": "1.75"}}},
+    ]
+    assert dict(jars.operations) == {"Query": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("coins(where: {weight: {gt: 1}}) { totalCount }", {"totalCount": 1}),
+        ("coins(number: {from: 2}) { totalCount }", {"totalCount": 1}),
+        ("coins { aggregate { count max(field: VALUE) } }", {"aggregate": {"count": 2, "max": "1.25"}}),
+        ("coins { aggregate { sum(field: WEIGHT) } }", {"aggregate": {"sum": "4"}}),
+        ("coins: notes { totalCount }", {"totalCount": 1}),
+    ],
+)
+async def test_what_no_number_says_is_read(jars: World, asked: str, expected: Any) -> None:
+    """A number of the whole list would stand for a part of it, or one that may be unknown be taken for known."""
+    answer, sent = await of_red(jars, asked)
+    assert answer == {"coins": expected}
+    assert sent.get("Count", 0) + sent.get("Query", 0) == 1
+
+
+async def test_a_payload_has_the_numbers_after_the_write(jars: World) -> None:
+    """A client would see the count of before its own write."""
+    asked = "jar { coins { totalCount aggregate { sum(field: VALUE) } } }"
+    answer = await jars.ask(
+        f'mutation {{ putCoin(input: {{jarName: "red", number: 3, value: "2"}}) {{ coin {{ {asked} }} }} '
+        f'createJar(input: {{name: "green", coins: [{{number: 1, value: "4"}}]}}) {{ {asked} }} }}'
+    )
+    assert answer["putCoin"]["coin"]["jar"]["coins"] == {"totalCount": 3, "aggregate": {"sum": "3.75"}}
+    assert answer["createJar"]["jar"]["coins"] == {"totalCount": 1, "aggregate": {"sum": "4"}}
+    sent = [each for each in jars.tracer.requests if isinstance(each, Transaction)]
+    assert [len(each.actions) for each in sent] == [2, 2]
+
+
+async def test_a_number_that_is_missing_is_told(jars: World) -> None:
+    """Null would be taken for a count that reads too many pages."""
+    update = UpdateItem(("JAR#red", "JAR#red"), (Remove(("coins_count",)),))
+    await jars.tracer.store.send(Write(update))
+    answer: Any = await jars.service.execute('{ jar(name: "red") { coins { totalCount nodes { number } } } }')
+    assert answer["data"]["jar"]["coins"]["totalCount"] is None
+    assert len(answer["data"]["jar"]["coins"]["nodes"]) == 2
+    assert [each["extensions"]["code"] for each in answer["errors"]] == ["CORRUPT_ITEM"]
+
+
+async def test_the_bound_is_one(jars: World) -> None:
+    """An operation would be let through that costs more than is allowed."""
+    answer: Any = await jars.service.execute(
+        "{ jars { nodes { coins { totalCount nodes { number } } } } }", with_cost=True
+    )
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name]
+
+
+async def test_a_viewer_who_does_not_see_everything_is_not_told_how_much_there_is(
+    make_store: MakeStore,
+) -> None:
+    """A count would tell of items that a rule hides."""
+
+    @node("BOX#{name}", access=[read()])
+    class Box:
+        name: ID
+        things: Many[Thing]
+        things_count: int = counts("things")
+
+    @record(
+        "{box}",
+        "THING#{number:03d}",
+        access=[read(where={"of": viewer("sub")})],
+    )
+    class Thing:
+        box: Box
+        number: int
+        of: str
+
+    hidden = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing, type_attribute="Type")
+    boxes = world(hidden, await make_store(hidden.table))
+    await boxes.put({"PK": "BOX#a", "SK": "BOX#a", "Type": "Box", "name": "a", "things_count": Decimal(2)})
+    for number, of in ((1, "Ann"), (2, "Bob")):
+        own = {"Type": "Thing", "number": Decimal(number), "of": of, "box_name": "a"}
+        await boxes.put({"PK": "BOX#a", "SK": f"THING#{number:03d}", **own})
+    answer: Any = await boxes.service.execute(
+        '{ box(name: "a") { things { totalCount aggregate { count } } } }', viewer={"sub": "Ann"}
+    )
+    assert answer == {"data": {"box": {"things": {"totalCount": 1, "aggregate": {"count": 1}}}}}
