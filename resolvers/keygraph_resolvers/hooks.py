@@ -7,7 +7,6 @@ from typing import Any
 
 from graphql import ExecutionResult as CoreResult
 from graphql import GraphQLError, MiddlewareManager, specified_rules, validate
-from strawberry.extensions import SchemaExtension
 from strawberry.extensions.runner import SchemaExtensionsRunner
 from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.graphql import OperationType
@@ -38,7 +37,8 @@ class Hooks:
         operation_name: str | None,
         context: Any,
     ) -> None:
-        self._extensions: list[SchemaExtension] = [make() for make in schema.extensions]
+        # The last is Strawberry's own, for directives of fields, of which there are none.
+        self._extensions = schema.get_extensions()[: len(schema.extensions)]
         self._core = core_schema(schema)
         self._asked = ExecutionContext(
             query=document,

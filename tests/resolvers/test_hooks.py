@@ -134,6 +134,22 @@ async def test_each_operation_has_extensions_of_its_own(store: TracingStore) -> 
     assert len(set(made)) == 2
 
 
+async def test_a_subgraph_and_an_extension_that_is_made_already(store: TracingStore) -> None:
+    """A part of a supergraph could have no extensions; or what Strawberry still allows would fail in each operation."""
+
+    class Named(SchemaExtension):
+        def get_results(self) -> dict[str, Any]:
+            return {"by": "Ada"}
+
+    subgraph = build_schema(graph, extensions=[Named], federation=True)
+    answer = await Service(subgraph, store, secret=b"x" * 32).execute("{ _service { sdl } }")
+    assert (answer["extensions"], "errors" in answer) == ({"by": "Ada"}, False)
+    with pytest.warns(DeprecationWarning, match="extension instance"):
+        asked = service(store, Named())
+    answer = await asked.execute('{ user(userId: "ada") { name } }')
+    assert answer == {"data": {"user": {"name": "Ada"}}, "extensions": {"by": "Ada"}}
+
+
 async def test_resolve_runs_around_fields_of_ones_own(store: TracingStore) -> None:
     """An extension could not see the fields that somebody added; or those of the graph would be read one by one."""
     seen: list[tuple[str, dict[str, Any]]] = []
