@@ -6,6 +6,9 @@ has its id in both (`CONTAINER_009998`), and what links two things has one id in
 from the table's keys, so that no type has to say it, and each link is found from both of its sides. No attribute says
 what an item is; its keys do.
 
+Ships are ours: the article says that the containers go overseas, and has no item for it. A `Ship` shows how a level is
+added to such a table: a node, an edge, and no index.
+
 The article's own items are in `cargo.jsonl`, what makes them a sample to look around in is in
 `cargo.described.jsonl`.
 """
@@ -20,6 +23,19 @@ from keygraph import ID, Graph, Index, Many, One, Reach, Table, edge, fields, no
 reverse_lookup_index = Index("reverse-lookup-index", "relatedObjectId", "objectId")
 
 
+@node("SHIP_{ship_id}")
+class Ship:
+    """A ship that takes containers overseas."""
+
+    ship_id: ID
+    name: str
+
+    containers: Many[ShipContainer]
+    """What was loaded onto it, each with when, where and by whom."""
+    boxes: Reach[Box] = reach("containers", "pallets", "boxes", depth=3)
+    """The boxes in its containers."""
+
+
 @node("CONTAINER_{container_id}")
 class Container:
     """A shipping container."""
@@ -32,6 +48,8 @@ class Container:
     """What was loaded into it, each with when, where and by whom."""
     boxes: Reach[Box] = reach("pallets", "boxes", depth=2)
     """The boxes on its pallets."""
+    ship: One[ShipContainer]
+    """The ship that it was loaded onto, if it was."""
 
 
 @node("PALLET_{pallet_id}")
@@ -75,6 +93,14 @@ class Link:
     """Where it was done."""
 
 
+@edge("{ship}", "{container}")
+class ShipContainer(Link):
+    """A container was loaded onto a ship."""
+
+    ship: Ship
+    container: Container
+
+
 @edge("{container}", "{pallet}")
 class ContainerPallet(Link):
     """A pallet was loaded into a container."""
@@ -98,9 +124,11 @@ graph = Graph(
         sort_key="relatedObjectId",
         indexes=[reverse_lookup_index],
     ),
+    Ship,
     Container,
     Pallet,
     Box,
+    ShipContainer,
     ContainerPallet,
     PalletBox,
     attribute_case="pascal",

@@ -101,9 +101,11 @@ def test_every_item_is_of_a_declared_type() -> None:
         "PalletBox": 2,
     }
     assert types_of(graph, "cargo.described.jsonl") == {
+        "Ship": 1,
         "Container": 1,
         "Pallet": 3,
         "Box": 4,
+        "ShipContainer": 2,
         "ContainerPallet": 1,
         "PalletBox": 3,
     }

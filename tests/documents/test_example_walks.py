@@ -1,4 +1,4 @@
-"""What the examples reach and rank: related products, a category's subtree, a container's boxes, peers, people one may know."""
+"""What the examples reach and rank: related products, a category's subtree, a container's boxes, a ship's, peers, people one may know."""
 
 from __future__ import annotations
 
@@ -60,6 +60,29 @@ async def test_boxes_of_a_container(served: Served) -> None:
         "totalCount": 3,
         "nodes": [{"boxId": name} for name in ("A03828", "A03829", "A03830")],
     }
+
+
+@pytest.mark.parametrize("served", ["cargo"], indirect=True)
+async def test_below_a_ship(served: Served) -> None:
+    """A harbor would not know what a ship brings, nor on which ship a box comes."""
+    found = await served.ask("""{
+      ship(shipId: "MARIA") {
+        containers { nodes { containerId } }
+        boxes { totalCount edges { distance node { boxId } } }
+      }
+      box(boxId: "A03831") { pallet { node { container { node { ship { node { name } } } } } } }
+    }""")
+    assert found["ship"] == {
+        "containers": {"nodes": [{"containerId": "009998"}, {"containerId": "009999"}]},
+        "boxes": {
+            "totalCount": 5,
+            "edges": [
+                {"distance": 3, "node": {"boxId": name}}
+                for name in ("A03828", "A03829", "A03830", "A03831", "A03832")
+            ],
+        },
+    }
+    assert found["box"]["pallet"]["node"]["container"]["node"]["ship"]["node"] == {"name": "Maria"}
 
 
 @pytest.mark.parametrize("served", ["talent"], indirect=True)
