@@ -100,5 +100,5 @@ async def measured(
     completion = Completion(plan, limits.answer_bytes)
     write_data(completion, plan.root, root)
     if completion.reports:
-        raise ValueError(f"the answer has errors: {completion.reports[:3]}")
+        raise ValueError(f"the answer has errors: {[str(each.error) for each in completion.reports[:3]]}")
     return Measured(tuple(run.meter.sent))

@@ -91,9 +91,11 @@ OPERATIONS = (
     Operation(
         "143 nodes of three types by their ids",
         "commerce",
-        """query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Product { name } ... on User { name }
-          ... on Order { total customer { name } } } }""",
-        {"ids": _NODES},
+        """query ($some: [ID!]!, $others: [ID!]!) { some: nodes(ids: $some) { ...node }
+          others: nodes(ids: $others) { ...node } }
+          fragment node on Node { id ... on Product { name } ... on User { name }
+          ... on Order { total customer { name } } }""",
+        {"some": _NODES[:100], "others": _NODES[100:]},
     ),
     Operation(
         "counts of a page of products",
