@@ -218,7 +218,7 @@ REMOVALS: dict[str, Removal] = {
         "server/keygraph_server/auth/keys.py", "now - self._tried > wait", "True"
     ),
     "test_no_cache_keeps_what_one_viewer_saw": Removal(
-        f"{_HTTP}/graphql_http.py", "and options.viewer_of is None", ""
+        f"{_HTTP}/graphql_http.py", "is_open = options.viewer_of is None and", "is_open ="
     ),
     "test_a_cursor_of_another_list": Removal(
         f"{_RESOLVERS}/read/cursors.py", "self._about = [_dump(about)]", "self._about = []"
