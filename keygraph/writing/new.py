@@ -63,7 +63,7 @@ class NewSteps(EndSteps):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = exists if isinstance(request, Create) else self._again(record, where)
         steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal, before=there), *others]
-        if there is None:
+        if there is None and stored:
             steps += self._free(record, identity, item, stored, exists)
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
 

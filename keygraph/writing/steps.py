@@ -20,7 +20,7 @@ from keygraph.model.links import LinkName
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
-from keygraph.writing.ground import Made, Stored, named_in
+from keygraph.writing.ground import LASTING, Made, Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
@@ -38,6 +38,7 @@ class StepMaker(NewSteps, MoveSteps):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self._is_looked_for = cache(self._may_be_elsewhere)
+        self._is_told = cache(self._is_told_alone)
 
     def needed(
         self,
@@ -52,11 +53,23 @@ class StepMaker(NewSteps, MoveSteps):
 
         What is stored under some of them may name further ones.
         """
+        is_new = isinstance(request, Create | Put) and not is_whole and self.access is None
+        if is_new and self._is_told(request.record, isinstance(request, Put)):
+            return []
         copied = self.copied_from(request)
         request, _ = self.with_copies(request, stored, _NOTHING, Refusals())
         keys = [*copied, *self._needed(request, stored, is_whole=is_whole)]
         keys += self._counting(request, stored, with_nodes=with_nodes)
         return [*keys, *self._learned(request, stored)] if self._may_be_linked(request.record) else keys
+
+    def _is_told_alone(self, record: RecordType, is_put: bool) -> bool:  # it is an argument of a cache
+        """Whether all that is written of a new record, or of one that is put, is what the request says."""
+        is_elsewhere = (
+            self._is_looked_for(record) or self._spread_ends_of(record) or self._partners.of(record)
+        )
+        is_kept = is_put and self._kept_fields(record, LASTING)
+        is_told_elsewhere = self._tallies.has(record) or record.name in self._graph.copies
+        return not (is_elsewhere or is_kept or is_told_elsewhere)
 
     def _needed(self, request: WriteRequest, stored: Stored, *, is_whole: bool) -> list[Key]:
         keys, record = self.keys_of_ends(request), request.record
@@ -264,11 +277,9 @@ class StepMaker(NewSteps, MoveSteps):
                     made, outcome = self._moved(request, stored, mine)
                 case _:
                     made, outcome = self._deleted(request, stored, mine)
-            made = [
-                *(self._tallies.counted(step, stored) for step in made),
-                *self._link_checks(request, stored),
-                *copying,
-            ]
+            if self._graph.tallies:
+                made = [self._tallies.counted(step, stored) for step in made]
+            made = [*made, *self._link_checks(request, stored), *copying]
             steps += [] if mine.found else made
             refusals.found += mine.found
             done.append(outcome)
