@@ -62,7 +62,8 @@ class Tallies:
         """The step with what it adds to nodes, on condition that the item is as it was read."""
         before, action = step.before, step.action
         if (
-            step.additions
+            not self._graph.tallies
+            or step.additions
             or isinstance(action, CheckItem)
             or (before is None and not isinstance(action, PutItem))
         ):
