@@ -1,17 +1,25 @@
-"""What the counts and sums that nodes keep should be: their lists are read, item by item."""
+"""What the counts and sums that nodes keep should be: their lists are read, item by item. And setting them so."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from keygraph.dynamo.actions import SetTo, UpdateItem, changed
+from keygraph.dynamo.conditions import And, Exists, at_path
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query, Store, pages
+from keygraph.dynamo.store import BatchGet, Query, Store, Write, pages
+from keygraph.dynamo.table import Key
+from keygraph.errors import ConditionFailed, TransactionCanceled
 from keygraph.graph import Graph
 from keygraph.lists.listing import bind
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import Tally
+from keygraph.writing.presence import is_unchanged
+
+_TRIES = 10
 
 
 def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
@@ -48,3 +56,45 @@ async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> De
                         told = tally.of(item)
                         found += told[1] if told is not None and told[0] == identity else 0
     return found
+
+
+async def recount(graph: Graph, store: Store, key: Key) -> bool:
+    """Sets the counts and sums of the node under a key to what its lists have; whether that was done.
+
+    A mutation may come in between: then it has changed a number, and the lists are read again. A number that is not there is 0
+    first, so that mutations add to it from then on. Raises StoreError.
+    """
+    for _ in range(_TRIES):
+        [item] = (await store.send(BatchGet((key,), consistent=True))).items
+        record = None if item is None else graph.recognise(item)
+        identity = None if item is None or record is None else record.read_identity(item)
+        if item is None or record is None or identity is None:
+            return False
+        tallies = tallies_of(graph, record)
+        missing = [
+            SetTo(each.attribute, Decimal(0)) for each in tallies if at_path(item, each.attribute) is None
+        ]
+        if missing and not await _set(graph, store, key, item, tallies, missing):
+            continue
+        item = changed(item, missing)
+        wrong = []
+        for field, several in tallies.items():
+            amount = sum([await total(graph, store, each, identity) for each in several], Decimal(0))
+            if amount != at_path(item, field.attribute):
+                wrong.append(SetTo(field.attribute, amount))
+        if not wrong or await _set(graph, store, key, item, tallies, wrong):
+            return True
+    return False
+
+
+async def _set(
+    graph: Graph, store: Store, key: Key, item: Item, fields: Iterable[Field], changes: Sequence[SetTo]
+) -> bool:
+    """Changes numbers of a node; False where one of them is no more what was read."""
+    same = (is_unchanged(field.attribute, item) for field in fields)
+    condition = And((Exists((graph.table.partition.name,)), *same))
+    try:
+        await store.send(Write(UpdateItem(key, tuple(changes), condition)))
+    except (ConditionFailed, TransactionCanceled):
+        return False
+    return True

@@ -1,6 +1,6 @@
 """Verify a whole table: read every item, compare it with the model, and look for what it points to.
 
-Nothing is written. The table is read in segments, one window of items at a time, so memory holds one window per segment
+Nothing is written, but counts and sums where that is asked for. The table is read in segments, one window of items at a time, so memory holds one window per segment
 and what its items point to, however large the table is. All reads are consistent. The table may be written to meanwhile:
 a missing or differing item is reported only if the item that points to it has not changed since it was read.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from keygraph.dynamo.conditions import Path, at_path
@@ -33,7 +33,7 @@ from keygraph.tables.findings import (
 )
 from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
-from keygraph.tables.totals import tallies_of, total
+from keygraph.tables.totals import recount, tallies_of, total
 from keygraph.writing.sending.idempotency import is_note
 
 _WINDOW_ITEMS = 1000
@@ -45,8 +45,14 @@ _WHOLE_ITEMS = 100
 class Verification:
     """The verification of one table. It can be interrupted after any window, and resumed."""
 
-    def __init__(self, graph: Graph, store: Store, *, segments: int = 4, examples: int = 5) -> None:
-        """`examples` is the number of items that are kept for each kind of finding."""
+    def __init__(
+        self, graph: Graph, store: Store, *, segments: int = 4, examples: int = 5, is_counting: bool = False
+    ) -> None:
+        """`examples` is the number of items that are kept for each kind of finding. `is_counting`: counts and sums that are missing
+        or wrong are set."""
+        self.counted = 0
+        """How many nodes got other counts or sums."""
+        self._is_counting = is_counting
         self.report = Report(examples)
         self._store = store
         self._graph = graph
@@ -79,6 +85,8 @@ class Verification:
         async for page in pages(self._store, scan):
             items = [item for item in page.items if not is_note(item)]
             window = Window(self._graph, self._keys, self._fields, items)
+            if self._is_counting:
+                self.counted += await window.count(self._store)
             findings = await window.findings(self._store)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, findings)
@@ -119,7 +127,7 @@ class Window:
         graph: Graph,
         keys: Mapping[str, ItemKeys],
         fields: Mapping[str, ItemFields],
-        items: Sequence[Item],
+        items: list[Item],
     ) -> None:
         """`keys` and `fields` are those that items must have, by type."""
         self._graph = graph
@@ -280,6 +288,22 @@ class Window:
                     other = here.get(key) or read.get(key)
                     if other is not None and self._graph.recognise(other) is record:
                         self._doubt("unfit", record, "an item in another shard has its key", item, key)
+
+    async def count(self, store: Store) -> int:
+        """Sets the counts and sums of nodes that are missing or wrong; of how many. Raises StoreError."""
+        count = 0
+        for number, item in enumerate(self._items):
+            record = self._graph.recognise(item)
+            if record is None or not tallies_of(self._graph, record):
+                continue
+            key = self._key(item)
+            if await recount(self._graph, store, key):
+                [now] = (await store.send(BatchGet((key,), consistent=True))).items
+                if now is not None:
+                    paths = [field.attribute for field in tallies_of(self._graph, record)]
+                    count += any(at_path(now, path) != at_path(item, path) for path in paths)
+                    self._items[number] = now
+        return count
 
     async def _look_at_totals(self, store: Store) -> None:
         for item, record in self._counting:

@@ -10,7 +10,8 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, counts, edge, node, record, sums
 from keygraph.dynamo.actions import DeleteItem, Remove, SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Store, Write
+from keygraph.dynamo.store import BatchGet, Query, Store, Write
+from keygraph.tables.totals import recount
 from keygraph.tables.verify import Verification
 from keygraph.writing.requests import (
     Change,
@@ -260,3 +261,39 @@ async def test_a_wrong_number_is_found(shop: Shop) -> None:
     assert await shop.wrong() == [
         "miscounted User: spent is not that of its list (1): USER#Ann/USER#Ann -> USER#Ann/USER#Ann"
     ]
+
+
+async def test_numbers_that_are_missing_or_wrong_are_set(shop: Shop) -> None:
+    """A table that was there before its model counted could never be counted."""
+    await shop.write(new_order("1", "2"), new_order("2", "3"), new_order("3", "3", BOB))
+    await shop.change("USER#Ann", SetTo(("totals",), Decimal(7)))
+    await shop.change("USER#Bob", Remove(("orders_count",)))
+    verification = Verification(graph, shop.store, segments=1, is_counting=True)
+    await verification.run(lambda _: None)
+    assert verification.counted == 2
+    assert told(verification.report) == []
+    assert await shop.kept("USER#Ann", "orders_count", "totals") == [2, 5]
+    assert await shop.kept("USER#Bob", "orders_count", "totals") == [1, 3]
+    await shop.write(new_order("4", "1", BOB))
+    assert await shop.kept("USER#Bob", "orders_count", "totals") == [2, 4]
+
+
+async def test_a_mutation_while_a_node_is_counted_is_counted_too(shop: Shop) -> None:
+    """The count would be that of a moment before, and stay so."""
+    await shop.write(new_order("1", "2"))
+    await shop.change("USER#Ann", Remove(("orders_count",)))
+    send, others = shop.store.send, [new_order("2", "3"), new_order("3", "4")]
+
+    async def meanwhile(request: Any) -> Any:
+        answer = await send(request)
+        if isinstance(request, Query) and others:
+            await shop.write(others.pop())
+        return answer
+
+    class Busy:
+        send = staticmethod(meanwhile)
+
+    busy: Any = Busy()
+    assert await recount(graph, busy, ("USER#Ann", "USER#Ann"))
+    assert await shop.kept("USER#Ann", "orders_count", "totals") == [3, 9]
+    assert await shop.wrong() == []

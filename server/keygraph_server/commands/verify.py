@@ -67,6 +67,12 @@ def verify(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the same verification after an interruption.")
     ] = False,
+    count: Annotated[
+        bool,
+        typer.Option(
+            "--count", help="Set the counts and sums of nodes that are missing, or not those of their lists."
+        ),
+    ] = False,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -78,11 +84,13 @@ def verify(
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Read the whole table and report what does not match the model. Nothing is changed.
+    """Read the whole table and report what does not match the model.
+
+    Nothing is changed but counts and sums with --count.
 
     Reports items that match no type or do not match their type, keys that do not match the
-    attributes of their item, ends whose node is missing, and edges whose mirror or counterpart is
-    missing or differs. The report shows only the keys of items.
+    attributes of their item, ends whose node is missing, edges whose mirror or counterpart is
+    missing or differs, and counts and sums that are not those of their lists. The report shows only the keys of items.
 
     It also names fields that no item of their type has, and attributes that no field is stored in.
     They are not counted as problems.
@@ -91,26 +99,28 @@ def verify(
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
-    job = _Job(graph, settings, segments, examples, state)
+    job = _Job(graph, settings, segments, examples, state, is_counting=count)
     started = time.monotonic()
     try:
         report = asyncio.run(job.run(resume=resume))
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    count = sum(found.count for found in report.found.values())
+    problems = sum(found.count for found in report.found.values())
     outcome = counted(report.total - job.before, time.monotonic() - started)
     notes = f", {job.before:,} verified earlier" if job.before else ""
-    noun = "problem" if count == 1 else "problems"
+    noun = "problem" if problems == 1 else "problems"
     typer.echo(
-        f"Verified {outcome} of {graph.table.name}{notes}: {f'{count:,}' if count else 'no'} {noun}.",
+        f"Verified {outcome} of {graph.table.name}{notes}: {f'{problems:,}' if problems else 'no'} {noun}.",
         err=True,
     )
+    if job.counted:
+        typer.echo(f"Set the counts and sums of {job.counted:,} nodes.", err=True)
     if format_ is ReportFormat.JSON:
         typer.echo(orjson.dumps(_as_json(graph, report), option=orjson.OPT_INDENT_2).decode())
     else:
         _draw(graph, report)
-    if count:
+    if problems:
         raise typer.Exit(FOUND)
 
 
@@ -118,12 +128,21 @@ class _Job:
     """A running verification, and the file with its progress."""
 
     def __init__(
-        self, graph: Graph, settings: Settings, segments: int, examples: int, state: Path | None
+        self,
+        graph: Graph,
+        settings: Settings,
+        segments: int,
+        examples: int,
+        state: Path | None,
+        *,
+        is_counting: bool,
     ) -> None:
         self._graph = graph
         self._settings = settings
         self._segments = segments
         self._examples = examples
+        self._is_counting = is_counting
+        self.counted = 0
         # Identifies the verification. A state of another one cannot be resumed.
         self._what = [
             settings.store_address,
@@ -154,7 +173,13 @@ class _Job:
         patient = self._settings.model_copy(update={"deadline": deadline})
         async with open_table(patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
-            verification = Verification(self._graph, store, segments=self._segments, examples=self._examples)
+            verification = Verification(
+                self._graph,
+                store,
+                segments=self._segments,
+                examples=self._examples,
+                is_counting=self._is_counting,
+            )
             if resume:
                 self._take_up(verification)
             with progress("Verifying") as advance:
@@ -175,6 +200,7 @@ class _Job:
                     self._save(verification)
                     raise
         self._file.clear()
+        self.counted = verification.counted
         return verification.report
 
     def _take_up(self, verification: Verification) -> None:

@@ -158,7 +158,7 @@ class Adviser:
                         cost.units,
                         f"{share} are spent on counting {name}. A count on {path.owner.name}, kept with each mutation of a "
                         f"{' or '.join(record.name for record in path.records)}, answers totalCount without arguments and saves "
-                        f"them, and {cost.requests:,.1f} requests per second. Items that are there have to be counted once.",
+                        f"them, and {cost.requests:,.1f} requests per second. `keygraph verify --count` counts what is there.",
                         (f'{path.name}_count: int = counts("{path.name}")  # in {path.owner.name}',),
                     )
             elif kind in ("GetItem", "BatchGetItem"):
