@@ -241,10 +241,10 @@ class Service:
         answer: dict[str, Any] = {"errors": [error]}
         if error is None and hooks is not None:
             answer = await hooks.execute(
-                lambda: self._in_time(self._admitted(plan, run, read, variables), ends)
+                lambda: self._in_time(self._admitted(plan, run, read, variables), ends, plan)
             )
         elif error is None:
-            answer = await self._in_time(self._admitted(plan, run, read, variables), ends)
+            answer = await self._in_time(self._admitted(plan, run, read, variables), ends, plan)
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
             sent = _told(plan, run)
@@ -262,18 +262,17 @@ class Service:
             await asyncio.sleep(0)
             return prepare()
 
-    async def _in_time(self, response: Awaitable[dict[str, Any]], ends: float) -> dict[str, Any]:
+    async def _in_time(self, response: Awaitable[dict[str, Any]], ends: float, plan: Plan) -> dict[str, Any]:
         """The response, if it comes before the event loop's clock says `ends`."""
         try:
             async with asyncio.timeout_at(ends):
                 return await response
         except TimeoutError:
-            return self._late()
+            return self._late(may_have_written=plan.is_mutation)
 
-    def _late(self) -> dict[str, Any]:
-        late = TimedOut(
-            f"The operation took more than {self._timeout:g} seconds. What it writes may have been written."
-        )
+    def _late(self, *, may_have_written: bool = False) -> dict[str, Any]:
+        written = " What it writes may have been written." if may_have_written else ""
+        late = TimedOut(f"The operation took more than {self._timeout:g} seconds.{written}")
         return {"data": None, "errors": [public_error(caused(late))]}
 
     def explain(

@@ -136,6 +136,15 @@ async def test_a_small_budget(tree: World) -> None:
     }
 
 
+async def test_an_aggregate_names_the_budget_of_its_walk(tree: World) -> None:
+    """A warning would name the server's budget, where the walk has a smaller one."""
+    answer = await tree.service.execute('{ topic(topicId: "a") { few { aggregate { count } } } }')
+    assert answer["data"] == {"topic": {"few": {"aggregate": None}}}
+    assert [each["message"] for each in answer["extensions"]["warnings"]] == [
+        "aggregate is null: there are more than 5 items to look at. Aggregate fewer of them."
+    ]
+
+
 async def test_missing_nodes(tree: World) -> None:
     """A node without an item would end the walk, or be shown as if it were there."""
     await tree.put(below("f", "gone"), below("gone", "b"), below("gone", "h"), topic("h"))

@@ -73,14 +73,14 @@ def errors_and_warnings(
 def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
     kind, most = report.field.kind, limits.count_pages
     if isinstance(kind, Aggregate):
-        why = f"there are more than {limits.read_budget:,} items to look at. Aggregate fewer of them."
+        why = f"there are more than {_budget(kind, limits):,} items to look at. Aggregate fewer of them."
         return {
             "code": OperationCode.COUNT_LIMIT,
             "message": f"aggregate is null: {why}",
             "path": report.keys,
         }
     if isinstance(kind, WalkedCount):
-        budget = min(kind.budget or limits.read_budget, limits.read_budget)
+        budget = _budget(kind, limits)
         why = f"the walk looks at no more than {budget:,} items. Ask for a smaller distance, or page through it."
     else:
         why = (
@@ -88,6 +88,10 @@ def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
             "Count a narrower range, or page through the list."
         )
     return {"code": OperationCode.COUNT_LIMIT, "message": f"totalCount is null: {why}", "path": report.keys}
+
+
+def _budget(kind: Aggregate | WalkedCount, limits: Limits) -> int:
+    return min(kind.budget or limits.read_budget, limits.read_budget)
 
 
 def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:

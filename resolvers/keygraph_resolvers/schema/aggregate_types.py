@@ -44,10 +44,10 @@ class AggregateTypes:
         """The field of a list's connection."""
         return self._of_several(path) if path.members else self._of_path("aggregate", path, _DESCRIBED)
 
-    def of_nodes(self, record: RecordType) -> StrawberryField:
-        """The field of a connection of nodes."""
+    def of_nodes(self, record: RecordType, budget: int | None) -> StrawberryField:
+        """The field of a connection of the nodes that a walk finds within its budget."""
         fields = [*aggregate_fields(record, (*record.fields, *record.ends))]
-        return self._field("aggregate", aggregate_name_of(record), record, fields, _DESCRIBED)
+        return self._field("aggregate", aggregate_name_of(record), record, fields, _DESCRIBED, budget)
 
     def _of_several(self, path: AccessPath) -> StrawberryField:
         """That of a list of several types, with a field for each of them."""
@@ -69,11 +69,17 @@ class AggregateTypes:
         return self._field(field, aggregate_name(path), path.record, fields, described)
 
     def _field(
-        self, field: str, name: str, record: RecordType, fields: Sequence[AggregateField], described: str
+        self,
+        field: str,
+        name: str,
+        record: RecordType,
+        fields: Sequence[AggregateField],
+        described: str,
+        budget: int | None = None,
     ) -> StrawberryField:
         if name not in self._types:
             self._types[name] = _aggregate(name, record, fields)
-        kind = Aggregate(record, {each.name: each for each in fields})
+        kind = Aggregate(record, {each.name: each for each in fields}, budget)
         return ServedField(field, nullable(self._types[name]), kind, description=described)
 
 

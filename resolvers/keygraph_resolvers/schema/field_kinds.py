@@ -99,6 +99,8 @@ class Aggregate(FieldKind):
     record: RecordType
     fields: Mapping[str, AggregateField]
     """What can be aggregated, by the names of the arguments' values."""
+    budget: int | None = None
+    """How many items may be looked at, if it is less than the server allows."""
 
 
 @dataclass(frozen=True, slots=True)

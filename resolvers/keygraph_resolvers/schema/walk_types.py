@@ -100,7 +100,9 @@ class WalkTypes:
 
     def _aggregate(self, walk: NodeWalk) -> list[StrawberryField]:
         """What is aggregated of all nodes, where they are of one type."""
-        return [self._aggregates.of_nodes(walk.nodes[0])] if len(walk.nodes) == 1 else []
+        if len(walk.nodes) != 1:
+            return []
+        return [self._aggregates.of_nodes(walk.nodes[0], walk.options.budget)]
 
     def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
         return [
