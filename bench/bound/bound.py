@@ -33,7 +33,7 @@ What the bound does not know, and so believes to cost nothing, or to cost someth
   a slower list is about to bring.
 
 It refuses what it cannot walk: cursors, methods that give nodes, indexes that project a part of the items, filtered
-lists over shards.
+lists over shards, and questions about more than one list (`alsoOf`, `aggregate`, walks and paths).
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.global_ids import read_global_id
 from keygraph_resolvers.schema.field_kinds import (
+    Aggregate,
     Called,
     Edges,
     FarNode,
@@ -78,6 +79,8 @@ from keygraph_resolvers.schema.field_kinds import (
     PageInfo,
     Stored,
     TotalCount,
+    WalkOf,
+    WaysBetween,
 )
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
@@ -162,6 +165,8 @@ class _Walk:
                         self._node((record,), identity, node, must_exist=True)
                 case ListOf(path):
                     self._list(path, None, node, definition)
+                case WaysBetween():
+                    raise ValueError("the bound finds no paths")
 
     def _node(
         self,
@@ -228,6 +233,8 @@ class _Walk:
             match kind:
                 case ListOf(path):
                     self._list(path, found.identity, node, definition)
+                case WalkOf(walk):
+                    raise ValueError(f"the bound does not walk {record.name}.{walk.name}")
                 case NodeAt(end) if end.name in record.key_fields:
                     self._end(end, record.end_readers[end.name](found.identity), node)
                 case FarNode(path) if path.far_end in record.key_fields:
@@ -272,6 +279,8 @@ class _Walk:
         given = self._document.given(node, definition)
         if given.get("after") is not None or given.get("before") is not None:
             raise ValueError("the bound knows no cursors")
+        if given.get("alsoOf"):
+            raise ValueError("the bound does not know what several lists have in common")
         if not path.tells_all:
             raise ValueError(f"the bound knows whole items alone, and {path.keys.index_name} has parts")
         narrowed = narrowings(self._graph, path, given)
@@ -310,6 +319,8 @@ class _Walk:
                     looks_on |= ("hasPreviousPage" if from_end else "hasNextPage") in names
                 case TotalCount():
                     has_total = True
+                case Aggregate():
+                    raise ValueError("the bound aggregates nothing")
         go_on = partial(self._shown, path, shown)
         if given.get("to") is not None:
             self._edges_to(neighbours, owner or (), given["to"], size, forward, go_on)

@@ -251,6 +251,14 @@ def test_what_it_cannot_walk_is_refused() -> None:
     searched = 'activities(where: {action: {eq: "login"}}) { nodes { action } }'
     with pytest.raises(ValueError, match="filtered"):
         levels("commerce", f'{{ user(userId: "5x4x3") {{ {searched} }} }}')
+    for question, what in {
+        '{ user(userId: "p100") { friends(alsoOf: ["p101"]) { nodes { name } } } }': "in common",
+        '{ user(userId: "p100") { friends { aggregate { count } } } }': "aggregates",
+        '{ user(userId: "p100") { peopleYouMayKnow { nodes { name } } } }': "walk",
+        '{ path(from: "p100", to: "p101", via: [USER_FRIENDS]) { length } }': "paths",
+    }.items():
+        with pytest.raises(ValueError, match=what):
+            levels("social", question)
 
 
 # --- On every engine ----------------------------------------------------------------------------------

@@ -288,7 +288,9 @@ async def test_one_answer_and_a_bound(name: str, tmp_path: Path, monkeypatch: py
     assert found == []
 
 
-async def test_what_the_index_lacks_is_looked_up_with_the_total_too(make_store: MakeStore) -> None:
+async def test_what_the_index_lacks_is_looked_up_with_the_total_too(
+    make_store: MakeStore, engine: str
+) -> None:
     """An attribute that the index does not have would be null where the count is asked for with it."""
     schema, items = differential.model("billing")
     billing = world(schema.graph, await make_store(schema.graph.table))
@@ -303,5 +305,6 @@ async def test_what_the_index_lacks_is_looked_up_with_the_total_too(make_store: 
         assert any(edge["note"] for edge in page["bill"]["invoices"]["edges"])
         answer = await billing.service.execute(document % "totalCount", given, with_cost=True)
         cost = answer["extensions"]["cost"]
-        for name in ("requests", "roundTrips", "items"):
-            assert cost["actual"][name] <= cost["bound"][name]
+        # moto says that a Query takes 1 unit, whatever it reads, and a key too.
+        for name in ("requests", "roundTrips", "items", *(["readUnits"] if engine != "moto" else [])):
+            assert cost["actual"][name] <= cost["bound"][name], name

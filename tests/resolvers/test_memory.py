@@ -7,17 +7,20 @@ import gc
 import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keygraph import ID, Graph, Many, Table, node, record
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Batch, BatchGet, Cost, Page, Query
+from keygraph.dynamo.store import Batch, BatchGet, Cost, CreateTable, Page, Query
+from keygraph.engines.open import open_store
 from keygraph.errors import Throttled
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.memory import Memory
-from tests.resolvers.worlds import SECRET
+from tests.resolvers.walk_worlds import below, topic, walks
+from tests.resolvers.worlds import SECRET, world
 
 
 @node("BOX#{box_id}")
@@ -188,3 +191,24 @@ async def test_large_answers_take_turns_until_they_are_sent() -> None:
         await asyncio.wait_for(waiting, 5)
     with memory.holding() as third:
         await asyncio.wait_for(third.wait_to_answer(), 5)
+
+
+async def test_a_walk_keeps_no_more_than_what_it_has_read(tmp_path: Path) -> None:
+    """Whoever asks how many nodes lie below one would take the server's memory."""
+    async with open_store(f"sqlite:{tmp_path}/walks.db", walks.table) as store:
+        topics = world(walks, store)
+        await store.send(CreateTable())
+        edges = [("a", f"0-{chain}") for chain in range(300)]
+        edges += [(f"{level}-{chain}", f"{level + 1}-{chain}") for level in range(5) for chain in range(300)]
+        await topics.put(topic("a"), *(below(*each) for each in edges))
+        document = '{ topic(topicId: "a") { descendants(first: 1) { totalCount } } }'
+        assert (await topics.ask(document))["topic"]["descendants"]["totalCount"] == len(edges)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            await topics.service.execute(document)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak - before < 10_000 * len(edges)
