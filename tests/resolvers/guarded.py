@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from keygraph import Graph, create, delete, read, update, viewer, write
 from keygraph.access.language import AccessRule, Action, Claim
@@ -35,9 +35,9 @@ from tests.resolvers.differential import EXAMPLES, Served, model, run_served
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import words_of
 from tests.resolvers.many_operations import main
-from tests.resolvers.naive import Naive
-from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
-from tests.resolvers.naive_walks import NaiveWalks, Refused, Step
+from tests.resolvers.naive import Naive, selected_names
+from tests.resolvers.naive_lists import MOST_TERMS, List, NaiveLists, Thing
+from tests.resolvers.naive_walks import NaiveWalks, Refused, Step, Sums
 from tests.resolvers.worlds import SECRET
 
 MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
@@ -55,6 +55,17 @@ class Rules:
     types: dict[str, list[AccessRule]]
     own: dict[str, dict[str, list[AccessRule]]]
     claims: dict[str, Any]
+    edges: dict[tuple[str, str], list[Edge]] = field(default_factory=dict)
+    """The edges that rules ask for, by the type and the name of the list."""
+
+
+class Edge(NamedTuple):
+    """An edge of a list, by the texts of the nodes at its ends."""
+
+    near: tuple[str, ...]
+    far: str
+    record: RecordType
+    item: Item
 
 
 def made_rules(graph: Graph, items: Sequence[Item], random: Random, *, writes: bool = False) -> Rules:
@@ -65,6 +76,8 @@ def made_rules(graph: Graph, items: Sequence[Item], random: Random, *, writes: b
         rule = RuleMaker(record, there, random, made.claims).rule
         if random.random() < 0.93:
             made.types[record.name] = [rule(of_type=True) for _ in range(random.choice((1, 1, 2, 3)))]
+        if random.random() < 0.3 and (linked := made_link(graph, record, items, made, random)) is not None:
+            made.types.setdefault(record.name, []).append(linked)
         if random.random() < 0.4:
             made.types[record.name] = [read()]
         if writes and record.writes:
@@ -93,6 +106,61 @@ def _writing(rule: AccessRule, random: Random, *, is_field: bool = False) -> Acc
     )
     said = {} if rule.fields is None else {"fields": rule.fields}
     return word(role=rule.role, where=rule.where, **said)  # type: ignore[operator]  # delete has no fields
+
+
+def made_link(
+    graph: Graph, record: RecordType, items: Sequence[Item], made: Rules, random: Random
+) -> AccessRule | None:
+    """A rule that asks for an edge of a list: of the record's own, or of that of a node at an end."""
+    through = [
+        None,
+        *(end.name for end in record.ends.values() if end.text is None and len(end.members) == 1),
+    ]
+    name = random.choice(through)
+    owner = record if name is None else record.ends[name].members[0]
+    lists = [
+        path
+        for (node, _), path in graph.node_lists.items()
+        if node == owner.name and len(path.each) == 1 and _is_plain_edge(path)
+    ]
+    if not lists:
+        return None
+    path = random.choice(lists)
+    edge, near, far = path.record, path.end or "", path.far_end or ""
+    edges = made.edges[owner.name, path.name] = []
+    for item in items:
+        if graph.recognise(item) is edge and (identity := edge.read_identity(item)):
+            ends = [edge.end_readers[each](identity) for each in (near, far)]
+            edges.append(Edge(ends[0], ends[1][0], edge, item))
+    claim = f"{owner.name}.{path.name}"
+    if edges and random.random() < 0.8:
+        made.claims.setdefault(claim, random.choice(edges).far)
+    said: Any = {path.name: {far: viewer(claim)}}
+    if random.random() < 0.2:
+        said = {"not": said}
+    return read(
+        where=said if name is None else {name: said} if "not" not in said else {"not": {name: said["not"]}}
+    )
+
+
+def _is_plain_edge(path: AccessPath) -> bool:
+    """Whether the two nodes at the ends of a list's edges, each of one text, are all of their key."""
+    edge = path.record
+    if edge.kind != "edge" or path.far_end is None or path.end is None or edge.table_keys.shards:
+        return False
+    ends = [edge.ends[each] for each in (path.end, path.far_end)]
+    plain = all(
+        end.text is None
+        and len(end.identity) == 1
+        and end.identity[0].text.is_plain_text
+        and not end.identity[0].lossy
+        for end in ends
+    )
+    return (
+        plain
+        and {slot.path[0] for slot in edge.identity} == {path.end, path.far_end}
+        and len(edge.identity) == 2
+    )
 
 
 @dataclass
@@ -224,6 +292,14 @@ def known_value(record: RecordType, name: str, item: Item) -> Any:
         return None
 
 
+def known_end(record: RecordType, name: str, item: Item) -> tuple[str, ...] | None:
+    """The identity of the node at an end; None where the item has none that fits."""
+    try:
+        return record.end_identity(item, record.ends[name])
+    except CorruptItem:
+        return None
+
+
 class NaiveAccess:
     """What a viewer sees, by the rules as they were declared. Answers are yes, no, and None: the key does not tell."""
 
@@ -299,6 +375,20 @@ class NaiveAccess:
             elif name in ("and", "or"):
                 inners = [self._holds(each, record, identity, item, is_positive) for each in said]
                 parts.append(_all(inners) if name == "and" else _any(inners))
+            elif name in record.lists:
+                parts.append(self._is_linked(record.name, identity, name, said, is_positive))
+            elif (
+                isinstance(said, Mapping)
+                and name in record.ends
+                and {*said} <= {*record.ends[name].members[0].lists}
+            ):
+                [(inner, wanted)] = said.items()
+                is_known, _ = self._value(record, name, identity, item)
+                node = record.end_readers[name](identity) if name in record.key_fields else None
+                if node is None and item is not None:
+                    node = known_end(record, name, item)
+                owner = record.ends[name].members[0].name
+                parts.append(self._is_linked(owner, node, inner, wanted, is_positive) if is_known else None)
             else:
                 [(operator, wanted)] = (said if isinstance(said, Mapping) else {"eq": said}).items()
                 wanted = wanted if isinstance(wanted, list) else [wanted]
@@ -309,6 +399,16 @@ class NaiveAccess:
                 is_known, value = self._value(record, name, identity, item)
                 parts.append((value in values) is (operator != "ne") if is_known else None)
         return _all(parts)
+
+    def _is_linked(
+        self, owner: str, node: tuple[str, ...] | None, name: str, said: Mapping[str, Any], is_positive: bool
+    ) -> bool:
+        """Whether a node's list has an edge to the node that a rule says."""
+        [(_, wanted)] = said.items()
+        values = self._values(wanted)
+        if not values:
+            return not is_positive
+        return any(edge.near == node and edge.far in values for edge in self._rules.edges[owner, name])
 
     def _values(self, said: Any) -> list[Any]:
         if not isinstance(said, Claim):
@@ -445,10 +545,17 @@ class GuardedWalks(NaiveWalks):
         return super()._value(thing, name)
 
 
+@dataclass(eq=False)
+class GuardedSums(Sums):
+    """What is summed up, of things."""
+
+    things: Sequence[Thing] = ()
+
+
 class GuardedNaive(Naive):
     """A naive execution for one viewer."""
 
-    left_out = (field_kinds.WaysBetween, field_kinds.Aggregate)
+    left_out = (field_kinds.WaysBetween,)
 
     def __init__(self, schema: Any, items: Sequence[Item], refused: Collection[Key], rules: Rules) -> None:
         super().__init__(schema, items, SECRET, refused)
@@ -471,6 +578,8 @@ class GuardedNaive(Naive):
                 name = path.name
             case field_kinds.WalkOf(walk):
                 name = walk.name
+            case field_kinds.AggregateValue():
+                return self._aggregated(kind, source, info, given)
         if name is not None:
             item = thing.item
             if item is None and not thing.record.is_virtual:
@@ -479,6 +588,31 @@ class GuardedNaive(Naive):
             if not self.access.reads(thing.record, name, thing.identity, item):
                 raise Forbidden("no")
         return super()._value(kind, source, info, given)
+
+    def _aggregated(
+        self, kind: field_kinds.AggregateValue, source: Any, info: Any, given: Mapping[str, Any]
+    ) -> Any:
+        """A value of an aggregate, of a field that they read of each thing."""
+        if kind.function not in ("count", "key"):
+            name = source.fields[given["field"].value].source
+            for thing in source.things:
+                if not self.access.reads(thing.record, name, thing.identity, thing.item):
+                    raise Forbidden("no")
+        found = super()._value(kind, source, info, given)
+        if kind.function == "groupBy":
+            found = [GuardedSums(each.of, each.fields, each.key, source.things) for each in found]
+        return found
+
+    def _sums(self, source: Any, record: RecordType, fields: Mapping[str, Any], info: Any) -> Sums:
+        found = super()._sums(source, record, fields, info)
+        if isinstance(source, List):
+            things = [Thing(each, each.read_identity(item) or (), item) for _, item, each in source.whole]
+        else:
+            type_ = info.schema.get_type(f"{record.name}Aggregate")
+            only_counted = selected_names(info, type_) <= {"count", "__typename"}
+            looked = [] if only_counted else [self._looked_up(Thing(*node)) for node in source.whole]
+            things = [each for each in looked if each is not None]
+        return GuardedSums(found.of, found.fields, found.key, things)
 
     def _node(self, thing: Thing | None, info: Any) -> Thing | None:
         if thing is None:

@@ -303,7 +303,12 @@ class Laws:
     def _without_hidden(self) -> list[Item]:
         """The items without those that the viewer does not see."""
         told = [(self.graph.recognise(item), item) for item in self.items]
-        return [item for record, item in told if record is None or self._is_seen(record, item)]
+        asked = {record for edges in self.rules.edges.values() for _, _, record, _ in edges}
+        return [
+            item
+            for record, item in told
+            if record is None or record.name in {each.name for each in asked} or self._is_seen(record, item)
+        ]
 
     def _with_others(self) -> list[Item]:
         """The items with other values of fields that the viewer may not read and that decide nothing."""
