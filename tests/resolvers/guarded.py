@@ -376,7 +376,7 @@ class NaiveAccess:
                 inners = [self._holds(each, record, identity, item, is_positive) for each in said]
                 parts.append(_all(inners) if name == "and" else _any(inners))
             elif name in record.lists:
-                parts.append(self._is_linked(record.name, identity, name, said, is_positive))
+                parts.append(self._is_linked(record.name, identity or None, name, said, is_positive))
             elif (
                 isinstance(said, Mapping)
                 and name in record.ends
@@ -384,11 +384,14 @@ class NaiveAccess:
             ):
                 [(inner, wanted)] = said.items()
                 is_known, _ = self._value(record, name, identity, item)
-                node = record.end_readers[name](identity) if name in record.key_fields else None
-                if node is None and item is not None:
+                node = None
+                if is_known and name in record.key_fields:
+                    node = record.end_readers[name](identity)
+                elif is_known and item is not None:
                     node = known_end(record, name, item)
                 owner = record.ends[name].members[0].name
-                parts.append(self._is_linked(owner, node, inner, wanted, is_positive) if is_known else None)
+                found = self._is_linked(owner, node or (), inner, wanted, is_positive)
+                parts.append(found if is_known else None)
             else:
                 [(operator, wanted)] = (said if isinstance(said, Mapping) else {"eq": said}).items()
                 wanted = wanted if isinstance(wanted, list) else [wanted]
@@ -402,12 +405,14 @@ class NaiveAccess:
 
     def _is_linked(
         self, owner: str, node: tuple[str, ...] | None, name: str, said: Mapping[str, Any], is_positive: bool
-    ) -> bool:
-        """Whether a node's list has an edge to the node that a rule says."""
+    ) -> bool | None:
+        """Whether a node's list has an edge to the node that a rule says; None where no node is known."""
         [(_, wanted)] = said.items()
         values = self._values(wanted)
         if not values:
             return not is_positive
+        if node is None:
+            return None
         return any(edge.near == node and edge.far in values for edge in self._rules.edges[owner, name])
 
     def _values(self, said: Any) -> list[Any]:

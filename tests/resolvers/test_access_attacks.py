@@ -1,0 +1,160 @@
+"""What somebody tries who wants to know what is hidden: each answer is the same where it is not there, or has another value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    edge,
+    many,
+    node,
+    read,
+    stored,
+    version,
+    viewer,
+    write,
+)
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Scan
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.naming.global_ids import global_id
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import SECRET, world
+
+by_other = Index("by-other", "otherKey", "otherSort")
+STAFF = read(role="staff")
+
+
+@node(
+    "USER#{user_id}",
+    access=[read(where={"hidden": False}), STAFF, write()],
+)
+class User:
+    user_id: ID
+    name: str
+    hidden: bool = False
+    salary: int = stored(default=0, access=[read(where={"user_id": viewer("sub")}), STAFF])
+    revision: int = version()
+
+    follows: Many[Follows] = many()
+    secrets: Many[Follows] = many(access=[STAFF])
+
+
+@edge(
+    "{user}",
+    "FOLLOWS#{other.user_id}",
+    by_other("{other}", "FOLLOWER#{user.user_id}"),
+    access=[read(where={"private": False}), STAFF, write()],
+)
+class Follows:
+    user: User
+    other: User
+    private: bool = False
+    weight: int = stored(default=0, access=[STAFF])
+
+
+graph = Graph(
+    Table("Attacked", partition_key="PK", sort_key="SK", indexes=[by_other]), User, Follows, paths=True
+).check()
+USER = graph.types["User"]
+A, B, HIDDEN = (global_id(USER, (name,)) for name in ("a", "b", "h"))
+LINK = global_id(graph.types["Follows"], ("b", "a"))
+
+
+def user(name: str, salary: int = 10, *, hidden: bool = False) -> Item:
+    key = f"USER#{name}"
+    values = {"user_id": name, "name": "HIDDEN" if hidden else name, "hidden": hidden}
+    return {"PK": key, "SK": key, **values, "salary": Decimal(salary), "revision": Decimal(1)}
+
+
+def follows(one: str, other: str, weight: int = 1, *, private: bool = False) -> Item:
+    keys = {"PK": f"USER#{one}", "SK": f"FOLLOWS#{other}", "otherKey": f"USER#{other}"}
+    ends = {"otherSort": f"FOLLOWER#{one}", "user_id": one, "other_id": other}
+    return {**keys, **ends, "private": private, "weight": Decimal(weight)}
+
+
+def items(*, with_hidden: bool, number: int) -> list[Item]:
+    """A way from a to b that only a hidden user and a private edge make; with these numbers in fields that are not shown."""
+    seen = [
+        user("a"),
+        user("b", number),
+        user("c", number),
+        follows("a", "c", number),
+        follows("a", "h", number),
+    ]
+    seen += [follows("h", "b", number), follows("c", "h", number)]
+    return [*seen, *([user("h", number, hidden=True), follows("b", "a", number, private=True)] * with_hidden)]
+
+
+ATTACKS = {
+    "guessing ids": f'{{ node(id: "{HIDDEN}") {{ id }} nodes(ids: ["{HIDDEN}", "{LINK}"]) {{ id }} user(userId: "h") {{ name }} }}',
+    "guessing what is below": '{ user(userId: "h") { userId name follows { totalCount nodes { name } } } }',
+    "to": '{ user(userId: "b") { follows(to: ["a"]) { totalCount edges { private } } } }',
+    "to a hidden node": '{ user(userId: "a") { follows(to: ["h"]) { totalCount edges { private node { userId name } } } } }',
+    "also of a hidden node": '{ user(userId: "c") { follows(alsoOf: ["h"]) { totalCount nodes { userId } } } }',
+    "counts": '{ user(userId: "b") { follows { totalCount pageInfo { hasNextPage } aggregate { count } } } }',
+    "ends": '{ user(userId: "a") { follows { edges { cursor node { userId name } } nodes { userId } } } }',
+    "where on a hidden field": '{ user(userId: "a") { follows(where: {weight: {gt: 1}}) { totalCount } } }',
+    "where not on a hidden field": '{ user(userId: "a") { follows(where: {or: [{not: {weight: {eq: 1}}}]}) { totalCount } } }',
+    "aggregates of a hidden field": '{ user(userId: "a") { follows { aggregate { count max(field: WEIGHT) groupBy(field: WEIGHT) { count } } } } }',
+    "hidden fields": '{ user(userId: "b") { x: salary y: salary } }',
+    "aliases of hidden lists": '{ user(userId: "b") { x: secrets { totalCount } y: secrets(first: 0) { nodes { name } } } }',
+    "ways": f'{{ path(from: "{A}", to: "{B}", via: [USER_FOLLOWS]) {{ length }} paths(from: "{A}", to: "{B}", via: [USER_FOLLOWS], first: 3) {{ length }} }}',
+    "ways to a hidden node": f'{{ path(from: "{A}", to: "{HIDDEN}", via: [USER_FOLLOWS]) {{ length }} }}',
+    "entities": '{ _entities(representations: [{__typename: "User", userId: "h"}]) { ... on User { name } } }',
+    "versions": 'mutation { updateUser(input: {userId: "h", name: "x", expectedVersion: 9}) { user { revision } } }',
+    "writes to what is hidden": 'mutation { updateUser(input: {userId: "h", salary: 1}) { user { salary } } }',
+    "writes that name what is hidden": 'mutation { putFollows(input: {userId: "a", otherId: "h"}) { follows { private } } }',
+    "several writes": 'mutation { updateUsers(inputs: [{userId: "a", name: "x"}, {userId: "h", name: "x"}]) { results { user { name } } } }',
+    "deletes of what is hidden": 'mutation { deleteFollows(input: {userId: "b", otherId: "a"}) { clientMutationId } }',
+    "moves of what is hidden": 'mutation { moveUser(input: {userId: "h", to: {userId: "new"}}) { user { name } } }',
+    "moves onto the same": 'mutation { moveUser(input: {userId: "h", to: {userId: "h"}}) { user { name } } }',
+    "a create over what is hidden that fails anyway": """mutation { createUser(input: {userId: "h", name: "x",
+      follows: [{otherId: "none"}]}) { user { name } } }""",
+}
+
+
+async def answer(make_store: MakeStore, found: Sequence[Item], document: str) -> Any:
+    """What the first of these users is told, and what stands in the table afterwards."""
+    made = world(graph, await make_store(graph.table))
+    await made.put(*found)
+    service = Service(build_schema(graph, federation=True), made.tracer, secret=SECRET)
+    told = await service.execute(document, viewer={"sub": "a"}, with_cost=True)
+    cost = told.get("extensions", {}).get("cost", {})
+    left = await made.tracer.store.send(Scan())
+    written = [item for item in left.items if item not in found]
+    return {**told, "extensions": cost.get("actual") and cost["actual"]["items"]}, written
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_what_is_hidden_tells_nothing(make_store: MakeStore, attack: str) -> None:
+    """The attack would tell that something is there, or what it is."""
+    told = await answer(make_store, items(with_hidden=True, number=7), ATTACKS[attack])
+    assert told == await answer(make_store, items(with_hidden=False, number=7), ATTACKS[attack])
+    assert told == await answer(make_store, items(with_hidden=True, number=8), ATTACKS[attack])
+    codes = {error["extensions"]["code"] for error in told[0].get("errors", ())}
+    assert codes <= {"FORBIDDEN", "NOT_FOUND", "BAD_USER_INPUT"}
+    assert "HIDDEN" not in json.dumps(told[0])
+    assert told[1] == []
+
+
+async def test_what_was_moved_is_hidden_still(make_store: MakeStore) -> None:
+    """Somebody would copy what they may not read to a place where they may."""
+    made = world(graph, await make_store(graph.table))
+    await made.put(*items(with_hidden=True, number=7), follows("a", "b", 7))
+    document = """mutation { moveFollows(input: {userId: "a", otherId: "c", to: {otherId: "a"}}) {
+      follows { private weight } } }"""
+    told = await made.service.execute(document, viewer={"sub": "a"})
+    [error] = told["errors"]
+    assert (error["path"][-1], error["extensions"]["code"]) == ("weight", "FORBIDDEN")
+    assert told["data"] == {"moveFollows": {"follows": {"private": False, "weight": None}}}
