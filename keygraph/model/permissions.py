@@ -135,7 +135,8 @@ class Permissions:
             return decision
         told = self._relevant(record, decision)
         left = told.left(identity) if told.numbers else decision
-        return self._with_links(record, left, identity, None) if self.links(record, left) else left
+        # Where an attribute may decide it too, the item is read, whatever is known of other items by then.
+        return self.with_links(record, left, identity, None) if self.is_linked(record, left) else left
 
     def of_item(
         self,
@@ -169,7 +170,7 @@ class Permissions:
             if not self.links(record, decision):
                 return holds(decision, whole)
             told = [as_it_is(whole, path) for path in paths_of(decision) if not isinstance(path[0], LinkName)]
-            return self._with_links(record, _said(decision, told), identity, item)
+            return self.with_links(record, _said(decision, told), identity, item)
         except (KeygraphError, ValueError):
             return False  # nobody can say what is in it
 
@@ -240,7 +241,7 @@ class Permissions:
 
     def said(self, record: RecordType, decision: Decision, identity: Identity, item: Item | None) -> Decision:
         """What is left of a decision when what is known of other items is said; nothing is allowed where one is not."""
-        left = self._with_links(record, decision, identity, item)
+        left = self.with_links(record, decision, identity, item)
         return False if self.links(record, left) else left
 
     def given(self, record: RecordType, decision: Decision, identity: Identity, item: Item) -> Item:
@@ -273,7 +274,7 @@ class Permissions:
                 elif self.are_assumed or key in self._linked:
                     yield SetTo((name,), self.are_assumed or name.is_met(node, self._linked[key]))
 
-    def _with_links(
+    def with_links(
         self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
     ) -> Decision:
         """What is left of a decision when what is known of its links is said."""

@@ -96,6 +96,7 @@ class _TypeReader:
             # What the graph says of reading holds of writing too, where it says nothing of that.
             walls = {action: walls.get(action, walls["read"]) for action in ("read", *WRITES)}
         own_rules = self._by_action(self._grants(self._rules, None))
+        self._refuse_partial(own_rules.get("read", ()))
         if is_shared and not own_rules:
             problem = "it is shared, and has no rules of its own: nobody may see it."
             self._tell(record.name, problem, "Write access=[read()], for example.")
@@ -114,6 +115,19 @@ class _TypeReader:
         }
         key = frozenset(slot.path[0] for slot in record.identity)
         return TypeAccess(walls, {**of_graph, **own_rules}, own, needs, key)
+
+    def _refuse_partial(self, grants: Grants) -> None:
+        """Refuses rules of which one allows some fields, and another one asks for other items: only of a whole record is it
+        known in time what they say."""
+        linked = [(number, grant) for number, grant in enumerate(grants, 1) if grant.links]
+        partial = [number for number, grant in enumerate(grants, 1) if grant.fields is not None]
+        if linked and partial:
+            number, grant = linked[0]
+            problem = f"its read rule {partial[0]} allows some fields, and rule {number} asks for {grant.links[0].name} of other items."
+            mend = (
+                "Let each allow the whole record, and write access= on the fields that fewer people may read."
+            )
+            self._tell(self.record.name, problem, mend)
 
     def _refuse_excluded(
         self, rules: Mapping[Action, Grants], before: Mapping[Action, Grants], said: Any, name: str | None

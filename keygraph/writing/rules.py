@@ -287,7 +287,9 @@ class WriteAccess:
 
     def seen(self, record: RecordType, identity: Texts, item: Item | None) -> Decision:
         """What has to hold of a node, which may have been read, so that the viewer may name it: they see it."""
-        decision = self.permissions.of_key(record, identity)
+        decision = self.permissions.with_links(
+            record, self.permissions.of_key(record, identity), identity, None
+        )
         if not self.permissions.links(record, decision):
             return decision
         left = False if item is None else self.permissions.left(record, decision, identity, item)

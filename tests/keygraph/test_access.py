@@ -381,6 +381,33 @@ def test_a_link_that_is_no_key_lookup_is_a_mistake() -> None:
     assert told({"memberships": {"user": viewer("sub"), "role": {"in": ["a", "b"]}}}) == []
 
 
+def test_what_other_items_decide_is_of_whole_records() -> None:
+    """A member would be refused the fields of their group that only members read, since nobody has looked whether they are one."""
+
+    @node("USER#{user_id}", access=[read()])
+    class User:
+        user_id: ID
+
+    @node(
+        "GROUP#{group_id}",
+        access=[read(fields=["name"]), read(where={"memberships": {"user": viewer("sub")}})],
+    )
+    class Group:
+        group_id: ID
+        name: str
+        plan: str
+        memberships: Many[Membership] = many()
+
+    @edge("{group}", "MEMBER#{user.user_id}", access=[read()])
+    class Membership:
+        group: Group
+        user: User
+
+    [mistake] = Graph(TABLE, User, Group, Membership).mistakes
+    told = "its read rule 1 allows some fields, and rule 2 asks for memberships of other items."
+    assert (mistake.where, mistake.problem) == ("Group", told)
+
+
 def test_rules_that_contradict_themselves_or_each_other_are_mistakes() -> None:
     """Somebody would think that a rule lets them in which lets in nobody."""
 

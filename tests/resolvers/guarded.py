@@ -306,9 +306,21 @@ class NaiveAccess:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._claims = rules.claims
+        self._all_edges: bool | None = None
+        """Whether every edge is there, or none; None: those that are."""
 
     def sees(self, record: RecordType, identity: tuple[str, ...], item: Item | None) -> bool | None:
+        if item is None and self._rules.edges and not self._is_decided_by_edges(record, identity):
+            return None
         return self.allows(record, "read", identity, item)
+
+    def _is_decided_by_edges(self, record: RecordType, identity: tuple[str, ...]) -> bool:
+        """Whether nothing of the record's own item is needed, whatever edges there are."""
+        told = NaiveAccess(self._rules)
+        decided = []
+        for told._all_edges in (True, False):
+            decided.append(told.allows(record, "read", identity, None) is not None)
+        return all(decided)
 
     def allows(
         self, record: RecordType, action: Action, identity: tuple[str, ...], item: Item | None
@@ -411,8 +423,8 @@ class NaiveAccess:
         values = self._values(wanted)
         if not values:
             return not is_positive
-        if node is None:
-            return None
+        if node is None or self._all_edges is not None:
+            return self._all_edges
         return any(edge.near == node and edge.far in values for edge in self._rules.edges[owner, name])
 
     def _values(self, said: Any) -> list[Any]:

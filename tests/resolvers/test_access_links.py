@@ -280,6 +280,19 @@ async def test_edges_to_named_nodes(club: Shop) -> None:
     assert found["group"]["memberships"] == {"totalCount": 0, "nodes": []}
 
 
+async def test_a_group_that_is_not_there_is_never_shown(club: Shop) -> None:
+    """Whether a group that only memberships name is shown would depend on what else of it was asked for before."""
+    await club.world.put(member("gone", "b"), member("gone", "a"))
+    document = "{ user(userId: %s) { memberships(groupId: {eq: %s}) { nodes { groupId } totalCount } } }"
+    alone = await club.ask(document % ('"b"', '"gone"'), A)
+    assert alone["user"]["memberships"]["nodes"] == []
+    twice = """{ user(userId: "b") { memberships(groupId: {eq: "gone"}) { edges { node { memberships { nodes { userId memberships {
+      nodes { groupId } } } } } } nodes { groupId } } } other: user(userId: "a") { memberships { nodes { groupId } } } }"""
+    found = await club.ask(twice, A)
+    assert found["user"]["memberships"]["nodes"] == []
+    assert {"groupId": "gone"} not in found["other"]["memberships"]["nodes"]
+
+
 async def test_the_bound_holds_and_explain_shows_the_lookup(club: Shop) -> None:
     """A query would cost more than the bound by which it was let in, or nobody could tell why."""
     documents = [

@@ -128,7 +128,10 @@ class View:
         access = self.run.access
         if access is None:
             return ""
-        return access_text(access.decision(record) if identity is None else access.of_key(record, identity))
+        if identity is None:
+            return access_text(access.decision(record))
+        left = access.of_key(record, identity)
+        return access_text(access.with_links(record, left, identity, None))
 
     def get(self, record: RecordType, where: Where, *, is_read: bool = True) -> Explained:
         """How nodes of a type, or the items of one, are read by their keys."""
