@@ -62,7 +62,7 @@ class StepMaker(NewSteps, MoveSteps):
         keys += self._counting(request, stored, with_nodes=with_nodes)
         return [*keys, *self._learned(request, stored)] if self._may_be_linked(request.record) else keys
 
-    def _is_told_alone(self, record: RecordType, is_put: bool) -> bool:  # it is an argument of a cache
+    def _is_told_alone(self, record: RecordType, is_put: bool) -> bool:
         """Whether all that is written of a new record, or of one that is put, is what the request says."""
         is_elsewhere = (
             self._is_looked_for(record) or self._spread_ends_of(record) or self._partners.of(record)
