@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from graphql import get_introspection_query
 
-from keygraph import ID, Format, Graph, Many, Table, node, record
+from keygraph import ID, Format, Graph, Many, Reach, Table, edge, node, reach, record
+from keygraph import many as many_below
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
@@ -172,3 +173,42 @@ async def test_work_on_many_items_has_a_budget(file: Path) -> None:
     assert error["extensions"]["code"] == "COST_LIMIT"
     assert error["message"].startswith("More than 0.001 seconds of work")
     assert answer["data"] == {"shop": {"sizes": {"totalCount": None}}}
+
+
+# --- Walks ----------------------------------------------------------------------------------------------
+
+
+@node("FOLDER#{number}")
+class Folder:
+    number: ID
+    children: Many[Below] = many_below(at="parent")
+    descendants: Reach[Folder] = reach("children", depth=3)
+
+
+@edge("{parent}", "CHILD#{child.number}", item_bytes=128)
+class Below:
+    parent: Folder
+    child: Folder
+
+
+folders = Graph(Table("Folders", partition_key="PK", sort_key="SK"), Folder, Below, store_key_fields=False)
+
+
+async def test_a_walk_over_many_lists_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Thousands of lists of one level would be begun at once, while nobody else is answered."""
+    async with open_store(f"sqlite:{tmp_path / 'folders.sqlite'}", folders.table) as store:
+        await store.send(CreateTable())
+        made: list[Item] = [{"PK": "FOLDER#0", "SK": f"CHILD#{number}"} for number in range(1, 4_000)]
+        made.append({"PK": "FOLDER#0", "SK": "FOLDER#0"})
+        batches = ((made[at : at + BATCH_ITEMS], None) for at in range(0, len(made), BATCH_ITEMS))
+        await write_batches(store, batches, lambda _: None)
+        asked = Service(build_schema(folders), store, secret=SECRET)
+        document = '{ folder(number: "0") { descendants(first: 1) { totalCount } } }'
+        answer = await asked.execute(document)
+        assert answer["data"]["folder"]["descendants"]["totalCount"] == 3_999
+        # A server collects its garbage rarely.
+        gc.disable()
+        try:
+            assert await longest_turn(asked, document) < MOST_SECONDS
+        finally:
+            gc.enable()
