@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -252,3 +253,37 @@ def test_mistakes() -> None:
         "it is a part of the key of Thing. Write {box.weight} in the template, or take it out."
         in mistakes(copy("box.weight"), key="{box}#{copied}")
     )
+
+
+@on_engines
+async def test_random_writes_do_what_they_do_to_a_dict(shop: Shop) -> None:
+    """One of the ways in which an end comes to an item would leave the copy of before."""
+    random, ratings = Random(7), {"a": 4, "b": 2}
+    copies: dict[str, int | None] = {}
+    for _ in range(80):
+        number, of, rating = random.choice("123"), random.choice(["a", "b", None]), random.randrange(1, 6)
+        changed = random.choice("ab")
+        identity = ("bell", number)
+        asked: list[WriteRequest] = [Change(review, (changed,), {"rating": rating})]
+        match random.choice(["rate", "put", "both", "change", "upsert", "delete"]):
+            case "put":
+                asked = [put(number, of)]
+            case "both":
+                asked.append(put(number, of))
+            case "change" if number in copies:
+                asked = [Change(shown, identity, {"review": of and (of,)})]
+            case "upsert":
+                asked = [Upsert(shown, {"product": ("bell",), "number": number, "review": of and (of,)})]
+            case "delete" if number in copies:
+                asked = [Delete(shown, identity)]
+        await shop.write(*asked)
+        for each in asked:
+            if each.record is review:
+                ratings[changed] = rating
+        for each in asked:
+            if isinstance(each, Delete):
+                del copies[number]
+            elif each.record is shown:
+                copies[number] = ratings[of] if of else None
+        there = {each: (await shop.shown(each))[0] for each in "123"}
+        assert there == {each: copies.get(each) for each in "123"}
