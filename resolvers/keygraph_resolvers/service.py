@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from graphql.execution.values import VariableValues, get_variable_values
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
 from keygraph.codes import Code
 from keygraph.dynamo.store import Store
+from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
 from keygraph.turns import BUDGET, WorkBudget
@@ -50,7 +51,7 @@ from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.validation import MOST_ERRORS
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.meter import MeteredStore, Sent
+from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
@@ -78,6 +79,17 @@ class Observed:
     bound: Bound | None = None
     meter: MeteredStore | None = None
     """Its requests to the store."""
+
+    def cost(self, table: Table, *, is_secretive: bool = False) -> dict[str, Any] | None:
+        """What it may cost and what it did, as `extensions.cost` has it; None if it did not come to a plan.
+
+        With `is_secretive`, nothing of what was read is told.
+        """
+        if self.plan is None or self.meter is None:
+            return None
+        has_bound = bool(self.plan.roots) or not self.plan.is_mutation
+        sent = None if is_secretive else self.meter.sent
+        return cost_report(self.bound if has_bound else None, sent, self.plan.elsewhere, table)
 
 
 class Service:
@@ -246,9 +258,7 @@ class Service:
         elif error is None:
             answer = await self._in_time(self._admitted(plan, run, read, variables), ends, plan)
         if with_cost:
-            has_bound = bool(plan.roots) or not plan.is_mutation
-            sent = _told(plan, run)
-            report = cost_report(bound if has_bound else None, sent, plan.elsewhere, self.schema.graph.table)
+            report = seen.cost(self.schema.graph.table, is_secretive=plan.is_secretive(run))
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
@@ -377,7 +387,8 @@ class Service:
             if refusal is not None and not plan.is_mutation:
                 return {"errors": [public_error(GraphQLError(str(refusal), original_error=refusal))]}
             if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
-                return {"data": None, "errors": [exceeded_error(_told(plan, run), self._cost_limit)]}
+                told = None if plan.is_secretive(run) else meter.sent
+                return {"data": None, "errors": [exceeded_error(told, self._cost_limit)]}
             return await self._answered(plan, run, found)
         except Exception as error:
             return {"data": None, "errors": [internal_error(error)]}
@@ -561,11 +572,6 @@ class _Refused(Exception):
 def _no_plan(operation: OperationDefinitionNode) -> BadUserInput:
     kind = operation.operation.value
     return BadUserInput(f"this {kind} has no plan, because graphql-core's own execution answers it")
-
-
-def _told(plan: Plan, run: Run) -> Sequence[Sent] | None:
-    """The requests of an operation, as far as whoever asks may know them."""
-    return None if plan.is_secretive(run) else run.meter.sent
 
 
 def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:

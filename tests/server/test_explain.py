@@ -36,7 +36,7 @@ def test_the_plan_of_an_operation() -> None:
         "│      attributes: PK, SK, Type, name, total",
         "└─ user.orders: read list Order by the key of User – first 2 [round trip 1]",
         "        Query GSI1: GSI1PK = USER#$user AND begins_with(GSI1SK, ORDER#)",
-        "          attributes: GSI1PK, GSI1SK, PK, SK, Type, total",
+        "          attributes: GSI1SK, PK, SK, Type, total",
         "          page: at most 2 items",
         "",
         "No value was given for $user. Pass it with --variables.",

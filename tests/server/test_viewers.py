@@ -178,6 +178,9 @@ class TestExplain:
         options = ["--model", "notes", "--store", "sqlite:notes.sqlite", "--run", "--json"]
         found = json.loads(run("explain", QUERY, "--as", '{"roles": ["support"]}', *options).stdout)
         assert found["actual"]["items"] == 2
+        # Ann's own answer would not tell what was read, since that depends on what she may not see.
+        found = json.loads(run("explain", QUERY, "--as", '{"sub": "ann"}', *options).stdout)
+        assert (found["actual"]["items"], len(found["requests"]), found["errors"]) == (2, 1, [])
         refused = run("explain", QUERY, "--as", "ann", *options)
         assert refused.exit_code == 1
         assert refused.stderr.startswith("keygraph: --as is not JSON")
