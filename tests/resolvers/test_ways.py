@@ -239,6 +239,16 @@ async def test_what_cannot_be_asked(make_store: MakeStore, changed: dict[str, An
     assert told.startswith(message)
 
 
+async def test_the_edges_that_are_read_are_explained(make_store: MakeStore) -> None:
+    """The plan of a path would not show the last of its requests."""
+    world = await served(make_store, ())
+    asked = """{ path(from: "a", to: "b", via: [PERSON_FRIENDS]) {
+      edges { SHOWN } } }"""
+    for shown, wanted in (("via", []), ("edge { ... on PersonFriendsEdge { trust } }", [("Friendship",)])):
+        [step] = world.service.explain(asked.replace("SHOWN", shown)).steps
+        assert [each.types for each in step.steps if each.kind == "get node"] == wanted
+
+
 async def test_a_key_is_as_good_as_an_id_where_the_lists_tell_the_type(make_store: MakeStore) -> None:
     """Whoever knows two keys would have to ask for two ids first."""
     world = await served(make_store, [*friendship("ann", "ben"), membership("ben", "c1")])

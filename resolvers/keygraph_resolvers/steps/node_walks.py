@@ -29,7 +29,15 @@ from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCursors, WalkEdge, WalkEnds
-from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where, arguments_text, page_text
+from keygraph_resolvers.steps.explained import (
+    KEY_OF,
+    Explained,
+    View,
+    Where,
+    arguments_text,
+    joined,
+    page_text,
+)
 from keygraph_resolvers.steps.get import keep_items, look_up
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import why_not_consistent
@@ -269,6 +277,9 @@ class NodeWalkStep(Step):
             for child in self.page.children:
                 shown.steps += child.explained(view, after)
             for via in self.page.vias:
+                if via.partial:
+                    edges = dict.fromkeys(path.record for path in via.partial)
+                    shown.steps.append(joined([view.get(each, after) for each in edges]))
                 for child in dict.fromkeys(via.steps.values()):
                     shown.steps += child.explained(view, after)
 

@@ -20,7 +20,7 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import ViaEdge
 from keygraph_resolvers.schema.field_kinds import WaysBetween
 from keygraph_resolvers.schema.way_types import MOST_LENGTH, USUAL_WAYS, list_name, named_lists
-from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text
+from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text, joined
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.node_walks import WalkMost, list_request, undecided
@@ -50,10 +50,6 @@ class WayFields:
     nodes: Sequence[tuple[SelectedField, Step]]
     edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[EdgesStep]]]
     """Each with the fields of an edge that show its node, and the edge of a list."""
-
-    @property
-    def children(self) -> list[Step]:
-        return [*self.of_nodes, *self.of_edges]
 
     @property
     def of_nodes(self) -> list[Step]:
@@ -300,8 +296,15 @@ class WaysStep(Step):
             step.requests = (list_request(view, path, budget),)
             shown.steps.append(step)
         after = Where(place, "the nodes of the path", where.round_trip + 1, is_many=True)
-        for child in self._fields.children:
+        if self._fields.of_lists:
+            edges = dict.fromkeys(each.path.record for each in arguments.lists)
+            shown.steps.append(
+                joined([view.get(each, replace(after, key="the edges of the path")) for each in edges])
+            )
+        for child in self._fields.of_nodes:
             shown.steps += child.explained(view, after)
+        for child in self._fields.of_edges:
+            shown.steps += child.explained(view, after.later())
 
 
 def _edge(lists: WalkedLists, stretch: Stretch) -> ViaEdge:
