@@ -18,6 +18,10 @@ AT_ONCE = 500
 """So many items are worked on in one turn: 5 to 15 milliseconds."""
 
 
+TURN_SECONDS = 0.004
+"""Who goes on with many things lets others have their turn after so much processor time."""
+
+
 class TooMuchWork(StoreError):
     """The operation takes more processor time than it may."""
 

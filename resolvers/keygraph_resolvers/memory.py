@@ -21,9 +21,11 @@ _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured."""
 _UNIT_BYTES = 8 * 1024
 """One read unit reads so many bytes, if the read is eventually consistent; others hold half of it."""
+_PAGE_BYTES, _EDGE_BYTES = 1_000, 250
+"""What the objects of a page and of an edge take, with what is written of them, as measured by tracemalloc."""
 
 _LARGE_AT_ONCE = 1
-"""So many large answers are written and sent at the same time. A connection that is closed because it holds too much keeps its
+"""So many large answers are read on, written and sent at the same time. A connection that is closed because it holds too much keeps its
 bytes until the event loop goes round: without turns, all large answers of a round would be in memory together."""
 
 
@@ -65,7 +67,7 @@ class Holding:
         """Whether it has the turn to write a large answer."""
 
     async def wait_to_answer(self) -> None:
-        """Waits for the turn to write a large answer, which lasts until it is sent, or until this is left."""
+        """Waits for the turn to read on for a large answer and to write it, which lasts until it is sent, or until this is left."""
         if not self.has_turn:
             await self._memory.large_answers.acquire()
             self.has_turn = True
@@ -90,6 +92,14 @@ class Holding:
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
         if size > _MEASURED_BYTES:
             size = sum(item_size(item) for item in items if item is not None)
+        self._hold(size)
+
+    def take_page(self, edges: int) -> None:
+        """Holds a page of a list with so many edges, and what they become. An item that was read once may be in thousands of
+        pages. Raises the refusal where the operation has to be given up."""
+        self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)
+
+    def _hold(self, size: int) -> None:
         memory = self._memory
         self.held += size
         memory.held += size

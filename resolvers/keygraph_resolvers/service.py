@@ -396,8 +396,8 @@ class Service:
     async def _answered(self, plan: Plan, run: Run, found: _Found) -> dict[str, Any]:
         """The response with what was found. One that turns out to be large is written aside."""
         most = run.limits.answer_bytes
-        response = _written(plan, run, found, min(most, _AT_ONCE))
-        if response is None and most > _AT_ONCE:
+        response = None if run.is_large else _written(plan, run, found, min(most, _AT_ONCE))
+        if response is None and (run.is_large or most > _AT_ONCE):
             if run.meter.holding is not None:
                 await run.meter.holding.wait_to_answer()
             response = await self._aside.do(_written, plan, run, found, most)

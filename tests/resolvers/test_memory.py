@@ -19,6 +19,7 @@ from keygraph.engines.open import open_store
 from keygraph.errors import Throttled
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.memory import Memory
+from keygraph_resolvers.read import run, scheduler
 from tests.resolvers.walk_worlds import below, topic, walks
 from tests.resolvers.worlds import SECRET, world
 
@@ -107,6 +108,46 @@ async def test_operations_are_given_up_where_all_hold_too_much() -> None:
             service.store.size = 100  # type: ignore[attr-defined]  # the store's above
             assert "errors" not in await service.execute(asked(40), holding=third)
     assert memory.held == 0
+
+
+AGAIN = '{ box(boxId: "1") { things(first: 10) { nodes { box { things(first: COUNT) { nodes { number } } } } } } }'
+
+
+async def test_what_is_made_of_one_item_again_and_again_is_held() -> None:
+    """A page of 100 small items could become a million objects in memory."""
+    for limit, expected in ((100_000, ["ANSWER_LIMIT"]), (1_000_000, [])):
+        memory, service = Memory(limit), Service(schema, Boxes(10), secret=SECRET)
+        with memory.holding() as holding:
+            answer = await service.execute(AGAIN.replace("COUNT", "40"), holding=holding)
+            assert codes(answer) == expected
+            assert ("data" in answer) == (not expected)
+            assert holding.held > 100_000
+        assert memory.held == 0
+
+
+async def test_large_operations_read_on_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many that make much would do so at the same time, in memory and in each turn of the event loop."""
+    monkeypatch.setattr(scheduler, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(run, "_FEW_TURNS", 0)
+    memory, store = Memory(1_000_000), Boxes(10)
+    service = Service(schema, store, secret=SECRET)
+    with memory.holding() as first, memory.holding() as second, memory.holding() as gone:
+        await first.wait_to_answer()
+        waiting, given_up = (
+            asyncio.create_task(service.execute(AGAIN.replace("COUNT", "20"), holding=each))
+            for each in (second, gone)
+        )
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        assert store.pages == 2
+        # A small one is answered meanwhile.
+        assert await service.execute("{ __typename }") == {"data": {"__typename": "Query"}}
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        assert service.admission.running == 1
+        first.answers()
+        assert codes(await asyncio.wait_for(waiting, 5)) == []
+        assert store.pages == 4
 
 
 async def test_an_operation_that_none_can_serve_is_told_so() -> None:

@@ -28,6 +28,9 @@ from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.scheduler import Scheduler
 
+_FEW_TURNS = 8
+"""An operation that needs more turns is large: it has made more than 5,000 objects."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -80,6 +83,8 @@ class Run:
     middleware: MiddlewareManager | None = None
     """What Strawberry's extensions do around these resolvers."""
     meter: MeteredStore = field(init=False)
+    turns: int = field(default=0, init=False)
+    """How many turns of the event loop its reading has taken, besides the first and those that waiting gave it."""
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
@@ -120,7 +125,18 @@ class Run:
 
     @cached_property
     def scheduler(self) -> Scheduler:
-        return Scheduler(self.nodes, self.neighbours)
+        return Scheduler(self.nodes, self.neighbours, self._next_turn)
+
+    async def _next_turn(self) -> None:
+        """Waits until the reading may go on for another turn of the event loop: of large operations, one at a time does."""
+        self.turns += 1
+        if self.is_large and self.meter.holding is not None:
+            await self.meter.holding.wait_to_answer()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether reading has taken many turns of the event loop."""
+        return self.turns > _FEW_TURNS
 
     def new_root(self) -> Object:
         """The object of the root."""

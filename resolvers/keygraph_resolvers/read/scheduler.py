@@ -5,21 +5,24 @@ has a hundred keys, which is all that a BatchGetItem takes. What can add to a ba
 in which round trips after its answer keys will be asked for. So the items of one round trip are in one batch however
 slowly its lists come in, nothing waits for a read that leads to no item, and nobody sleeps on a timer.
 
-Only what has to has a task of its own: answers are handled as they arrive.
+Only what has to has a task of its own: answers are handled as they arrive. **Steps go on in turns**: what is known already
+may lead to thousands of lists, and after some milliseconds the event loop has to do what others wait for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import thread_time
 from typing import Any, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
+from keygraph.turns import TURN_SECONDS
 from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 
@@ -45,9 +48,16 @@ class Lookup:
 class Scheduler:
     """The reads of one run. To be made inside its event loop."""
 
-    def __init__(self, nodes: NodeLoader, neighbours: NeighbourLoader) -> None:
+    def __init__(
+        self,
+        nodes: NodeLoader,
+        neighbours: NeighbourLoader,
+        turn: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """An operation that needs more than one turn of the event loop awaits `turn` before each further one."""
         self._nodes = nodes
         self._neighbours = neighbours
+        self._turn = turn
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._left = 0
@@ -63,14 +73,18 @@ class Scheduler:
         """The keys that were read, with the round trip that could go on from them."""
         self._promised: dict[asyncio.Future[Arrived], list[Read]] = {}
         """Who waits for the pages that are read with other things."""
+        self._due: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        """The answers that have come and that nobody has gone on with."""
+        self._worked = 0.0
+        """The processor time that this turn of the event loop has taken, in seconds."""
+        self._is_pausing = False
 
     async def run(self, start: Callable[[], None]) -> None:
         """Starts the first reads and waits for all that follows. Raises what a step raised; nothing is left running."""
         try:
-            start()
-            self._depart()
-            if self._left:
-                await self._ended
+            self._left = 1
+            self._go_on(start)
+            await self._ended
         finally:
             if not self._ended.done():
                 self._ended.cancel()
@@ -92,16 +106,44 @@ class Scheduler:
         self._go_on(lambda: None if task.cancelled() else task.result())
 
     def _go_on(self, then: Callable[..., None], *answer: Any) -> None:
-        """Goes on with an answer, and sends what waited for it."""
-        if not self._ended.done():
-            try:
-                then(*answer)
-                self._depart()
-            except Exception as error:
-                self._ended.set_exception(error)
+        """Goes on with an answer that has come."""
         self._left -= 1
-        if not self._left and not self._ended.done():
-            self._ended.set_result(None)
+        self._due.append((then, answer))
+        if not self._is_pausing:
+            self._work()
+
+    def _work(self) -> None:
+        """Goes on with what is due, and sends what waited for it; what is too much for this turn of the event loop, later."""
+        due, ended = self._due, self._ended
+        if ended.done():
+            due.clear()
+            return
+        began = thread_time() - self._worked
+        try:
+            while due:
+                if self._worked > TURN_SECONDS:
+                    self._is_pausing = True
+                    pause = self._loop.create_task(self._pause())
+                    self._tasks.add(pause)
+                    pause.add_done_callback(self._tasks.discard)
+                    break
+                then, answer = due.popleft()
+                then(*answer)
+                self._worked = thread_time() - began
+            self._depart()
+            self._worked = thread_time() - began
+        except Exception as error:
+            ended.set_exception(error)
+        if not self._left and not due and not ended.done():
+            ended.set_result(None)
+
+    async def _pause(self) -> None:
+        """Lets others have their turn, and goes on with what is due."""
+        if self._turn is not None:
+            await self._turn()
+        await asyncio.sleep(0)
+        self._is_pausing, self._worked = False, 0.0
+        self._work()
 
     # --- Lists ----------------------------------------------------------------------------------------
 
@@ -113,12 +155,12 @@ class Scheduler:
             found = self._neighbours.ask(request)
         finally:
             READ.reset(token)
+        # What is known may join the batches that are about to leave.
         if isinstance(found, Arrived):
-            then(found.answer, max(found.round_trip, earliest))
+            self._due.append((then, (found.answer, max(found.round_trip, earliest))))
             return
         if found.done():
-            # What it tells may join the batches that are about to leave.
-            then(*_of_list(found, earliest))
+            self._due.append((then, _of_list(found, earliest)))
             return
         self._left += 1
         if read.later:
@@ -184,7 +226,7 @@ class Scheduler:
         if lookup.left and lookup.later:
             self._feeding[lookup.later, False, round_trip] += 1
         if ready:
-            lookup.then(ready, next_trip)
+            self._due.append((lookup.then, (ready, next_trip)))
 
     def _wait(self, key: Key, round_trip: int) -> None:
         """The key leaves in that round trip, or sooner where somebody else has asked for it."""
@@ -198,7 +240,7 @@ class Scheduler:
 
     def _depart(self) -> None:
         """Sends the batches that nothing can add to. Called when an answer has been gone on with."""
-        if not self._waiting:
+        if not self._waiting or self._due:
             return
         for round_trip in sorted(self._waiting):
             keys = self._waiting[round_trip]
@@ -257,7 +299,7 @@ class Scheduler:
             lookup.left -= len(came)
             if not lookup.left and lookup.later:
                 self._count_down(lookup.later, False, lookup.round_trip)
-            lookup.then(came, max(round_trip, lookup.round_trip))
+            self._due.append((lookup.then, (came, max(round_trip, lookup.round_trip))))
 
     # --- Items and pages that are read with other things ----------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, FieldName
+from keygraph.errors import BadUserInput, FieldName, KeygraphError
 from keygraph.lists.listing import Located
 from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import Extent, Found
@@ -461,6 +461,12 @@ class PageStep(Priced):
 
     def complete(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
         """Goes on from the edges of a page when they have what is selected: what an index lacks is looked up."""
+        if run.meter.holding is not None:
+            try:
+                run.meter.holding.take_page(len(edges))
+            except KeygraphError as refusal:
+                bound.fail(refusal)
+                return
         if self._is_partial:
             key_of = run.graph.table.key_of
             wanted = [(edge, key_of(edge.listed)) for edge in edges]

@@ -113,7 +113,7 @@ class LimitSettings(BaseModel):
     operation_memory: int = Field(
         default=48_000_000,
         ge=1,
-        description="How many bytes of items the operations of a process hold, until their answers are sent. Beyond "
+        description="How many bytes of items, and of what is made of them, the operations of a process hold, until their answers are sent. Beyond "
         "that, one that needs more is given up with 503, the code `UNAVAILABLE` and `Retry-After`.",
     )
     max_body_bytes: int = Field(
