@@ -203,7 +203,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/read/connection.py", "raise forbidden(record, name)", "pass"
     ),
     "test_the_cost_does_not_tell_what_is_there": Removal(
-        f"{_RESOLVERS}/service.py", "None if plan.is_secretive(run) else run.meter.sent", "run.meter.sent"
+        f"{_RESOLVERS}/service.py", "sent = None if is_secretive else self.meter.sent", "sent = self.meter.sent"
     ),
     "test_a_plan_is_nobodys": Removal(
         f"{_RESOLVERS}/read/run.py",
