@@ -35,9 +35,9 @@ from tests.resolvers.differential import EXAMPLES, Served, model, run_served
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import words_of
 from tests.resolvers.many_operations import main
-from tests.resolvers.naive import Naive, selected_names
-from tests.resolvers.naive_lists import MOST_TERMS, List, NaiveLists, Thing
-from tests.resolvers.naive_walks import NaiveWalks, Refused, Step, Sums
+from tests.resolvers.naive import Naive
+from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
+from tests.resolvers.naive_walks import NaiveWalks, Refused, Step
 from tests.resolvers.worlds import SECRET
 
 MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
@@ -562,13 +562,6 @@ class GuardedWalks(NaiveWalks):
         return super()._value(thing, name)
 
 
-@dataclass(eq=False)
-class GuardedSums(Sums):
-    """What is summed up, of things."""
-
-    things: Sequence[Thing] = ()
-
-
 class GuardedNaive(Naive):
     """A naive execution for one viewer."""
 
@@ -612,24 +605,13 @@ class GuardedNaive(Naive):
         """A value of an aggregate, of a field that they read of each thing."""
         if kind.function not in ("count", "key"):
             name = source.fields[given["field"].value].source
-            for thing in source.things:
-                if not self.access.reads(thing.record, name, thing.identity, thing.item):
+            for each in source.located:
+                if not self.access.reads(each.record, name, each.identity, each.item):
                     raise Forbidden("no")
         found = super()._value(kind, source, info, given)
         if kind.function == "groupBy":
-            found = [GuardedSums(each.of, each.fields, each.key, source.things) for each in found]
+            found = [replace(each, located=source.located) for each in found]
         return found
-
-    def _sums(self, source: Any, record: RecordType, fields: Mapping[str, Any], info: Any) -> Sums:
-        found = super()._sums(source, record, fields, info)
-        if isinstance(source, List):
-            things = [Thing(each, each.read_identity(item) or (), item) for _, item, each in source.whole]
-        else:
-            type_ = info.schema.get_type(f"{record.name}Aggregate")
-            only_counted = selected_names(info, type_) <= {"count", "__typename"}
-            looked = [] if only_counted else [self._looked_up(Thing(*node)) for node in source.whole]
-            things = [each for each in looked if each is not None]
-        return GuardedSums(found.of, found.fields, found.key, things)
 
     def _node(self, thing: Thing | None, info: Any) -> Thing | None:
         if thing is None:

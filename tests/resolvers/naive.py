@@ -176,7 +176,7 @@ class Naive:
             return Sums(Aggregated(record, located), fields, located=located)
         if isinstance(source, Sums):
             of_type = [each for each in source.located if each.record is record]
-            return Sums(Aggregated(record, of_type), fields)
+            return Sums(Aggregated(record, of_type), fields, located=of_type)
         type_ = cast(Any, info.schema.get_type(f"{record.name}Aggregate"))
         things: list[Thing | None] = []
         if selected_names(info, type_) - {"count", "__typename"}:
@@ -184,7 +184,7 @@ class Naive:
         items = [
             Located(each.item, each.identity, record) for each in things if each and each.item is not None
         ]
-        return Sums(Aggregated(record, items, len(source.whole)), fields)
+        return Sums(Aggregated(record, items, len(source.whole)), fields, located=items)
 
     def _stored(self, thing: Thing, field: Any) -> Any:
         if field.name in thing.record.key_fields:

@@ -61,6 +61,8 @@ class Follows:
     other: User
     private: bool = False
     weight: int = stored(default=0, access=[STAFF])
+    mood: str = "open"
+    note: int = stored(default=0, access=[read(where={"mood": {"ne": "closed"}})])
 
 
 graph = Graph(
@@ -158,3 +160,17 @@ async def test_what_was_moved_is_hidden_still(make_store: MakeStore) -> None:
     [error] = told["errors"]
     assert (error["path"][-1], error["extensions"]["code"]) == ("weight", "FORBIDDEN")
     assert told["data"] == {"moveFollows": {"follows": {"private": False, "weight": None}}}
+
+
+@pytest.mark.parametrize(("mood", "found"), [("open", 5), ("closed", None)])
+async def test_an_aggregate_reads_what_decides_about_its_field(
+    make_store: MakeStore, mood: str, found: int | None
+) -> None:
+    """The greatest value of a field would be told to whom the item itself does not show it."""
+    made = world(graph, await make_store(graph.table))
+    await made.put(user("a"), {**follows("a", "c"), "mood": mood, "note": Decimal(5)})
+    document = '{ user(userId: "a") { follows { aggregate { max(field: NOTE) } } } }'
+    told = await made.service.execute(document, viewer={"sub": "a"})
+    assert told["data"]["user"]["follows"]["aggregate"] == {"max": found}
+    codes = [error["extensions"]["code"] for error in told.get("errors", ())]
+    assert codes == ([] if found else ["FORBIDDEN"])

@@ -471,6 +471,8 @@ class _Steps:
             kind = cast(Aggregate, each.kind)
             named = [name for value in each.only.fields for name in _aggregated(value, kind.fields)]
             needed = frozenset(kind.fields[name].source for name in named if name in kind.fields)
+            if kind.record.access is not None:
+                needed = needed.union(*(kind.record.access.names("read", name) for name in needed))
             asked, of_types = _asked(each.only, kind.fields), self._aggregates(each.only)
             found.append(AskedAggregate(each, kind.record, asked, needed, of_types))
         return found
