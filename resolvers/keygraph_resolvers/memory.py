@@ -21,7 +21,7 @@ _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured."""
 _UNIT_BYTES = 8 * 1024
 """One read unit reads so many bytes, if the read is eventually consistent; others hold half of it."""
-_PAGE_BYTES, _EDGE_BYTES = 1_000, 250
+_PAGE_BYTES, _EDGE_BYTES = 2_500, 250
 """What the objects of a page and of an edge take, with what is written of them, as measured by tracemalloc."""
 
 _LARGE_AT_ONCE = 1
