@@ -642,6 +642,8 @@ class GuardedNaive(Naive):
                 own = method.name
             case field_kinds.ListOf(path):
                 own = path.name
+            case field_kinds.WalkOf(walk):
+                own = walk.name
         access = record.access
         if own is None or access is None or not access.is_restricted(own):
             return False
