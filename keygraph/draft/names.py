@@ -35,7 +35,7 @@ TAKEN_FIELDS = frozenset(
 """What a server may call fields and arguments of its own."""
 TAKEN_TYPES = frozenset(
     [
-        *("Query", "Mutation", "Subscription", "Node", "PageInfo", "RankedPageInfo", "SortDirection"),
+        *("Query", "Mutation", "Subscription", "Node", "PageInfo", "WalkPageInfo", "SortDirection"),
         *("String", "Int", "Float", "Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
     ]
 )

@@ -19,6 +19,8 @@ LARGEST_PART = 1_000
 """How many items one request asks for at most."""
 FIRST_LISTS = 16
 """How many lists the first round of a walk asks for at most, where a part of the answer may do."""
+FIRST_PART = 128
+"""How many items of each list the first round has to have budget for, where what is found is needed in order."""
 
 
 @dataclass(slots=True)
@@ -40,15 +42,23 @@ class OpenList:
 class Width:
     """How many lists a round asks for: twice as many each time."""
 
-    def __init__(self, first: int | None) -> None:
-        """None: all of them at once."""
+    def __init__(self, first: int | None, least: int = 1) -> None:
+        """None: all of them at once. `least` is how many items of each the first round may read, and the next ones half of that: what
+        is read of a list behind one that has not ended may be of no use."""
         self._now = first
+        self._least = least
+
+    def widen(self) -> None:
+        """Asks for all of them at once from now on."""
+        self._now = None
 
     def of(self, lists: Sequence[OpenList], budget: Budget) -> Sequence[OpenList]:
         """The next ones, as far as the budget has something for each."""
-        most = budget.left if self._now is None else min(self._now, budget.left)
-        if self._now is not None:
-            self._now *= 2
+        if self._now is None:
+            return lists[: budget.left]
+        self._least = max(1, min(self._least, budget.left))
+        most = min(self._now, budget.left // self._least)
+        self._now, self._least = self._now * 2, self._least // 2
         return lists[:most]
 
 

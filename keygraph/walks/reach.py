@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from keygraph.model.paths import AccessPath
-from keygraph.walks.levels import FIRST_LISTS, OpenList, Width, read_level
+from keygraph.walks.levels import FIRST_LISTS, FIRST_PART, OpenList, Width, read_level
 from keygraph.walks.walk import Budget, Hop, Vertex, Walk
 
 ListsOf: TypeAlias = Callable[[Vertex], Sequence[AccessPath]]
@@ -40,7 +40,7 @@ class Standing:
     owners: Sequence[Vertex]
     """The nodes whose lists lead to these, the one first whose list is read."""
     found: Sequence[Vertex] = ()
-    """What was found at that distance."""
+    """What was found at that distance, and may lead on."""
     seen: frozenset[bytes] = frozenset()
     """The marks of the nodes that were found before."""
     path: int = 0
@@ -65,6 +65,8 @@ class Reach:
 
     began: Standing
     lists_of: ListsOf
+    deepest: int
+    """At which distance no walk from there goes on, whatever its own depth."""
     nodes: list[Reached] = field(default_factory=list)
     """The nodes that are asked for."""
     is_complete: bool = False
@@ -82,11 +84,12 @@ class Reach:
         """Where it stands in a list, when so many nodes of the distance were found."""
         level = distance - self.began.distance
         owners, now = self.levels[level], self.levels[level + 1][:found]
-        before = (mark(each) for nodes in (*self.levels[: level + 1], now) for each in nodes)
+        here = owners.index(owner)
+        known, now = (now, []) if distance == self.deepest else ([], now)
+        passed = (*self.levels[:level], owners[:here], known)
+        seen = self.began.seen.union(mark(each) for nodes in passed for each in nodes)
         number = [*self.lists_of(owner)].index(path)
-        return Standing(
-            distance, owners[owners.index(owner) :], now, self.began.seen.union(before), number, after
-        )
+        return Standing(distance, owners[here:], now, seen, number, after)
 
 
 def reach(
@@ -96,12 +99,15 @@ def reach(
     budget: Budget,
     *,
     wanted: int | None = None,
+    is_whole: bool = False,
+    deepest: int | None = None,
     is_asked_for: Callable[[Vertex], bool] = lambda node: True,
 ) -> Walk[Reach]:
-    """Finds the nodes up to a distance: all of them, or at least so many."""
-    result = Reach(began, lists_of, levels=[[*began.owners]])
+    """Finds the nodes up to a distance: all of them, or at least so many. `is_whole`: when there are so many, it finds all others
+    too. `deepest` is at which distance a walk that goes on from this one ends, if that is farther."""
+    result = Reach(began, lists_of, deepest or depth, levels=[[*began.owners]])
     known = {*began.owners, *began.found}
-    width = Width(None if wanted is None else max(FIRST_LISTS, wanted))
+    width = Width(None if wanted is None else max(FIRST_LISTS, wanted), FIRST_PART)
     distance, found = began.distance, [*began.found]
     if wanted == 0:
         return result
@@ -113,8 +119,15 @@ def reach(
                 first.after = began.after
         result.levels.append(found)
         level = _Level(result, lists, distance, known, wanted, is_asked_for)
-        yield from read_level(lists, budget, width, level.take)
-        if level.is_enough:
+
+        def take(level: _Level = level) -> bool:
+            is_enough = level.take()
+            if is_enough and is_whole:
+                width.widen()
+            return is_enough and not is_whole
+
+        yield from read_level(lists, budget, width, take)
+        if level.is_enough and not is_whole:
             return result
         if level.unread is not None:
             result.standing = result.at(distance, len(found), *level.unread)

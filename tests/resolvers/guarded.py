@@ -528,10 +528,10 @@ class GuardedWalks(NaiveWalks):
         super().__init__(naive.graph, naive.lists, secret)
         self._naive = naive
 
-    def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any]) -> Any:
+    def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any], *, is_counted: bool) -> Any:
         self._paths = walk.paths
         own = [path for path in walk.paths if path.owner is owner.record]
-        found = super().found(walk, owner, given)
+        found = super().found(walk, owner, given, is_counted=is_counted)
         is_refused = self._allowed(Vertex(owner.record, owner.identity), own) == []
         return Refused(Forbidden("no")) if own and is_refused else found
 

@@ -25,6 +25,7 @@ from graphql import (
     InlineFragmentNode,
     SelectionSetNode,
     execute,
+    get_named_type,
     is_abstract_type,
 )
 from graphql.execution.values import get_directive_values
@@ -124,7 +125,10 @@ class Naive:
             case field_kinds.ListOf(path):
                 return self.lists.list_of(path, thing, given)
             case field_kinds.WalkOf(walk):
-                return self.walks.found(walk, thing, given)
+                asked = selected_names(info, get_named_type(info.return_type))
+                return self.walks.found(
+                    walk, thing, given, is_counted=bool(asked & {"totalCount", "aggregate"})
+                )
             case field_kinds.WalkedNode():
                 return self._node(source.thing, info)
             case field_kinds.Via():

@@ -19,7 +19,7 @@ from keygraph.walks.reach import Reach, Reached, Standing
 from keygraph.walks.walk import Hop, Vertex
 from keygraph_resolvers.naming.names import connection_prefix
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.walked import Behind, WalkCursors
+from keygraph_resolvers.read.walked import Behind, Counted, WalkCursors
 from tests.resolvers.naive_lists import Entry, Info, NaiveLists, Thing, size_of
 
 
@@ -86,14 +86,18 @@ class NaiveWalks:
         self._lists = lists
         self._run = cast(Any, _Run(graph, Cursors(secret)))
 
-    def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any]) -> Walked | Refused:
+    def found(
+        self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any], *, is_counted: bool
+    ) -> Walked | Refused:
         if given.get("last") is not None:
             raise BadUserInput("last")
         size, _ = size_of(given)
         cursors = WalkCursors(self._run, walk, owner.identity)
         start = Vertex(owner.record, owner.identity)
         try:
-            return (self._reached if walk.is_reach else self._ranked)(walk, start, given, size, cursors)
+            if walk.is_reach:
+                return self._reached(walk, start, given, size, cursors, is_counted=is_counted)
+            return self._ranked(walk, start, given, size, cursors)
         except (CorruptItem, Forbidden) as error:
             return Refused(error)
 
@@ -115,15 +119,22 @@ class NaiveWalks:
                     yield Step(node, path, owner, entry, found.neighbours.place_of(item))
 
     def _reached(
-        self, walk: NodeWalk, start: Vertex, given: Mapping[str, Any], size: int, cursors: WalkCursors
+        self,
+        walk: NodeWalk,
+        start: Vertex,
+        given: Mapping[str, Any],
+        size: int,
+        cursors: WalkCursors,
+        *,
+        is_counted: bool,
     ) -> Walked:
         depth = walk.options.depth or 0
         most = given.get("maxDistance") or depth
         if given.get("maxDistance") is not None and not 1 <= given["maxDistance"] <= depth:
             raise BadUserInput("maxDistance")
-        before = 0
+        before, counted = 0, None
         if given.get("after") is not None:
-            before = cursors.behind(given["after"]).number
+            before, _, _, counted = cursors.behind(given["after"])
         levels, known, found = [[start]], {start}, list[tuple[int, Step, int]]()
         while levels[-1] and len(levels) <= most:
             level: list[Vertex] = []
@@ -138,14 +149,19 @@ class NaiveWalks:
         whole = Reach(
             Standing(1, [start]),
             lambda each: [p for p in walk.paths if p.owner is each.record],
+            depth,
             levels=levels,
         )
+        if counted is None or counted.depth != most:
+            counted = Counted(most, len(found)) if is_counted else None
+        if self._run.graph.has_access_rules:
+            counted = None
 
         def cursor(number: int) -> str:
             distance, step, place = found[number]
             hop = Hop(step.node, None, step.place)
             reached = Reached(step.node, distance, step.path, step.owner, hop, place)
-            return cursors.of(Behind(number + 1, whole.behind(reached)))
+            return cursors.of(Behind(number + 1, whole.behind(reached), 0, counted))
 
         page = [
             WalkEntry(Thing(*step.node), cursor(before + number), step.entry, distance)

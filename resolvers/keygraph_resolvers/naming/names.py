@@ -50,7 +50,7 @@ RESERVED_TYPES = frozenset(
         "Subscription",
         "Node",
         "PageInfo",
-        "RankedPageInfo",
+        "WalkPageInfo",
         "SortDirection",
         *_SCALARS.values(),
     ]

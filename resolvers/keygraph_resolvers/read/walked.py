@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from keygraph.errors import BadUserInput
@@ -17,15 +18,30 @@ from keygraph_resolvers.read.cursors import Seal, key_value, plain_value
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 
-_MOST_HELD = 4_000
-"""Of how many nodes a cursor holds that a walk has found them; behind more of them a walk begins again."""
+_MOST_IN_ALL_EDGES = 1_000
+"""Of how many nodes the cursors of all edges hold that a walk has found them. Of more only the last edge's does."""
+_LONGEST_CURSOR = 900_000
+"""How many characters a cursor has at most: a request with it has to be no larger than servers usually allow, a megabyte."""
+
+
+class Counted(NamedTuple):
+    """What was counted when the first page was asked for: a page behind it does not count again."""
+
+    depth: int
+    total: int | None
+    """None: more than the budget allows."""
 
 
 class Behind(NamedTuple):
-    """What a cursor of a reach says: how many nodes stand before, and where the walk stands, if it goes on from there."""
+    """What a cursor of a reach says."""
 
     number: int
-    standing: Standing | None
+    """How many nodes stand before."""
+    standing: Standing | None = None
+    """Where the walk goes on; None: where it begins."""
+    skipped: int = 0
+    """How many nodes that are found from there on stand before too."""
+    counted: Counted | None = None
 
 
 class WalkEdge(Object):
@@ -66,22 +82,45 @@ class ViaEdge(Edge):
         return f"{connection_prefix(self.connection.neighbours.path)}Edge"
 
 
-class WalkEnds(NamedTuple):
+class WalkEnds:
     """Where a page of what a walk finds stands. Its cursors are made when somebody asks for them."""
 
-    has_next_page: bool
-    has_previous_page: bool
-    start: Callable[[], str] | None
-    end: Callable[[], str] | None
-    is_complete: bool
+    def __init__(
+        self,
+        goes_on: bool,
+        has_previous_page: bool,
+        start: Callable[[], str] | None,
+        end: Callable[[], str] | None,
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        """`goes_on`: something may come behind it. `is_whole`: all was read that its order needs."""
+        self.has_previous_page = has_previous_page
+        self._goes_on = goes_on
+        self._start = start
+        self._end = end
+        self._is_whole = is_whole
 
     @property
     def start_cursor(self) -> str | None:
-        return None if self.start is None else self.start()
+        return None if self._start is None else self._start()
+
+    @cached_property
+    def end_cursor(self) -> str | None:
+        return None if self._end is None else self._end()
+
+    @cached_property
+    def _is_cut(self) -> bool:
+        """Whether there is more than a cursor holds."""
+        return self._goes_on and len(self.end_cursor or "") > _LONGEST_CURSOR
 
     @property
-    def end_cursor(self) -> str | None:
-        return None if self.end is None else self.end()
+    def has_next_page(self) -> bool:
+        return self._goes_on and not self._is_cut
+
+    @property
+    def is_complete(self) -> bool:
+        return self._is_whole and not self._is_cut
 
 
 class WalkArguments:
@@ -108,24 +147,25 @@ class WalkCursors:
         self._seal: Seal = run.cursors.seal(["walk", walk.owner.name, walk.name, names, owner])
         self._types = run.graph.types
 
-    def of(self, behind: Behind) -> str:
-        """The cursor behind so many nodes."""
-        standing = behind.standing
-        if standing is None or _held(standing) > _MOST_HELD:
-            return self._seal.sealed([behind.number])
+    def of(self, behind: Behind, *, is_last: bool = True) -> str:
+        """A cursor. Only that of the last edge of a page holds whatever a walk has to know to go on."""
+        number, standing, skipped, counted = behind
+        if standing is None or not (is_last or _held(standing) <= _MOST_IN_ALL_EDGES):
+            return self._seal.sealed([number, number, counted])
         place = standing.after
         after = None if place is None else [place.shard, *map(plain_value, place.position)]
         seen = b64encode(b"".join(sorted(standing.seen))).decode()
         owners, found = map(_plain_vertices, (standing.owners, standing.found))
         return self._seal.sealed(
-            [behind.number, standing.distance, owners, found, seen, standing.path, after]
+            [number, skipped, counted, standing.distance, owners, found, seen, standing.path, after]
         )
 
     def behind(self, text: str) -> Behind:
         """What a cursor says. Raises BadUserInput where it is none of this walk."""
-        number, *rest = self._seal.opened("after", text)
+        number, skipped, counted, *rest = self._seal.opened("after", text)
+        counted = counted and Counted(*counted)
         if not rest:
-            return Behind(number, None)
+            return Behind(number, None, skipped, counted)
         distance, owners, found, seen, path, after = rest
         marks = b64decode(seen)
         place = None if after is None else Place(after[0], tuple(map(key_value, after[1:])))
@@ -139,6 +179,8 @@ class WalkCursors:
                 path,
                 place,
             ),
+            skipped,
+            counted,
         )
 
     def of_node(self, node: Vertex, number: int) -> str:
@@ -155,7 +197,7 @@ class WalkCursors:
 
 
 def _held(standing: Standing) -> int:
-    return len(standing.seen) + len(standing.owners)
+    return len(standing.seen) + len(standing.owners) + len(standing.found)
 
 
 def _plain_vertices(nodes: Sequence[Vertex]) -> list[list[str]]:

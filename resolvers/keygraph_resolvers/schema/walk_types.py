@@ -44,7 +44,10 @@ _DISTANCE = "How many edges away the node is."
 _VIA = "The edge by which the node was found first."
 _SCORE = "How much the ways count that lead to the node; null if not everything was read."
 _PATHS = "How many ways lead to the node; null if not everything was read."
-_COMPLETE = "Whether everything was read. If not, the order may be wrong, and scores are null."
+_COMPLETE = (
+    "Of a ranking whether everything was read: if not, the order may be wrong, and scores are null. Otherwise false where "
+    "the pages end before all nodes were found, since there are more than a cursor holds."
+)
 
 
 class WalkTypes:
@@ -82,14 +85,15 @@ class WalkTypes:
             ServedField("node", nullable(node), WalkedNode(), description="The node that was found."),
         ]
         add_fields(edge, [*fields, *own])
-        info = self._page_info if walk.is_reach else self._ranked_page_info
         nodes = "The nodes of the edges, without those that do not exist."
         add_fields(
             made,
             [
                 ServedField("edges", list_of(nullable(edge)), Edges(), description="The edges of the page."),
                 ServedField("nodes", list_of(node), Nodes(), description=nodes),
-                ServedField("pageInfo", info, PageInfo(), description="The position of the page."),
+                ServedField(
+                    "pageInfo", self._walk_page_info, PageInfo(), description="The position of the page."
+                ),
                 ServedField(
                     "totalCount", nullable(int), WalkedCount(walk.options.budget), description=_COUNTED
                 ),
@@ -124,8 +128,8 @@ class WalkTypes:
         return UnionType(name, edges, lambda source, info, abstract: source.type_name, described)
 
     @cached_property
-    def _ranked_page_info(self) -> type:
-        made = object_type("RankedPageInfo", "The position of a page in a ranking.")
+    def _walk_page_info(self) -> type:
+        made = object_type("WalkPageInfo", "The position of a page in what a walk finds.")
         complete = ServedField("isComplete", bool, Attribute("is_complete"), description=_COMPLETE)
         add_fields(made, [*definition_of(self._page_info).fields, complete])
         return made

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import ceil
 from typing import Any
 
 from keygraph.dynamo.limits import PAGE_BYTES
 from keygraph.dynamo.store import read_units
-from keygraph.errors import BadUserInput
 from keygraph.lists.describe import DescribedRequest, described_requests
 from keygraph.lists.reading import most_requests, page_requests
 from keygraph.model.paths import AccessPath
@@ -19,7 +18,7 @@ from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.levels import LARGEST_PART, most_rounds
 from keygraph.walks.ranking import Ranking, rank
-from keygraph.walks.reach import Reach, Standing, from_node, reach
+from keygraph.walks.reach import Reach, from_node, reach
 from keygraph.walks.walk import Budget, Hop, Vertex
 from keygraph.walks.weights import Weights
 from keygraph_resolvers.errors import message_of
@@ -28,7 +27,7 @@ from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCursors, WalkEdge, WalkEnds
+from keygraph_resolvers.read.walked import Behind, Counted, WalkArguments, WalkCursors, WalkEdge, WalkEnds
 from keygraph_resolvers.steps.explained import (
     KEY_OF,
     Explained,
@@ -141,6 +140,10 @@ class NodeWalkStep(Step):
         """Whether something is selected for which the walk comes to its end."""
         return self.has_total or bool(self.aggregates)
 
+    def counts_apart(self, arguments: WalkArguments) -> bool:
+        """Whether everything is counted by a walk of its own, since the page is of one that goes on."""
+        return self.walk.is_reach and self.walks_all and arguments.after is not None
+
     def lists(self, run: Run) -> WalkedLists:
         found: WalkedLists | None = run.told.get(self)
         if found is None:
@@ -175,23 +178,20 @@ class NodeWalkStep(Step):
         if not self.walks_all and not shows:
             return StepCost(), ()
         most = self.most(run, arguments)
-        chain = most.round_trips
+        chain, walks = most.round_trips, 1 + self.counts_apart(arguments)
         cost = StepCost(
-            starts.times(most.requests).count,
+            starts.times(most.requests * walks).count,
             0,
             set(),
             max(starts.round_trips) + chain - 1,
-            starts.times(most.items).count,
-            starts.count * most.read_units,
+            starts.times(most.items * walks).count,
+            starts.count * most.read_units * walks,
             is_open=True,
         )
         for record in undecided(run, self.walk.paths, self._nodes):
-            # Some of them leave in the middle of a round, on their own.
-            cost.add(
-                replace(
-                    keys_cost([record], starts.after(chain, at_least=0), most.items + 1), apart=most.items + 1
-                )
-            )
+            # Some of them leave in the middle of a round, on their own. A walk that goes on does not know what it walks on from.
+            keys = (most.items * (walks if arguments.after is None else walks + 1)) + 1
+            cost.add(replace(keys_cost([record], starts.after(chain, at_least=0), keys), apart=keys))
         after = starts.after(chain, at_least=0)
         for asked in self.aggregates:
             if not asked.counts_only:
@@ -224,7 +224,7 @@ class NodeWalkStep(Step):
             arguments = self.arguments(run)
         except Exception:
             return None
-        return arguments.size, arguments.depth
+        return arguments.size, arguments.depth, arguments.after is None
 
     # --- How it is explained --------------------------------------------------------------------------------
 
@@ -299,98 +299,145 @@ class _OneWalk:
         self._place = place
         self._start = Vertex(owner.record, owner.identity)
         self._cursors = WalkCursors(run, step.walk, owner.identity)
-        self._behind = Behind(0, None)
+        self._behind = Behind(0)
+        self._counted: Counted | None = None
         self._last: tuple[int, Vertex] | None = None
         if arguments.after is not None and step.walk.is_reach:
             self._behind = self._cursors.behind(arguments.after)
+            counted = self._behind.counted
+            if run.access is None and counted is not None and counted.depth == arguments.depth:
+                self._counted = counted
         elif arguments.after is not None:
             self._last = self._cursors.node(arguments.after)
 
     def start(self, round_trip: int) -> None:
-        step, run, arguments = self._step, self._run, self._arguments
-        lists, budget = step.lists(run), Budget(arguments.budget)
-        then: Any = self._reached if self._walk.is_reach else self._ranked
-        walk: Any
         if self._walk.is_reach:
-            began = self._began or from_node(self._start)
-            nodes, wanted = self._walk.nodes, self._wanted
-            walk = reach(
-                began,
-                lists.of,
-                arguments.depth,
-                budget,
-                wanted=wanted,
-                is_asked_for=lambda node: node.record in nodes,
-            )
-        else:
-            levels = [{*level} for level in self._walk.levels]
+            self._start_reach(round_trip)
+            return
+        lists = self._step.lists(self._run)
+        levels = [{*level} for level in self._walk.levels]
 
-            def lists_of(owner: Vertex, level: int) -> list[AccessPath]:
-                return [path for path in lists.of(owner) if path in levels[level]]
+        def lists_of(owner: Vertex, level: int) -> list[AccessPath]:
+            return [path for path in lists.of(owner) if path in levels[level]]
 
-            include_first = self._walk.options.include_first
-            walk = rank(self._start, len(levels), lists_of, budget, self._weigh, include_first=include_first)
-        Walking(lists, walk, self._place, step.after, then).start(self._start, round_trip)
+        include_first, budget = self._walk.options.include_first, Budget(self._arguments.budget)
+        walk = rank(self._start, len(levels), lists_of, budget, self._weigh, include_first=include_first)
+        Walking(lists, walk, self._place, self._step.after, self._ranked).start(self._start, round_trip)
 
     def _failed(self, error: Exception) -> None:
-        self.found.page = self.found.total = error
-        self.found.found |= {each.selected: error for each in self._step.aggregates}
+        self.found.page = error
+        self._uncounted(error)
 
     # --- Reached nodes --------------------------------------------------------------------------------------
 
-    @property
-    def _began(self) -> Standing | None:
-        """Where the walk goes on: nowhere where it has to count everything, or the cursor holds no more than a number."""
-        return None if self._step.walks_all else self._behind.standing
+    def _start_reach(self, round_trip: int) -> None:
+        """Walks for the page, and for what is counted: from the first node as one walk. What a cursor tells is not counted again."""
+        step, size = self._step, self._arguments.size
+        is_told = self._counted is not None and self._tell(self._counted.total)
+        counts = step.walks_all and not is_told
+        if self._arguments.after is None:
+            wanted = size + step.looks_ahead if step.page is not None else 0
+            self._reach(round_trip, self._begun, Behind(0), wanted, is_whole=counts)
+            return
+        if step.page is not None:
+            behind = self._behind
+            wanted = size + step.looks_ahead
+            self._reach(round_trip, self._reached, behind, wanted and wanted + behind.skipped)
+        if counts:
+            self._reach(round_trip, self._counted_all, Behind(0), 0, is_whole=True)
 
-    @property
-    def _wanted(self) -> int | None:
-        """How many nodes are enough."""
+    def _reach(
+        self,
+        round_trip: int,
+        then: Callable[[Reach | Exception, int], None],
+        behind: Behind,
+        wanted: int,
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        lists, arguments, nodes = self._step.lists(self._run), self._arguments, self._walk.nodes
+        began = behind.standing or from_node(self._start)
+        walk = reach(
+            began,
+            lambda node: lists.of_type(node.record),
+            arguments.depth,
+            Budget(arguments.budget),
+            wanted=wanted or None if is_whole else wanted,
+            is_whole=is_whole,
+            deepest=self._walk.options.depth,
+            is_asked_for=lambda node: node.record in nodes,
+        )
+        walking = Walking(lists, walk, self._place, self._step.after, then)
+        walking.start(
+            self._start, round_trip, told=() if behind.standing is None else (*began.owners, *began.found)
+        )
+
+    def _begun(self, result: Reach | Exception, round_trip: int) -> None:
+        """From the first node one walk is for the page and for what is counted."""
         if self._step.walks_all:
-            return None
-        more = self._arguments.size + self._step.looks_ahead
-        return more if self._began or not more else more + self._behind.number
+            self._counted_all(result, round_trip)
+        if self._step.page is not None:
+            self._reached(result, round_trip)
 
     def _reached(self, result: Reach | Exception, round_trip: int) -> None:
         if isinstance(result, Exception):
-            self._failed(result)
+            self.found.page = result
             return
-        if self._step.has_total:
-            self.found.total = len(result.nodes) if result.is_complete else None
-        self._aggregate([each.node for each in result.nodes], result.is_complete, round_trip)
-        before, size = self._behind.number, self._arguments.size
-        nodes = result.nodes if self._began else result.nodes[before:]
-        if not nodes and not result.is_complete and not self._began and before and size:
-            self._failed(
-                BadUserInput(f"after: the walk does not come so far within {self._arguments.budget:,} items")
-            )
-            return
+        number, _, skipped, _ = self._behind
+        size, nodes = self._arguments.size, result.nodes[skipped:]
         page = nodes[:size]
 
-        def cursor(number: int) -> str:
-            return self._cursors.of(Behind(before + number + 1, result.behind(page[number])))
+        @cache
+        def cursor(place: int) -> str:
+            behind = Behind(number + place + 1, result.behind(page[place]), 0, self._counted)
+            return self._cursors.of(behind, is_last=place == len(page) - 1)
 
-        edges = [WalkEdge(partial(cursor, number), each.distance) for number, each in enumerate(page)]
-        end = partial(cursor, len(page) - 1) if page else None
-        if len(nodes) < size and result.standing is not None:
-            stopped = Behind(before + len(page), result.standing)
-            end = partial(self._cursors.of, stopped)
+        def stopped() -> str:
+            left = max(0, skipped - len(result.nodes))
+            return self._cursors.of(Behind(number + len(page), result.standing, left, self._counted))
+
+        end: Callable[[], str] | None = partial(cursor, len(page) - 1) if page else None
+        if len(nodes) <= size and result.standing is not None and size:
+            end = stopped
         self.found.info = WalkEnds(
             len(nodes) > size or not result.is_complete,
             self._arguments.after is not None,
             partial(cursor, 0) if page else None,
             end,
-            result.is_complete,
         )
+        edges = [WalkEdge(partial(cursor, place), each.distance) for place, each in enumerate(page)]
         hops = [each.hop for each in page]
         self._show(edges, [each.node for each in page], hops, round_trip)
 
-    def _aggregate(self, found: Sequence[Vertex], is_complete: bool, round_trip: int) -> None:
-        """Reads what is aggregated of the nodes; nothing where the walk did not come to its end."""
+    # --- What is counted and aggregated -----------------------------------------------------------------------
+
+    def _counted_all(self, result: Reach | Exception, round_trip: int) -> None:
+        """Takes what a walk has found that was to find everything."""
+        if isinstance(result, Exception):
+            self._uncounted(result)
+            return
+        if self._run.access is None:  # else a cursor would tell another viewer how many this one sees
+            self._counted = Counted(self._arguments.depth, len(result.nodes) if result.is_complete else None)
+        self._aggregate([each.node for each in result.nodes], result.is_complete, round_trip)
+
+    def _uncounted(self, error: Exception) -> None:
+        self.found.total = error
+        self.found.found |= {each.selected: error for each in self._step.aggregates}
+
+    def _tell(self, total: int | None) -> bool:
+        """Tells how many there are, None for more than the budget allows; whether nothing else is to be told."""
+        self.found.total = total
         for asked in self._step.aggregates:
-            if asked.counts_only or not is_complete:
-                counted = asked.of_count(len(found)) if is_complete else None
-                self.found.found[asked.selected] = counted
+            if asked.counts_only or total is None:
+                self.found.found[asked.selected] = None if total is None else asked.of_count(total)
+        return total is None or all(asked.counts_only for asked in self._step.aggregates)
+
+    def _aggregate(self, found: Sequence[Vertex], is_complete: bool, round_trip: int) -> None:
+        """Tells how many there are, and reads what is aggregated of them; nothing where the walk did not come to its end."""
+        if self._tell(len(found) if is_complete else None):
+            return
+        for asked in self._step.aggregates:
+            if asked.counts_only:
                 continue
             nodes = [Object(*each) for each in found]
             came = partial(self._items_came, asked, nodes, [])
@@ -431,7 +478,6 @@ class _OneWalk:
             self._failed(result)
             return
         nodes, size = result.nodes, self._arguments.size
-        self.found.total = len(nodes) if result.is_complete else None
         self._aggregate([each.node for each in nodes], result.is_complete, round_trip)
         start = 0
         if self._last is not None:
@@ -450,7 +496,9 @@ class _OneWalk:
             score, ways = (float(each.score), each.ways) if result.is_complete else (None, None)
             edges.append(WalkEdge(partial(cursor, number), None, score, ways))
         first, last_one = (partial(cursor, 0), partial(cursor, len(page) - 1)) if page else (None, None)
-        self.found.info = WalkEnds(start + size < len(nodes), start > 0, first, last_one, result.is_complete)
+        self.found.info = WalkEnds(
+            start + size < len(nodes), start > 0, first, last_one, is_whole=result.is_complete
+        )
         self._show(edges, [each.node for each in page], [], round_trip)
 
     # --- What goes on from them -----------------------------------------------------------------------------

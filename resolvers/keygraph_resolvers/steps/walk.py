@@ -153,6 +153,12 @@ class WalkedLists:
         """Whether the viewer sees a node, and may read none of its lists."""
         return self._allowed.get(owner) == () and bool(self.of_type(owner.record))
 
+    def is_closed(self, wanted: Wanted) -> bool:
+        """Whether it is known that the viewer may not read a list of a node."""
+        allowed = self._allowed.get(wanted.owner, ())
+        own = wanted.owner in self._allowed and wanted.path in self.of_type(wanted.owner.record)
+        return own and wanted.path not in (allowed or ())
+
     def connection(self, wanted: Wanted) -> Connection:
         """The list of an owner. Raises what using the arguments or the rules gives."""
         key = wanted.path, wanted.owner.identity
@@ -273,9 +279,12 @@ class Walking(Generic[ResultT]):
         self._place = place
         self._later = later
         self._then = then
+        self._told = frozenset[Vertex]()
 
-    def start(self, start: Vertex, round_trip: int, *others: Vertex) -> None:
-        """Begins with a node of which rules may decide which lists of it are followed, and others that the walk knows."""
+    def start(self, start: Vertex, round_trip: int, *others: Vertex, told: Iterable[Vertex] = ()) -> None:
+        """Begins with a node of which rules may decide which lists of it are followed, and others that the walk knows. Of what
+        a cursor has `told`, rules decide when it is walked on from."""
+        self._told = frozenset(told)
 
         def begin(failed: Answers | None, arrived: int) -> None:
             if not failed and self._lists.is_refused(start):
@@ -326,6 +335,19 @@ class Walking(Generic[ResultT]):
 
     def _load(self, wanted: Wanted, then: Callable[[Part | Exception, int], None], round_trip: int) -> None:
         lists = self._lists
+        if self._told and wanted.owner in self._told and lists.undecided([wanted.owner]):
+
+            def decided(failed: Answers | None, arrived: int) -> None:
+                if failed:
+                    then(failed[0], arrived)
+                else:
+                    self._load(wanted, then, arrived)
+
+            self._when_decided([wanted.owner], round_trip, decided)
+            return
+        if lists.is_closed(wanted):
+            then(Part(()), round_trip)
+            return
         try:
             connection = lists.connection(wanted)
         except BadUserInput:
