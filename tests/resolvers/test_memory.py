@@ -125,6 +125,40 @@ async def test_what_is_made_of_one_item_again_and_again_is_held() -> None:
         assert memory.held == 0
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_was_made_goes_with_its_operation(
+    monkeypatch: pytest.MonkeyPatch, *, is_cancelled: bool
+) -> None:
+    """Refused and cancelled operations would stay in memory until the garbage collector comes by."""
+    monkeypatch.setattr(scheduler, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(run, "_FEW_TURNS", 3)
+    memory, service = Memory(200_000), Service(schema, Boxes(10), secret=SECRET)
+
+    async def ask() -> None:
+        with memory.holding() as holding, memory.holding() as other:
+            if is_cancelled:
+                await other.wait_to_answer()
+            document = AGAIN.replace("first: 10", "first: 100").replace("COUNT", "90")
+            asking = asyncio.create_task(service.execute(document, holding=holding))
+            await asyncio.wait([asking], timeout=0.1 if is_cancelled else 5)
+            assert asking.done() != is_cancelled
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    await ask()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        await ask()
+        await asyncio.sleep(0.01)
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
 async def test_large_operations_read_on_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many that make much would do so at the same time, in memory and in each turn of the event loop."""
     monkeypatch.setattr(scheduler, "TURN_SECONDS", 0.0)

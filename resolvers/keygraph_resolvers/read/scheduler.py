@@ -88,6 +88,7 @@ class Scheduler:
         finally:
             if not self._ended.done():
                 self._ended.cancel()
+            self._due.clear()
             running = [task for task in self._tasks if not task.done()]
             for task in running:
                 task.cancel()

@@ -465,7 +465,8 @@ class PageStep(Priced):
             try:
                 run.meter.holding.take_page(len(edges))
             except KeygraphError as refusal:
-                bound.fail(refusal)
+                # Its frames hold all that was read, and each list adds some.
+                bound.fail(refusal.with_traceback(None))
                 return
         if self._is_partial:
             key_of = run.graph.table.key_of
