@@ -6,7 +6,7 @@ pass, which also finds its keys as ordered bytes and its size; a load checks eac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import cast
 
@@ -173,6 +173,13 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     if len(stored) > limit:
         raise BadUserInput(f"The key {attribute.name} has more than {limit:,} bytes.")
     return stored
+
+
+def checked_position_bytes(position: Position, limits: Mapping[KeyAttribute, int]) -> tuple[bytes, ...]:
+    """The values of a position as ordered bytes. Raises BadUserInput for one that does not fit these attributes."""
+    refuse_positions((position,), limits)
+    fitting = zip(limits.items(), position, strict=True)
+    return tuple([checked_key_bytes(key, value, limit) for (key, limit), value in fitting])
 
 
 def check_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) -> None:

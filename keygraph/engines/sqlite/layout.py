@@ -13,7 +13,7 @@ from typing import NamedTuple
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
 from keygraph.dynamo.order import key_value
-from keygraph.dynamo.rules import WriteRules, checked_key_bytes, position_limits, refuse_positions
+from keygraph.dynamo.rules import WriteRules, checked_key_bytes, checked_position_bytes, position_limits
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.rows import content_of
 
@@ -36,9 +36,8 @@ class Keyed:
     def __init__(self, name: str, table: Table, index: Index | None) -> None:
         """`name` is that of the SQLite table, `index` the index whose rows it has; None for the table itself."""
         self.name = name
-        limits = position_limits(table, None if index is None else index.name)
-        self._limits = list(limits.values())
-        self.attributes = tuple(limits)
+        self._limits = position_limits(table, None if index is None else index.name)
+        self.attributes = tuple(self._limits)
         """The attributes that its rows are ordered by; each is a column."""
         self.names = tuple([attribute.name for attribute in self.attributes])
         self.table_key = [self.attributes.index(key) for key in table.keys]
@@ -69,12 +68,12 @@ class Keyed:
 
     def stored(self, at: int, value: object) -> bytes:
         """The value of one column. Raises BadUserInput for a value that cannot be a key there."""
-        return checked_key_bytes(self.attributes[at], value, self._limits[at])
+        attribute = self.attributes[at]
+        return checked_key_bytes(attribute, value, self._limits[attribute])
 
     def stored_position(self, position: Position) -> StoredKey:
         """The columns of a position. Raises BadUserInput where it does not fit the keys."""
-        refuse_positions([position], self.attributes)
-        return tuple([self.stored(at, value) for at, value in enumerate(position)])
+        return checked_position_bytes(position, self._limits)
 
     def position(self, key: StoredKey) -> Position:
         """The values of the columns."""
