@@ -19,9 +19,9 @@ class OperationCode(StrEnum):
     The same again gives the same error.
     """
     COUNT_LIMIT = "COUNT_LIMIT"
-    """A warning in `extensions.warnings`: `totalCount` is null because counting would read too much.
+    """A warning in `extensions.warnings`: `totalCount` or `aggregate` is null because it would read too much.
 
-    Do without the count, or narrow the list.
+    Do without it, or narrow the list.
 
     The same again gives the same error.
     """

@@ -43,3 +43,5 @@ def test_no_file_is_replaced() -> None:
     assert result.stderr.startswith("keygraph: league.py already exists. ")
     assert Path("league.py").read_text() == "mine"
     assert not Path("league.jsonl").exists()
+    Path("league.jsonl").write_text("mine")
+    assert run("init").stderr.startswith("keygraph: league.py and league.jsonl already exist. ")

@@ -30,7 +30,8 @@ def init(
     written = {Path(name).with_suffix(file.suffix): file.read_bytes() for file in files}
     taken = [str(file) for file in written if file.exists()]
     if taken:
-        raise CommandError(f"{' and '.join(taken)} already exists", "Choose another name, or another folder")
+        exist = "exists" if len(taken) == 1 else "exist"
+        raise CommandError(f"{' and '.join(taken)} already {exist}", "Choose another name, or another folder")
     for file, content in written.items():
         file.write_bytes(content)
     *others, last = map(str, written)
