@@ -17,6 +17,7 @@ PUBLIC = {
         *("Reach", "Ranked", "reach", "ranked"),
         *("Format", "Epoch", "ULID", "KSUID"),
         *("created", "updated", "version", "new_id", "ttl", "rule"),
+        *("copy", "counts", "sums"),
         *("read", "create", "update", "delete", "write", "viewer", "Viewer"),
         # What somebody needs who opens the table beside the server.
         "open_store",
