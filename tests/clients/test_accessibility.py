@@ -50,6 +50,7 @@ def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: 
             assert page.evaluate(VIOLATIONS) == [], plugin
         for view in ("graph", "schema"):
             click(page, f"#tab-{view}")
+            assert page.evaluate(VIOLATIONS) == [], f"{view}, nothing picked"
             click(page, f"#view-{view} .all-nodes button")
             assert page.evaluate(VIOLATIONS) == [], view
         click(page, "#tab-graph")

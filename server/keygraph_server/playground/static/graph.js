@@ -172,7 +172,7 @@ const queryPanel = (asked) =>
   h(
     'section',
     { className: 'asked', 'aria-label': 'The query of it' },
-    h('h3', null, 'The query that did it'),
+    h('h2', null, 'The query that did it'),
     h('pre', { tabIndex: 0 }, asked.document.trim()),
     h(
       'button',
