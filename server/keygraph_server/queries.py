@@ -20,6 +20,7 @@ from graphql import (
     GraphQLObjectType,
     GraphQLOutputType,
     GraphQLUnionType,
+    ListValueNode,
     OperationDefinitionNode,
     StringValueNode,
     Visitor,
@@ -203,6 +204,9 @@ def _literal(value: object, type_: Any) -> str | None:
         node = ast_from_value(value, type_)
     except (GraphQLError, TypeError, ValueError):  # a key may hold what its type cannot be
         return None
+    if isinstance(node, ListValueNode) and len(node.values) == 1:
+        # GraphQL takes the one value for the list. GraphiQL's explorer shows that, and no list.
+        node = node.values[0]
     return None if node is None else print_ast(node)
 
 

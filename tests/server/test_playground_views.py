@@ -169,14 +169,15 @@ class TestGraph:
             opened.wait_for("window.keygraph?.state.schema")
             click(opened, ".examples button", "Path")
             opened.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Path ')")
-            time.sleep(0.5)
+            opened.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
+            opened.wait_for("document.querySelector('.explorer-panel')?.innerText.includes('USER_FRIENDS')")
             opened.evaluate(f"{RUN}.click()")
             opened.wait_for("document.querySelector('.cost-line')")
             click(opened, "[role=tab]", "Graph")
             opened.wait_for("document.querySelectorAll('.all-nodes button').length === 3")
             opened.evaluate("document.querySelectorAll('.all-nodes button')[1].click()")
             opened.wait_for("document.querySelectorAll('.edge-list button').length === 2")
-            assert texts(opened, ".edge-list button") == ["USER_FRIENDS ← User", "USER_FRIENDS → User"]
+            assert texts(opened, ".edge-list button") == ["USER_FRIENDS ← Charlie", "USER_FRIENDS → Eve"]
             assert texts(opened, ".values dt") == ["id"]
             assert opened.complaints == []
 

@@ -6,13 +6,23 @@ const PAGE = new Set(['edges', 'nodes', 'node']);
 const NAMES_OF_TYPES = new Set([ID, TYPE, '__typename']);
 const NAMES = /(^|[a-z])(name|title|label|subject|description)$/i;
 
-/** What a person would call a node: a name, or the first value of it. */
-const labelOf = (type, values) => {
+/** The key that an id is made of; empty where there is none. */
+const keyOf = (id) => {
+  try {
+    const bytes = Uint8Array.from(atob(id.replaceAll('-', '+').replaceAll('_', '/')), (each) => each.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)).slice(1).join(' ');
+  } catch {
+    return '';
+  }
+};
+
+/** What a person would call a node: a name, or the first value of it, or its key. */
+const labelOf = (type, values, id) => {
   const texts = Object.entries(values).filter(
     ([name, value]) => name !== 'id' && ['string', 'number'].includes(typeof value),
   );
   const named = texts.find(([name]) => NAMES.test(name)) || texts[0];
-  return named ? String(named[1]) : type;
+  return named ? String(named[1]) : keyOf(id) || type;
 };
 
 const isPageOf = (value) =>
@@ -33,7 +43,7 @@ export const addAnswer = ({ nodes, edges }, data) => {
   const addNode = (object, key) => {
     const own = Object.entries(object).filter(([name, value]) => !NAMES_OF_TYPES.has(name) && isOwn(value));
     const values = { ...nodes.get(key)?.values, ...plain(Object.fromEntries(own)) };
-    nodes.set(key, { key, id: object[ID] || null, type: object[TYPE], values, label: labelOf(object[TYPE], values) });
+    nodes.set(key, { key, id: object[ID] || null, type: object[TYPE], values, label: labelOf(object[TYPE], values, object[ID]) });
   };
 
   // The nodes of a way, each joined to the next.
