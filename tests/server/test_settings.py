@@ -179,7 +179,7 @@ class TestReading:
             ("port", "65536", "input should be less than or equal to 65535"),
             ("max_page_size", "0", "input should be greater than or equal to 1"),
             ("deadline", "0", "input should be greater than 0"),
-            ("secret", "x" * 31, "value should have at least 32 items after validation, not 31"),
+            ("secret", "x" * 31, "it needs at least 32 characters, and has 31"),
             ("cors_origins", "shop", "value error, 'shop' is not an origin such as https://shop.example.com"),
             ("log_level", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
         ],

@@ -73,9 +73,13 @@ def read_settings(**given: object) -> Settings:
     try:
         return Settings(**found)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
+        first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]).lower()
         source = f"--{name.replace('_', '-')}" if name in options else environment_name(name)
         reason = str(first["msg"])
+        if first["type"] == "too_short":  # pydantic counts the items of a secret
+            reason = "it needs at least {min_length} characters, and has {actual_length}".format(
+                **first["ctx"]
+            )
         problem = f"{source} cannot be used: {reason[:1].lower()}{reason[1:]}"
         raise SettingsError(problem, "See docs/settings.md for valid values") from None
