@@ -231,6 +231,9 @@ async def test_a_projection_gives_what_was_asked_for(store: DynamoDBStore) -> No
     both = BatchGet((("A", "01"), ("A", "02"), ("A", "03")), projection=paths)
     assert (await store.send(both)).items == [*expected, None]
     assert (await store.send(BatchGet((("A", "01"),), projection=paths))).items == expected[:1]
+    await store.send(BatchWrite(puts=(_item(4, state="new"),)))
+    of_index = Query("new", index="by-state", projection=(("state",),))
+    assert (await store.send(of_index)).items == [{"state": "new"}]
     assert (await store.send(BatchGet((("A", "01"), ("A", "03")), projection=()))).items == [{}, None]
 
 

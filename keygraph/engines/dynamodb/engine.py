@@ -133,11 +133,12 @@ class DynamoDBStore:
         items = answered_items(answer["Items"])
         if isinstance(request, Query) and request.projection is not None:
             told = told_partition(request, self.table.keyed(request.index))
+            if request.projection in ((), ((told,),)):
+                # Something has to be asked for: the table's keys.
+                items = [_without(item, self.table.keys) for item in items]
             if told is not None:
                 for item in items:
                     item[told] = request.partition
-            elif not request.projection:
-                items = [_without(item, self.table.keys) for item in items]
         return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
 
     def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:
