@@ -77,6 +77,8 @@ class Scheduler:
         """The answers that have come and that nobody has gone on with."""
         self._worked = 0.0
         """The processor time that this turn of the event loop has taken, in seconds."""
+        self._has_begun = False
+        """Whether anything was done in this turn of the event loop."""
         self._is_pausing = False
 
     async def run(self, start: Callable[[], None]) -> None:
@@ -119,6 +121,9 @@ class Scheduler:
         if ended.done():
             due.clear()
             return
+        if not self._has_begun:
+            self._has_begun = True
+            self._loop.call_soon(self._next_turn)
         began = thread_time() - self._worked
         try:
             while due:
@@ -138,12 +143,17 @@ class Scheduler:
         if not self._left and not due and not ended.done():
             ended.set_result(None)
 
+    def _next_turn(self) -> None:
+        """The event loop has gone round: all others have had their turn."""
+        self._has_begun, self._worked = False, 0.0
+
     async def _pause(self) -> None:
         """Lets others have their turn, and goes on with what is due."""
         if self._turn is not None:
             await self._turn()
         await asyncio.sleep(0)
-        self._is_pausing, self._worked = False, 0.0
+        self._is_pausing = False
+        self._next_turn()
         self._work()
 
     # --- Lists ----------------------------------------------------------------------------------------
