@@ -77,8 +77,8 @@ class Scheduler:
         """The answers that have come and that nobody has gone on with."""
         self._worked = 0.0
         """The processor time that this turn of the event loop has taken, in seconds."""
-        self._has_begun = False
-        """Whether anything was done in this turn of the event loop."""
+        self._next: asyncio.Handle | None = None
+        """The end of this turn of the event loop, once something was done in it."""
         self._is_pausing = False
 
     async def run(self, start: Callable[[], None]) -> None:
@@ -91,6 +91,8 @@ class Scheduler:
             if not self._ended.done():
                 self._ended.cancel()
             self._due.clear()
+            if self._next is not None:
+                self._next.cancel()  # The event loop would keep the operation until then.
             running = [task for task in self._tasks if not task.done()]
             for task in running:
                 task.cancel()
@@ -121,9 +123,8 @@ class Scheduler:
         if ended.done():
             due.clear()
             return
-        if not self._has_begun:
-            self._has_begun = True
-            self._loop.call_soon(self._next_turn)
+        if self._next is None:
+            self._next = self._loop.call_soon(self._next_turn)
         began = thread_time() - self._worked
         try:
             while due:
@@ -145,7 +146,7 @@ class Scheduler:
 
     def _next_turn(self) -> None:
         """The event loop has gone round: all others have had their turn."""
-        self._has_begun, self._worked = False, 0.0
+        self._next, self._worked = None, 0.0
 
     async def _pause(self) -> None:
         """Lets others have their turn, and goes on with what is due."""
