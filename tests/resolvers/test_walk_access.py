@@ -8,6 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, many, node, ranked, reach, read, viewer
 from keygraph.dynamo.items import Item
+from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
 from tests.resolvers.worlds import world
@@ -102,6 +103,13 @@ async def test_a_list_that_the_viewer_may_not_read(shop: Shop) -> None:
     """Where the walk begins at a list that the viewer may not read, they would be told that there is nothing."""
     errors = await shop.errors('{ room(roomId: "f") { rooms { nodes { roomId } } } }', {"sub": "max"})
     assert errors == [(["room", "rooms", "nodes"], "FORBIDDEN")]
+
+
+async def test_what_is_in_common_with_a_list_that_the_viewer_may_not_read(shop: Shop) -> None:
+    """It would be a list without a count, instead of one that is refused."""
+    other = global_id(house.types["Room"], ("f",))
+    asked = f'{{ room(roomId: "c") {{ doors(alsoOf: ["{other}"]) {{ totalCount }} }} }}'
+    assert await shop.errors(asked, {"sub": "max"}) == [(["room", "doors"], "FORBIDDEN")]
 
 
 async def test_the_bound_holds(shop: Shop) -> None:

@@ -64,10 +64,10 @@ class BoundList:
     """What is aggregated of it."""
     has_failed: bool = False
 
-    def fail(self, error: Exception, *, is_counted: bool = False) -> None:
-        """Keeps what reading gave instead of the list; `is_counted`: and instead of its count."""
+    def fail(self, error: Exception, *, is_counted: bool = False, is_whole: bool = False) -> None:
+        """Keeps what reading gave instead of the list's page; `is_counted`: and of its count; `is_whole`: of the list itself."""
         self.has_failed = True
-        if self.found is None:
+        if self.found is None or is_whole:
             self.owner.found[self.step.selected] = error
         else:
             self.found.page = error

@@ -237,7 +237,7 @@ class _Reading:
                 self._nothing(round_trip)
                 return
             if name is not None and not all(is_readable(access, each, name) for each in others):
-                self._fail(forbidden(self._owner, name))
+                self._bound.fail(forbidden(self._owner, name), is_whole=True)
                 return
         self._bind(others, round_trip)
 
