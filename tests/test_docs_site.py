@@ -60,12 +60,13 @@ def test_links_between_pages_lead_somewhere(site: Path) -> None:
 def test_it_can_be_searched_as_files(site: Path) -> None:
     """Somebody without a network, or without a server for the pages, could not search them."""
     with open_page((site / "index.html").as_uri()) as page:
-        page.wait_for("document.querySelector('[data-md-component=search-query]')")
-        page.evaluate(
+        # Typed until it is heard: the field is there before the program that listens to it.
+        page.wait_for(
             "(() => { const field = document.querySelector('[data-md-component=search-query]');"
-            " field.focus(); field.value = 'lambda'; field.dispatchEvent(new Event('keyup')); })()"
+            " if (!field) return false;"
+            " field.focus(); field.value = 'lambda'; field.dispatchEvent(new Event('keyup'));"
+            " return document.querySelector('.md-search-result__item a'); })()"
         )
-        page.wait_for("document.querySelector('.md-search-result__item a')")
         found = page.evaluate("document.querySelector('.md-search-result__item a').href")
         assert "deploy.html" in found
         assert page.complaints == []
