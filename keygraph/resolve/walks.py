@@ -38,6 +38,12 @@ class NodeWalk:
         """All lists, each once."""
         return tuple(dict.fromkeys(path for level in self.levels for path in level))
 
+    @property
+    def may_read_again(self) -> bool:
+        """Whether it may come to a list twice, by a node that it finds at several levels."""
+        later = [path for level in self.levels[1:] for path in level]
+        return len(later) > len({*later})
+
 
 Lists = Mapping[tuple[str, str], AccessPath]
 

@@ -70,8 +70,10 @@ def read_level(
     while unread and budget.left > 0:
         now = width.of(unread, budget)
         share = max(1, min(LARGEST_PART, budget.left // len(now)))
-        parts = yield [Wanted(each.path, each.owner, share, each.after) for each in now]
-        for each, part in zip(now, parts, strict=True):
+        wanted = [Wanted(each.path, each.owner, share, each.after) for each in now]
+        for each, part in zip(
+            now, (yield wanted), strict=True
+        ):  # no name: nothing keeps them while others are read
             budget.take(part)
             each.take(part)
         if take():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from keygraph.model.paths import AccessPath
@@ -44,20 +45,28 @@ def rank(
     """Ranks the nodes behind so many levels of lists. `lists_of` gives those of a node that are followed at a level."""
     ways: dict[Vertex, int] = {start: 1}
     scores: dict[Vertex, Any] = {}
+
+    def take(
+        lists: Sequence[OpenList], before: Mapping[Vertex, int], found: dict[Vertex, int], level: int
+    ) -> bool:
+        """Counts what was read, of which nothing else is kept."""
+        for each in lists:
+            count = before[each.owner]
+            for hop in each.hops:
+                if hop.node != start:
+                    found[hop.node] = found.get(hop.node, 0) + count
+                    if level == levels - 1:
+                        scores[hop.node] = scores.get(hop.node, 0) + count * weigh(hop)
+            each.hops = []
+        return False
+
     first: Mapping[Vertex, int] = {}
     is_complete, width = True, Width(None)
     for level in range(levels):
         lists = [OpenList(path, owner) for owner in ways for path in lists_of(owner, level)]
-        yield from read_level(lists, budget, width)
-        is_complete = is_complete and all(each.is_ended for each in lists)
         found: dict[Vertex, int] = {}
-        for each in lists:
-            before = ways[each.owner]
-            for hop in each.hops:
-                if hop.node != start:
-                    found[hop.node] = found.get(hop.node, 0) + before
-                    if level == levels - 1:
-                        scores[hop.node] = scores.get(hop.node, 0) + before * weigh(hop)
+        yield from read_level(lists, budget, width, partial(take, lists, ways, found, level))
+        is_complete = is_complete and all(each.is_ended for each in lists)
         ways, first = found, first or found
     left_out: Mapping[Vertex, int] = {} if include_first or levels == 1 else first
     ranked = [RankedNode(node, scores[node], count) for node, count in ways.items() if node not in left_out]

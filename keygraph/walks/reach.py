@@ -68,7 +68,9 @@ class Reach:
     deepest: int
     """At which distance no walk from there goes on, whatever its own depth."""
     nodes: list[Reached] = field(default_factory=list)
-    """The nodes that are asked for."""
+    """The first of the nodes that are asked for, as many as are wanted."""
+    others: list[Vertex] = field(default_factory=list)
+    """The nodes that are asked for behind those."""
     is_complete: bool = False
     """Whether there are no others, as far as the depth goes."""
     standing: Standing | None = None
@@ -103,14 +105,15 @@ def reach(
     deepest: int | None = None,
     is_asked_for: Callable[[Vertex], bool] = lambda node: True,
 ) -> Walk[Reach]:
-    """Finds the nodes up to a distance: all of them, or at least so many. `is_whole`: when there are so many, it finds all others
-    too. `deepest` is at which distance a walk that goes on from this one ends, if that is farther."""
+    """Finds the nodes up to a distance: all of them, or at least so many. `is_whole`: it finds all others too. Of a list
+    that has ended nothing is kept but the nodes, and the edges to those that are wanted. `deepest` is at which distance
+    a walk that goes on from this one ends, if that is farther."""
     result = Reach(began, lists_of, deepest or depth, levels=[[*began.owners]])
     known = {*began.owners, *began.found}
-    width = Width(None if wanted is None else max(FIRST_LISTS, wanted), FIRST_PART)
-    distance, found = began.distance, [*began.found]
-    if wanted == 0:
+    if wanted == 0 and not is_whole:
         return result
+    width = Width(max(FIRST_LISTS, wanted) if wanted else None, FIRST_PART)
+    distance, found = began.distance, [*began.found]
     while distance <= depth and result.levels[-1]:
         lists = [OpenList(path, owner) for owner in result.levels[-1] for path in lists_of(owner)]
         if distance == began.distance:
@@ -149,12 +152,10 @@ class _Level:
     is_asked_for: Callable[[Vertex], bool]
     _list: int = 0
     """The first list that has not ended."""
-    _hop: int = 0
-    """How many edges of that were taken."""
 
     @property
     def is_enough(self) -> bool:
-        return self.wanted is not None and len(self.result.nodes) >= self.wanted
+        return self.wanted is not None and len(self.result.nodes) + len(self.result.others) >= self.wanted
 
     @property
     def unread(self) -> tuple[Vertex, AccessPath, Any] | None:
@@ -166,21 +167,25 @@ class _Level:
 
     def take(self) -> bool:
         """Takes what was read in order, up to the first list that has not ended; whether that is enough."""
-        seen, found = self.result.began.seen, self.result.levels[-1]
+        result, found = self.result, self.result.levels[-1]
+        seen = result.began.seen
         while self._list < len(self.lists):
             now = self.lists[self._list]
-            for hop in now.hops[self._hop :]:
+            for hop in now.hops:
                 node = hop.node
                 if node in self.known or (seen and mark(node) in seen):
                     continue
                 self.known.add(node)
                 if self.is_asked_for(node):
-                    self.result.nodes.append(
-                        Reached(node, self.distance, now.path, now.owner, hop, len(found))
-                    )
+                    if self.wanted is None or len(result.nodes) < self.wanted:
+                        result.nodes.append(
+                            Reached(node, self.distance, now.path, now.owner, hop, len(found))
+                        )
+                    else:
+                        result.others.append(node)
                 found.append(node)
-            self._hop = len(now.hops)
+            now.hops = []
             if not now.is_ended:
                 break
-            self._list, self._hop = self._list + 1, 0
+            self._list += 1
         return self.is_enough

@@ -87,12 +87,23 @@ class Holding:
         if self.has_turn:
             self._memory.large_answers.release()
 
-    def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> None:
-        """Holds items, for which so much was read. Raises the refusal where the operation has to be given up."""
+    def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> int:
+        """Holds items, for which so much was read; the answer is how many bytes. Raises the refusal where the operation has to be
+        given up."""
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
         if size > _MEASURED_BYTES:
-            size = sum(item_size(item) for item in items if item is not None)
+            size = _size(items)
         self._hold(size)
+        return size
+
+    def take_items(self, items: Sequence[Item | None]) -> None:
+        """Holds items that were given back with others. Raises the refusal where the operation has to be given up."""
+        self._hold(_size(items))
+
+    def give_back(self, size: int) -> None:
+        """Holds so many bytes no more: what was read is forgotten."""
+        self.held -= size
+        self._memory.held -= size
 
     def take_page(self, edges: int) -> None:
         """Holds a page of a list with so many edges, and what they become. An item that was read once may be in thousands of
@@ -118,3 +129,7 @@ class Holding:
             f"Operations are given up, because all hold more than {memory.limit:,} bytes"
         )
         return TooMuchMemory("the server has too much to do: try again in a second")
+
+
+def _size(items: Sequence[Item | None]) -> int:
+    return sum(item_size(item) for item in items if item is not None)

@@ -195,6 +195,18 @@ async def test_an_operation_that_none_can_serve_is_told_so() -> None:
 
 
 @contextmanager
+def measured() -> Iterator[Callable[[], int]]:
+    """What tells how many bytes were taken at most since the beginning."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        yield lambda: tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@contextmanager
 def nothing_is_left() -> Iterator[None]:
     """Whether what is made in here is gone at its end, without the garbage collector."""
     gc.collect()
@@ -268,22 +280,56 @@ async def test_large_answers_take_turns_until_they_are_sent() -> None:
         await asyncio.wait_for(third.wait_to_answer(), 5)
 
 
-async def test_a_walk_keeps_no_more_than_what_it_has_read(tmp_path: Path) -> None:
-    """Whoever asks how many nodes lie below one would take the server's memory."""
+def chains(root: str, levels: int) -> list[Item]:
+    """As many levels of 30 topics below one, each with one below it; an edge has 2 KB."""
+    edges = [(root, f"{root}0-{chain}") for chain in range(30)]
+    for level in range(levels - 1):
+        edges += [(f"{root}{level}-{chain}", f"{root}{level + 1}-{chain}") for chain in range(30)]
+    return [topic(root), *(below(*each) | {"note": "n" * 2_000} for each in edges)]
+
+
+async def test_the_memory_of_a_walk_grows_with_its_frontier(tmp_path: Path) -> None:
+    """Whoever asks how many nodes lie below one would take the server's memory, or be refused for what it no longer has."""
+    document = '{ topic(topicId: "ROOT") { descendants(first: 20) { totalCount edges { via { note } } } } }'
+    peaks, held = dict[int, int](), dict[int, int]()
     async with open_store(f"sqlite:{tmp_path}/walks.db", walks.table) as store:
-        topics = world(walks, store)
         await store.send(CreateTable())
-        edges = [("a", f"0-{chain}") for chain in range(300)]
-        edges += [(f"{level}-{chain}", f"{level + 1}-{chain}") for level in range(5) for chain in range(300)]
-        await topics.put(topic("a"), *(below(*each) for each in edges))
-        document = '{ topic(topicId: "a") { descendants(first: 1) { totalCount } } }'
-        assert (await topics.ask(document))["topic"]["descendants"]["totalCount"] == len(edges)
-        gc.collect()
-        tracemalloc.start()
-        try:
-            before, _ = tracemalloc.get_traced_memory()
-            await topics.service.execute(document)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-    assert peak - before < 10_000 * len(edges)
+        topics = world(walks, store)
+        for root, levels in (("a", 2), ("a", 2), ("b", 6)):
+            await topics.put(*chains(root, levels))
+            memory = Memory(50_000_000)
+            with memory.holding() as holding, measured() as found:
+                answer = await topics.service.execute(document.replace("ROOT", root), holding=holding)
+                peaks[levels], held[levels] = found(), memory.held
+            assert memory.held == 0
+            assert answer["data"]["topic"]["descendants"]["totalCount"] == 30 * levels
+            assert all(
+                len(each["via"]["note"]) == 2_000 for each in answer["data"]["topic"]["descendants"]["edges"]
+            )
+    # Of a list that was read, its request stays.
+    assert peaks[6] - peaks[2] < 120 * 3_000
+    assert held[6] == held[2]
+    assert 20 * 2_000 < held[2] < 25 * 2_500
+
+
+async def test_what_walks_share_is_read_once(tmp_path: Path) -> None:
+    """Two walks over the same lists would cost twice as much, because each forgets what it has read."""
+    walk = "descendants(first: 100) { totalCount }"
+    documents = (
+        f'{{ topic(topicId: "c") {{ {walk} }} }}',
+        f'{{ one: topic(topicId: "c0-1") {{ {walk} }} topic(topicId: "c") {{ {walk} }} }}',
+        f'{{ nodes(ids: ["ID1", "IDC"]) {{ ... on Topic {{ {walk} }} }} }}',
+        f'{{ one: topic(topicId: "c0-1") {{ {walk} }} topic(topicId: "c") {{ children {{ nodes {{ children {{ nodes {{ name }} }} }} }} }} }}',
+    )
+    async with open_store(f"sqlite:{tmp_path}/walks.db", walks.table) as store:
+        await store.send(CreateTable())
+        topics = world(walks, store)
+        await topics.put(*chains("c", 1)[:10], topic("c0-1"))
+        sent = []
+        found = await topics.ask('{ one: topic(topicId: "c0-1") { id } topic(topicId: "c") { id } }')
+        for document in documents:
+            topics.forget()
+            ids = {"ID1": found["one"]["id"], "IDC": found["topic"]["id"]}
+            await topics.ask(document.replace("ID1", ids["ID1"]).replace("IDC", ids["IDC"]))
+            sent.append(topics.operations["Query"])
+        assert sent == [10] * 4

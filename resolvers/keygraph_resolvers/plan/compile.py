@@ -104,9 +104,24 @@ def compile_plan(
     by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *ways, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
     start = Items(root, lists, [*named, *own, *ways], ())
+    _tell_alone(selections.made, steps)
     return Plan(
         operation, graph, root, selections.made, start, roots, steps.lists, steps.walks, steps.gathers
     )
+
+
+def _tell_alone(selections: Sequence[Selection], steps: _Steps) -> None:
+    """Tells the walks that are alone: nothing else asks for what they have read, so they need not keep it."""
+    read = Counter(path for step in steps.lists for path in step.path.each)
+    read.update(path for walk in steps.walks for path in {*walk.reads})
+    places = Counter(below for selection in selections for below in selection.inner)
+    of_one = [selections[-1]]  # the root
+    for selection in of_one:
+        for each in selection.having(field_kinds.NodeByKey, field_kinds.NodeById, NodeAt):
+            of_one += [below for below in each.below.values() if places[below] == 1]
+    fields = {each for selection in of_one for each in selection.fields}
+    for walk in steps.walks:
+        walk.is_alone = walk.selected in fields and all(read[path] == 1 for path in walk.reads)
 
 
 class _Selections:

@@ -262,6 +262,12 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         self._longest[page.hash] = [*others, page]
         return page
 
+    def forget(self, request: PageOf) -> None:
+        """Keeps nothing of a page that nobody asks for any more, nor of its list."""
+        self.futures.pop(request, None)
+        self._longest.pop(request.hash, None)
+        self._whole.pop(_kind(request.neighbours), None)
+
     # --- Pages that somebody else reads ---------------------------------------------------------------
 
     def is_known(self, request: PageOf) -> bool:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from keygraph.codes import Code
@@ -43,6 +44,9 @@ class CostExceeded(StoreError):
     code = Code.COST_LIMIT
 
 
+_NO_KEYS: Mapping[str, int] = MappingProxyType({})
+
+
 @dataclass(slots=True, eq=False)
 class Read:
     """A read under way: the places in the query that it is for, and the round trip of its next request."""
@@ -53,12 +57,14 @@ class Read:
     """In which round trips keys are asked for when it has come: 0 is the one after it."""
     goes_on: bool = False
     """Whether it may take several requests, one after the other."""
-    keys: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, int] = field(default_factory=lambda: _NO_KEYS)
     """How many keys are got for which place, where items are got by key."""
     begins: Callable[[Read, int], None] | None = None
     """Called with the round trip before a request is sent."""
     feeds_in: int = 0
     """The round trip in which the scheduler has it."""
+    held: int = 0
+    """How many bytes of memory are counted for what it has given."""
 
 
 class Sent(NamedTuple):
@@ -193,7 +199,9 @@ class MeteredStore:
             began, ended = began - self.began, ended - self.began
             self.sent.append(Sent(request, places, keys, round_trip, began, ended, cost, items))
             if holding is not None and isinstance(answer, Page | Batch):
-                holding.take(answer.items, cost.read_units, items)
+                held = holding.take(answer.items, cost.read_units, items)
+                if read is not None:
+                    read.held += held
         return answer
 
     async def close(self) -> None:

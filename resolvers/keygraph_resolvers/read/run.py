@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -23,8 +23,8 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.read.consistent import ConsistentStore
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.links import Links
-from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
-from keygraph_resolvers.read.meter import MeteredStore
+from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
+from keygraph_resolvers.read.meter import MeteredStore, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.scheduler import Scheduler
 
@@ -132,6 +132,18 @@ class Run:
         self.turns += 1
         if self.is_large and self.meter.holding is not None:
             await self.meter.holding.wait_to_answer()
+
+    def release(self, request: PageOf, read: Read) -> None:
+        """Keeps nothing of a page: what is needed of it was taken, and nobody else asks for it."""
+        self.neighbours.forget(request)
+        if self.meter.holding is not None:
+            self.meter.holding.give_back(read.held)
+        read.held = 0
+
+    def hold(self, items: Sequence[Item]) -> None:
+        """Counts the items of a page that was released and that the answer shows."""
+        if self.meter.holding is not None:
+            self.meter.holding.take_items(items)
 
     @property
     def is_large(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import ceil
@@ -82,6 +82,8 @@ class NodeWalkStep(Step):
         self.walk = walk
         self.page = page
         self.aggregates: Sequence[AskedAggregate] = ()
+        self.is_alone = False
+        """Whether it is started for one node at most, and nothing else of the operation reads its lists."""
         self.has_total = has_total
         self.looks_ahead = looks_ahead
         self._restricted = restricted_name(walk.owner, walk.name)
@@ -96,6 +98,11 @@ class NodeWalkStep(Step):
         self.after = after
         self.later = after and frozenset(range(min(after), _AHEAD))
         self.weights = Weights(walk.options)
+
+    @property
+    def reads(self) -> Iterable[AccessPath]:
+        """The lists that it reads."""
+        return self.walk.paths
 
     @property
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
@@ -148,6 +155,7 @@ class NodeWalkStep(Step):
         found: WalkedLists | None = run.told.get(self)
         if found is None:
             found = run.told[self] = WalkedLists(run, self.walk.paths)
+            found.is_shared = not self.is_alone or self.walk.may_read_again
         return found
 
     # --- Running ------------------------------------------------------------------------------------------
@@ -339,6 +347,8 @@ class _OneWalk:
             wanted = size + step.looks_ahead if step.page is not None else 0
             self._reach(round_trip, self._begun, Behind(0), wanted, is_whole=counts)
             return
+        if step.page is not None and counts:
+            step.lists(self._run).is_shared = True
         if step.page is not None:
             behind = self._behind
             wanted = size + step.looks_ahead
@@ -362,7 +372,7 @@ class _OneWalk:
             lambda node: lists.of_type(node.record),
             arguments.depth,
             Budget(arguments.budget),
-            wanted=wanted or None if is_whole else wanted,
+            wanted=wanted,
             is_whole=is_whole,
             deepest=self._walk.options.depth,
             is_asked_for=lambda node: node.record in nodes,
@@ -397,10 +407,11 @@ class _OneWalk:
             return self._cursors.of(Behind(number + len(page), result.standing, left, self._counted))
 
         end: Callable[[], str] | None = partial(cursor, len(page) - 1) if page else None
-        if len(nodes) <= size and result.standing is not None and size:
+        has_more = len(nodes) > size or bool(result.others)
+        if not has_more and result.standing is not None and size:
             end = stopped
         self.found.info = WalkEnds(
-            len(nodes) > size or not result.is_complete,
+            has_more or not result.is_complete,
             self._arguments.after is not None,
             partial(cursor, 0) if page else None,
             end,
@@ -416,9 +427,10 @@ class _OneWalk:
         if isinstance(result, Exception):
             self._uncounted(result)
             return
+        nodes = [*(each.node for each in result.nodes), *result.others]
         if self._run.access is None:  # else a cursor would tell another viewer how many this one sees
-            self._counted = Counted(self._arguments.depth, len(result.nodes) if result.is_complete else None)
-        self._aggregate([each.node for each in result.nodes], result.is_complete, round_trip)
+            self._counted = Counted(self._arguments.depth, len(nodes) if result.is_complete else None)
+        self._aggregate(nodes, result.is_complete, round_trip)
 
     def _uncounted(self, error: Exception) -> None:
         self.found.total = error
@@ -511,6 +523,8 @@ class _OneWalk:
         found.page = edges
         if page is None:
             return
+        if not self._step.lists(run).is_shared:
+            run.hold([hop.edge.located.item for hop in hops])
         prime, key_of = run.nodes.prime, run.graph.table.key_of
         for hop in hops:
             located, arguments = hop.edge.located, hop.edge.connection.arguments

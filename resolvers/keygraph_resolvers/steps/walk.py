@@ -125,6 +125,8 @@ class WalkedLists:
         """`against` are read as well, and are nobody's lists. Raises BadUserInput where a list cannot be read without
         arguments."""
         self.run = run
+        self.is_shared = True
+        """Whether somebody else may ask for what was read of them."""
         own = dict.fromkeys(paths)
         self._arguments = {path: ListArguments(run, path, {}, frozenset()) for path in (*own, *against)}
         self._ends = {path: _far_reader(path) for path in self._arguments}
@@ -169,7 +171,7 @@ class WalkedLists:
         return found
 
     def forget(self, wanted: Wanted) -> None:
-        """More is known of what the viewer sees of a list."""
+        """Makes the list of an owner anew when it is asked for again."""
         self._connections.pop((wanted.path, wanted.owner.identity), None)
 
     def extent(self, wanted: Wanted) -> Extent:
@@ -277,6 +279,7 @@ class Walking(Generic[ResultT]):
         self._lists = lists
         self._walk = walk
         self._place = place
+        self._places = (place,)
         self._later = later
         self._then = then
         self._told = frozenset[Vertex]()
@@ -366,9 +369,9 @@ class Walking(Generic[ResultT]):
             then(Part(()), round_trip)
             return
         extent = lists.extent(wanted)
-        read = Read((self._place,), round_trip, self._later, goes_on=True)
+        read = Read(self._places, round_trip, self._later, goes_on=True)
         request = PageOf(connection.neighbours, extent)
-        lists.run.scheduler.load(request, read, partial(self._page_came, connection, extent, then))
+        lists.run.scheduler.load(request, read, partial(self._page_came, wanted, request, read, then))
 
     def _links_came(
         self,
@@ -388,8 +391,9 @@ class Walking(Generic[ResultT]):
 
     def _page_came(
         self,
-        connection: Connection,
-        extent: Extent,
+        wanted: Wanted,
+        request: PageOf,
+        read: Read,
         then: Callable[[Part | Exception, int], None],
         answer: Found | Exception,
         round_trip: int,
@@ -397,17 +401,22 @@ class Walking(Generic[ResultT]):
         if isinstance(answer, Exception):
             then(answer, round_trip)
             return
+        lists = self._lists
         try:
-            part = self._lists.part(connection, extent, answer)
+            part = lists.part(lists.connection(wanted), request.extent, answer)
         except Exception as error:
             then(error, round_trip)
             return
+        if not lists.is_shared:
+            lists.run.release(request, read)
+            if part.after is None:
+                lists.forget(wanted)
 
         def decided(failed: Answers | None, arrived: int) -> None:
             if failed:
                 then(failed[0], arrived)
                 return
-            hidden = self._lists.is_hidden
+            hidden = lists.is_hidden
             seen = [hop for hop in part.hops if not hidden(hop.node)]
             then(part._replace(hops=seen) if len(seen) < len(part.hops) else part, arrived)
 

@@ -123,17 +123,19 @@ class WaysStep(Step):
         self._fields = fields
         self._is_consistent = is_consistent
         self._is_list = isinstance(selected.kind, WaysBetween) and selected.kind.is_list
+        self.is_alone = False
+        """Whether nothing else of the operation reads its lists."""
         self.later = _AHEAD
 
     @property
-    def _paths(self) -> Iterator[AccessPath]:
-        """All that it may be asked to read."""
+    def reads(self) -> Iterator[AccessPath]:
+        """The lists that it may be asked to read."""
         return (path for each in self._followed for path in (each.path, *(each.against or {}).values()))
 
     @property
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
         """What is needed of the items of the lists that it may follow, and of the nodes that rules are about."""
-        for path in self._paths:
+        for path in self.reads:
             ends = (path.far_end, path.end if path.untold else None)
             yield path.record, frozenset(end for end in ends if end is not None)
         for record in self.looked_for:
@@ -144,7 +146,7 @@ class WaysStep(Step):
     @property
     def looked_for(self) -> Iterator[RecordType]:
         """The types of nodes that it may read by key, to see what rules say of them."""
-        found = (node for path in self._paths for node in (path.owner, *path.nodes) if node is not None)
+        found = (node for path in self.reads for node in (path.owner, *path.nodes) if node is not None)
         return (record for record in dict.fromkeys(found) if record.access is not None)
 
     @property
@@ -168,6 +170,7 @@ class WaysStep(Step):
         try:
             arguments = self.arguments(run)
             lists = WalkedLists(run, [each.path for each in arguments.lists], arguments.against)
+            lists.is_shared = not self.is_alone
         except Exception as error:
             root.found[self.selected] = error
             return
