@@ -69,9 +69,9 @@ def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | N
     core = core_schema(schema)
     documents = Documents(core, schema.graph, NO_LIMITS, 0)
     read = documents.read(document)
-    operation = read.operation(None)
-    if operation is None or read.errors:
+    if read.errors or len(read.operations) != 1:
         raise ValueError(f"no query: {read.errors}")
+    operation = read.operation(None)
     values = get_variable_values(core, operation.variable_definitions or (), dict(variables or {}))
     if not isinstance(values, VariableValues):
         raise ValueError(f"the variables do not fit: {values}")

@@ -24,7 +24,6 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
-from keygraph.codes import Code
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput, TimedOut
@@ -34,7 +33,6 @@ from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.aside import Aside
-from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
 from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.memory import Holding
@@ -46,7 +44,7 @@ from keygraph_resolvers.plan.document_limits import (
     DocumentLimits,
     caused,
 )
-from keygraph_resolvers.plan.documents import Document, Documents
+from keygraph_resolvers.plan.documents import Document, Documents, Refused, refused
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.validation import MOST_ERRORS
@@ -65,6 +63,8 @@ _PLURALS = {kind: f"{kind.value}s" for kind in OperationType} | {OperationType.Q
 _INTROSPECTION = ("__schema", "__type")
 _AT_ONCE = 200_000
 """Answers of more bytes are written in a thread. This takes about 10 ms."""
+_SHORT_TEXT = 400
+"""New documents of more characters are read in a thread. This takes up to 5 ms."""
 
 
 @dataclass(slots=True, eq=False)
@@ -221,14 +221,14 @@ class Service:
             if hooks is not None:
                 read = await hooks.read(lambda: self._document(document, ends))
             else:
-                read = known or await self._document(document, ends)
+                read = known or await self._valid(document, ends)
             seen.digest = read.digest
             self._documents.refuse_many_values(variables or {})
-            seen.operation = operation = _operation(read, operation_name)
+            seen.operation = operation = read.operation(operation_name)
             if only_queries and operation.operation is not OperationType.QUERY:
                 raise NotAQuery(operation.operation.value)
             if not self._has_plan(operation):
-                raise _refused(f"{_PLURALS[operation.operation]} are not supported")
+                raise refused(f"{_PLURALS[operation.operation]} are not supported")
             values = self._values(operation, variables)
             make_plan = partial(self._documents.plan, read, operation, values.coerced)
             if known is None:
@@ -236,8 +236,8 @@ class Service:
             else:
                 known_plan = self._documents.known_plan(read, operation, values.coerced)
                 plan = known_plan or await self._prepared(make_plan, ends)
-        except _Refused as refused:
-            return {"errors": refused.errors}
+        except Refused as wrong:
+            return {"errors": wrong.errors}
         except (DocumentLimit, Overloaded) as beyond:
             return {"errors": [public_error(caused(beyond))]}
         except TimeoutError:
@@ -262,8 +262,23 @@ class Service:
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
+    async def _valid(self, text: str, ends: float) -> Document:
+        """The document of a text. Raises Refused where it is wrong, also for one that was refused before and is not read again."""
+        told = self._documents.refusal(text)
+        if told is not None:
+            raise Refused(told)
+        return await self._document(text, ends)
+
     async def _document(self, text: str, ends: float) -> Document:
-        return self._documents.known(text) or await self._prepared(partial(self._documents.read, text), ends)
+        """The document of a text. A new one that may take long is read aside. Raises Overloaded, or TimeoutError."""
+        known = self._documents.known(text)
+        if known is not None or len(text) <= _SHORT_TEXT:
+            return known or await self._prepared(partial(self._documents.read, text), ends)
+        async with asyncio.timeout_at(ends), self._preparing:
+            # Somebody else may have sent it meanwhile.
+            return self._documents.known(text) or self._documents.keep(
+                await self._aside.do(self._documents.parsed, text)
+            )
 
     async def _prepared(self, prepare: Callable[[], PreparedT], ends: float) -> PreparedT:
         """What is worked out for a text that has not come before: one at a time, and between two all others have their turn.
@@ -299,7 +314,7 @@ class Service:
         """
         read, given = self._documents.read(document), dict(variables or {})
         try:
-            operation = _operation(read, operation_name)
+            operation = read.operation(operation_name)
             if not self._has_plan(operation):
                 raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
@@ -308,8 +323,8 @@ class Service:
             run = self._run_of(values, plan, viewer)
         except DocumentLimit as beyond:
             raise BadUserInput(str(beyond)) from None
-        except _Refused as refused:
-            raise BadUserInput("; ".join(map(_placed, refused.errors))) from None
+        except Refused as wrong:
+            raise BadUserInput("; ".join(map(_placed, wrong.errors))) from None
         if plan.is_mutation and not plan.roots:
             raise _no_plan(operation)
         explanation = explain_plan(plan, run, taken)
@@ -334,7 +349,7 @@ class Service:
             hide_suggestions=self._hides_suggestions,
         )
         if not isinstance(values, VariableValues):
-            raise _Refused([public_error(error) for error in values])
+            raise Refused([public_error(error) for error in values])
         return values
 
     def _run_of(self, values: VariableValues, plan: Plan | None, viewer: Claims | None) -> Run:
@@ -561,14 +576,6 @@ def _nodes(fields: Iterable[SelectedField]) -> tuple[FieldNode, ...]:
     return tuple(node for each in fields for node in each.nodes)
 
 
-class _Refused(Exception):
-    """An operation that cannot be executed at all."""
-
-    def __init__(self, errors: list[dict[str, Any]]) -> None:
-        self.errors = errors
-        super().__init__()
-
-
 def _no_plan(operation: OperationDefinitionNode) -> BadUserInput:
     kind = operation.operation.value
     return BadUserInput(f"this {kind} has no plan, because graphql-core's own execution answers it")
@@ -577,22 +584,3 @@ def _no_plan(operation: OperationDefinitionNode) -> BadUserInput:
 def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:
     """The operation with these fields alone."""
     return replace(operation, selection_set=SelectionSetNode(selections=nodes))
-
-
-def _operation(document: Document, name: str | None) -> OperationDefinitionNode:
-    """The operation of that name. Raises _Refused where the document is wrong or has none."""
-    if document.errors:
-        raise _Refused(
-            [public_error(error, code=OperationCode.GRAPHQL_VALIDATION_FAILED) for error in document.errors]
-        )
-    operation = document.operation(name)
-    if operation is not None:
-        return operation
-    if name is not None:
-        raise _refused(f"the document has no operation called {name!r}")
-    several = "several operations: give the name of one" if document.operations else "no operation"
-    raise _refused(f"the document has {several}")
-
-
-def _refused(message: str) -> _Refused:
-    return _Refused([public_error(GraphQLError(message), code=Code.BAD_USER_INPUT)])

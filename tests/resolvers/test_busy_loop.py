@@ -24,32 +24,37 @@ from keygraph_resolvers import Service, build_schema
 from tests.resolvers.test_hostile_documents import HOSTILE, SECRET, many, of_library, service
 
 MOST_SECONDS = 0.05
+NEW_SECONDS = 0.01
+"""For documents that have not come before: they come one after the other, and from several clients."""
 
 
-async def longest_turn(asked: Service, document: str, variables: Mapping[str, Any] | None = None) -> float:
+async def longest_turn(
+    asked: Service, document: str, variables: Mapping[str, Any] | None = None, *, most: float = MOST_SECONDS
+) -> float:
     """The most processor time that the event loop takes between two answers to somebody else, in the best of some runs."""
     best = 1.0
-    for _ in range(10):
+    for number in range(10):
         gc.collect()
         gc.freeze()  # as the server does: what the tests have made is not looked through
         longest, ended = 0.0, time.thread_time()
-        running = asyncio.create_task(asked.execute(document, variables))
+        text = document if most == MOST_SECONDS else f"{document}\n#{number}"
+        running = asyncio.create_task(asked.execute(text, variables))
         while not running.done():
             assert await asked.execute("{ __typename }") == {"data": {"__typename": "Query"}}
             await asyncio.sleep(0)
             now = time.thread_time()
             longest, ended = max(longest, now - ended), now
         best = min(best, longest)
-        if best < MOST_SECONDS:
+        if best < most:
             break
     return best
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_document_keeps_nobody_waiting(name: str) -> None:
-    """Somebody else's `{ __typename }` would take as long as what is refused."""
+    """Somebody else's `{ __typename }` would take as long as what is refused, and as what others send after it."""
     asked = service() if "combinations" not in name and "twice" not in name else of_library()
-    assert await longest_turn(asked, HOSTILE[name][0]) < MOST_SECONDS
+    assert await longest_turn(asked, HOSTILE[name][0], most=NEW_SECONDS) < NEW_SECONDS
 
 
 async def test_introspection_keeps_nobody_waiting_and_is_kept() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from graphql import DocumentNode, GraphQLError
+
 from keygraph_examples.commerce import graph
 from keygraph_resolvers import DocumentLimits, build_schema
-from keygraph_resolvers.plan.documents import Documents, SizedCache
+from keygraph_resolvers.plan.documents import Document, Documents, SizedCache
 
 SCHEMA = build_schema(graph)._schema
 
@@ -71,12 +73,20 @@ def test_plans_count() -> None:
         assert read.kept_bytes <= 200_000
 
 
-def test_what_is_refused_is_not_kept() -> None:
-    """The texts of clients that send what cannot be executed would fill the memory."""
-    read = made(1_000_000)
-    for text in ("{", "{ nothing }", "{ a }" * 1000):
-        assert read.read(text).errors
-    assert read.kept_bytes == 0
+def test_of_what_is_refused_little_is_kept() -> None:
+    """The texts of clients that send what cannot be executed would fill the memory, or drive out what others send."""
+    read = made(10_000_000)
+    valid = read.read("{ __typename }")
+    kept, texts = read.kept_bytes, ["{", "{ nothing }", "{ a }" * 1000, f'{{ users(first: "{"x" * 9000}") }}']
+    for text in texts:
+        assert read.refusal(text) is None
+        assert read.read(text).told == read.refusal(text) != []
+    assert 0 < read.kept_bytes - kept < 6_000
+    for number in range(3_000):
+        read.keep(Document(DocumentNode(), [GraphQLError("x" * 300)], b"%d" % number))
+    assert 500_000 < read.kept_bytes - kept <= 1_000_000
+    assert read.refusal(texts[0]) is None
+    assert read.read("{ __typename }") is valid
 
 
 def test_what_is_kept_has_no_text_for_a_key() -> None:

@@ -20,6 +20,8 @@ from tests.resolvers.worlds import library
 SECRET = b"the secret of the hostile documents"
 SCHEMA = build_schema(graph)
 MOST_SECONDS = 0.05
+MOST_AGAIN = 0.004
+"""For a document that was refused before, with the hash of its text."""
 MOST_BYTES = 10_000_000
 
 
@@ -117,6 +119,8 @@ async def test_it_is_refused_at_once(name: str) -> None:
     assert most < MOST_BYTES
     assert asked.kept_bytes < 100_000
     assert await seconds(asked, document) < MOST_SECONDS
+    assert await asked.execute(document) == answer
+    assert await seconds(asked, document, most=MOST_AGAIN) < MOST_AGAIN
 
 
 def of_library(**limits: int) -> Service:
@@ -125,14 +129,17 @@ def of_library(**limits: int) -> Service:
     return Service(build_schema(library), UnreadStore(table), secret=SECRET, document_limits=made)
 
 
-async def seconds(asked: Service, document: str, variables: dict[str, Any] | None = None) -> float:
-    """The processor time that a document takes once it is known: the least of some, since others use the machine."""
+async def seconds(
+    asked: Service, document: str, variables: dict[str, Any] | None = None, *, most: float = MOST_SECONDS
+) -> float:
+    """The processor time that a document takes, by default read anew: the least of some, since others use the machine."""
     least = 1.0
-    for _ in range(10):
+    for number in range(10):
         began = time.process_time()
-        await asked.execute(document, variables)
+        text = document if most == MOST_AGAIN else f"{document}\n#{number}"
+        await asked.execute(text, variables)
         least = min(least, time.process_time() - began)
-        if least < MOST_SECONDS:
+        if least < most:
             break
     return least
 

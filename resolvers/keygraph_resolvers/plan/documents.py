@@ -1,11 +1,12 @@
 """Documents: parsed, validated and planned once, and kept for the next time that the same text comes.
 
-They are kept by a hash of their text, as many as fit into a number of bytes. A document that is refused is not kept: to
-refuse it again takes no more than the limits allow.
+They are kept by a hash of their text, as many as fit into a number of bytes. Of a document that is refused, only what its
+client was told is kept, in fewer bytes of its own: it drives no other out.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +23,11 @@ from graphql import (
     visit,
 )
 
+from keygraph.codes import Code
 from keygraph.graph import Graph
 from keygraph.kept import SizedCache
+from keygraph_resolvers.codes import OperationCode
+from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
@@ -35,6 +39,22 @@ _TOKEN_BYTES = 600
 """What a token of a document takes once it is parsed."""
 _FIELD_BYTES = 2_500
 """What a field of a plan takes, with what runs of the plan leave on it."""
+_KEY_BYTES = 400
+"""What an entry of a cache takes besides its value."""
+_REFUSED_BYTES = 1_000_000
+"""What is kept of refused documents. Each takes a few hundred bytes, or ten times as many."""
+
+
+class Refused(Exception):
+    """An operation that cannot be executed at all."""
+
+    def __init__(self, errors: list[dict[str, Any]]) -> None:
+        self.errors = errors
+        super().__init__()
+
+
+def refused(message: str) -> Refused:
+    return Refused([public_error(GraphQLError(message), code=Code.BAD_USER_INPUT)])
 
 
 @dataclass(eq=False)
@@ -46,6 +66,13 @@ class Document:
     errors: list[GraphQLError]
     digest: bytes = b""
     """The hash of its text."""
+    size: int = 0
+    """What it takes in memory, roughly, in bytes."""
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """What is wrong with it, as clients see it."""
+        return [public_error(error, code=OperationCode.GRAPHQL_VALIDATION_FAILED) for error in self.errors]
 
     @cached_property
     def operations(self) -> list[OperationDefinitionNode]:
@@ -71,11 +98,20 @@ class Document:
         visit(self.ast, Directives())
         return tuple(found)
 
-    def operation(self, name: str | None) -> OperationDefinitionNode | None:
-        """The operation of that name; without a name the only one."""
-        if name is None:
-            return self.operations[0] if len(self.operations) == 1 else None
-        return next((each for each in self.operations if each.name and each.name.value == name), None)
+    def operation(self, name: str | None) -> OperationDefinitionNode:
+        """The operation of that name; without a name the only one. Raises Refused where the document is wrong or has none."""
+        if self.errors:
+            raise Refused(self.told)
+        found = [each for each in self.operations if name is None or (each.name and each.name.value == name)]
+        if found and (len(found) == 1 or name is not None):
+            return found[0]
+        if name is not None:
+            raise refused(f"the document has no operation called {name!r}")
+        raise refused(
+            "the document has several operations: give the name of one"
+            if found
+            else "the document has no operation"
+        )
 
 
 class Documents:
@@ -105,11 +141,13 @@ class Documents:
         self.kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
         """Documents by the hashes of their texts; plans by those, their operation's name and what decides directives; what
         introspection answers by those and the name."""
+        self._refused: SizedCache[bytes, bytes] = SizedCache(min(kept_bytes, _REFUSED_BYTES))
+        """The errors that clients were told, as JSON, by the hashes of the texts."""
 
     @property
     def kept_bytes(self) -> int:
         """How much is kept, roughly."""
-        return self.kept.bytes
+        return self.kept.bytes + self._refused.bytes
 
     def known(self, text: str) -> Document | None:
         """The document of a text that has come before."""
@@ -118,21 +156,33 @@ class Documents:
 
     def read(self, text: str) -> Document:
         """The document of a text. Its errors are those of parsing, of its limits, or of validation."""
-        known = self.known(text)
-        if known is not None:
-            return known
+        return self.known(text) or self.keep(self.parsed(text))
+
+    def parsed(self, text: str) -> Document:
+        """The document of a text, which is not kept. May be called in any thread."""
         try:
             ast = self._limited.parsed(text)
         except GraphQLError as error:
-            return Document(DocumentNode(definitions=()), [error])
+            return Document(DocumentNode(definitions=()), [error], _digest(text))
         errors = validation_errors(
             self._schema, ast, introspection=self._introspection, suggestions=self._suggestions
         )
-        found = Document(ast, errors, _digest(text))
-        if not errors:
-            size = _ENTRY_BYTES + len(text) + _TOKEN_BYTES * (ast.token_count or 0)
-            self.kept.keep(found.digest, found, size)
-        return found
+        size = _ENTRY_BYTES + len(text) + _TOKEN_BYTES * (ast.token_count or 0)
+        return Document(ast, errors, _digest(text), size)
+
+    def keep(self, document: Document) -> Document:
+        """The document, which is known when its text comes again; of one that cannot be executed, what is told of it."""
+        if not document.errors:
+            self.kept.keep(document.digest, document, document.size)
+        else:
+            told = json.dumps(document.told).encode()
+            self._refused.keep(document.digest, told, _KEY_BYTES + len(told))
+        return document
+
+    def refusal(self, text: str) -> list[dict[str, Any]] | None:
+        """What is told of a text that came before and cannot be executed; None if it is not known."""
+        told = self._refused.get(_digest(text))
+        return None if told is None else json.loads(told)
 
     def refuse_many_values(self, variables: Mapping[str, Any]) -> None:
         """Raises DocumentLimit where variables have too many values, each element and each member being one."""
