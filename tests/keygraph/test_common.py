@@ -6,7 +6,19 @@ from random import Random
 
 import pytest
 
-from keygraph.walks.common import Begin, Came, Common, Entry, KeysWanted, LookUp, Merge, PageWanted, Wanted
+from keygraph.walks.common import (
+    FIRST_OF_ALL,
+    ITEMS_OF_A_KEY,
+    Begin,
+    Came,
+    Common,
+    Entry,
+    KeysWanted,
+    LookUp,
+    Merge,
+    PageWanted,
+    Wanted,
+)
 
 
 class Lists:
@@ -19,6 +31,7 @@ class Lists:
         self.looked_at = 0
         self.keys = 0
         self.rounds = 0
+        self.requests = 0
 
     def run(self, walk: Common) -> list[int]:
         """What the walk finds."""
@@ -33,6 +46,7 @@ class Lists:
 
     def answer(self, wanted: Wanted) -> Came:
         there = self.lists[wanted.side]
+        self.requests += 1
         if isinstance(wanted, KeysWanted):
             self.keys += len(wanted.entries)
             keys = set(there)
@@ -117,6 +131,26 @@ def test_a_long_list_is_not_read_for_a_short_one() -> None:
     assert len(world.run(Merge(2, None, 10**6))) == 400
     assert world.looked_at < 400 + 2000
     assert world.keys <= 400
+
+
+@pytest.mark.parametrize("kind", ["mixed", "apart"])
+@pytest.mark.parametrize("short", [8, 500, 2_500, 5_000])
+def test_what_it_takes_at_most(short: int, kind: str) -> None:
+    """Mutual friends of two with thousands of friends would cost more than all pages of the shorter list, and a key for each of it."""
+    random, common = Random(short), [*range(0, 50_000, 2_501)]
+    there = random.sample(range(50_000), 5_000) if kind == "mixed" else range(20_000, 25_000)
+    fewer = random.sample(range(50_000), short) if kind == "mixed" else range(short)
+    lists = [[*{*there, *common}], [*{*fewer, *common}]]
+    for wanted in (None, len(common) + 1):
+        for one, other in (lists, lists[::-1]):
+            world = Lists(one, other)
+            assert world.run(Merge(2, wanted, 10**6))[:20] == sorted({*one} & {*other})[:20]
+            items = min(len(one), len(other))
+            # Nobody knows which is shorter until a first page of each was read.
+            assert (
+                world.looked_at + ITEMS_OF_A_KEY * world.keys <= (1 + ITEMS_OF_A_KEY) * items + FIRST_OF_ALL
+            )
+            assert world.requests <= 12
 
 
 def test_a_list_is_not_read_where_another_has_nothing() -> None:
