@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from typing import Any
 
@@ -345,35 +344,3 @@ async def test_explained(tree: World) -> None:
     assert [each.requests[0].keys for each in walk.steps[:2]] == [
         "PK = TOPIC#{topic_id} AND begins_with(SK, CHILD#)"
     ] * 2
-
-
-class Stuck:
-    """A store that stops answering when one topic's list is read."""
-
-    def __init__(self, store: Any) -> None:
-        self.store, self.table = store, store.table
-        self.waits = self.was_given_up = 0
-
-    async def send(self, request: Any, /) -> Any:
-        if getattr(request, "partition", None) != "TOPIC#c":
-            return await self.store.send(request)
-        self.waits += 1
-        try:
-            await asyncio.sleep(3600)
-        finally:
-            self.was_given_up += 1
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-async def test_time_runs_out_in_the_middle(tree: World) -> None:
-    """A walk that nobody waits for any more would go on, and pay for it."""
-    stuck = Stuck(tree.tracer.store)
-    late = world(walks, stuck, timeout=0.3)
-    [code] = await late.codes(DESCENDANTS, topic="a")
-    assert code == "TIMEOUT"
-    await asyncio.sleep(0)
-    assert (stuck.waits, stuck.was_given_up) == (1, 1)
-    read = [str(getattr(request, "partition", "")) for request in late.tracer.requests]
-    assert "TOPIC#d" not in read
