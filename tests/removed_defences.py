@@ -60,7 +60,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_page_keeps_nobody_waiting": Removal("keygraph/turns.py", "        await asyncio.sleep(0)\n", ""),
     "test_a_walk_over_many_lists_keeps_nobody_waiting": Removal(
-        f"{_RESOLVERS}/steps/walk.py", "if len(wanted) > _IN_A_TURN:", "if False:"
+        f"{_RESOLVERS}/steps/walks/walk.py", "if len(wanted) > _IN_A_TURN:", "if False:"
     ),
     "test_lists_of_one_node_again_and_again_keep_nobody_waiting": Removal(
         f"{_RESOLVERS}/read/scheduler.py", "if self._worked > TURN_SECONDS:", "if False:"

@@ -105,7 +105,7 @@ def split_condition(
     """
     if where is None:
         return None, None
-    undecidable = path.record.attributes_in_keys | {key.name for key in path.keys.attributes}
+    undecidable = path.record.attributes_in_keys | path.keys.names
     parts = where.conditions if isinstance(where, And) else (where,)
 
     def is_decidable(part: Condition) -> bool:

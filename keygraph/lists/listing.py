@@ -451,10 +451,14 @@ class ListForm:
     def begins(self) -> Condition | None:
         """That the table's keys have the literal text of those of the type, as far as they are no keys of an index which is
         read."""
-        read = {key.name for key in self.path.keys.attributes}
         parts = [(key.name, template) for key, template in self.path.record.table_keys.parts]
         return joined(
-            *(each for name, template in parts if name not in read for each in literal(name, template))
+            *(
+                each
+                for name, template in parts
+                if name not in self.path.keys.names
+                for each in literal(name, template)
+            )
         )
 
     def of(self, owner: tuple[str, ...] | None = None, at: Now | None = None) -> NeighbourList:

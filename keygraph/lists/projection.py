@@ -25,7 +25,7 @@ def attributes_of(
     """
     if names is None:
         return None
-    attributes = {*(key.name for key in record.table_keys.attributes), *record.attributes_of_identity}
+    attributes = {*record.table_keys.names, *record.attributes_of_identity}
     attributes.update(model.type_values.attributes)
     if record.expiry is not None:
         attributes.add(record.expiry.attribute[0])
@@ -41,7 +41,7 @@ def attributes_of(
                 for slot in keys.slots
                 for path in inside
             ):
-                attributes.update(key.name for key in keys.attributes)
+                attributes |= keys.names
         if name in record.fields:
             attributes.add(record.fields[name].attribute[0])
         elif name in record.ends:
@@ -71,7 +71,7 @@ def list_projection(
         wanted |= names - links
         for member in path.each:
             # What is decided here may stand in any key of the item.
-            wanted |= {key.name for keys in member.record.keys.values() for key in keys.attributes}
+            wanted |= member.record.key_attributes
             own = [name.link.end for name in links if name.link.end in member.record.ends.values()]
             wanted |= attributes_of(model, member.record, [end.name for end in own if end]) or frozenset()
     return _paths(name for name in wanted if model.table.has(path.keys.index_name, name))

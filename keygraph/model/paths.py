@@ -465,9 +465,7 @@ class AccessPath:
     def _keys_of_position(self) -> list[Keys]:
         """The keys that say where an item stands in what is read."""
         position = {*self.position}
-        return [
-            keys for keys in self.record.keys.values() if {key.name for key in keys.attributes} <= position
-        ]
+        return [keys for keys in self.record.keys.values() if keys.names <= position]
 
     @property
     def tells_all(self) -> bool:
@@ -549,4 +547,4 @@ def _rewritten(source: Slot, text: str, wanted: Slot) -> str | None:
 
 def are_tables(record: RecordType, keys: Keys) -> bool:
     """Whether these keys are the table's, maybe swapped."""
-    return {key.name for key in keys.attributes} == {key.name for key in record.table.keys}
+    return keys.names == {key.name for key in record.table.keys}

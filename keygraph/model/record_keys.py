@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -11,7 +11,7 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
-from keygraph.keys.template import Maybe, Slot, Template
+from keygraph.keys.template import FieldPath, Maybe, Slot, Template
 from keygraph.keys.types import decode, decoder
 from keygraph.model.fields import ValueReader
 
@@ -50,6 +50,17 @@ class Keys:
     @cached_property
     def index_name(self) -> str | None:
         return self.index.name if self.index else None
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the key attributes."""
+        return frozenset(attribute.name for attribute in self.attributes)
+
+    def attribute_for(self, attribute: Path | None) -> str | None:
+        """The key attribute that this one is; None where it is none of them."""
+        return (
+            attribute[0] if attribute is not None and attribute in {(name,) for name in self.names} else None
+        )
 
     @property
     def read_all(self) -> bool:
@@ -220,7 +231,7 @@ def optional_value(value_of: Callable[[str], Any], text: str) -> Any:
     return value_of(text) if text else None
 
 
-def half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
+def _half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
     """What reads the text of a slot from one of the two keys, whether or not the item has the other."""
     key, template = next(part for part in keys.parts if part[0].name == name)
     if slot not in template.slots:
@@ -234,7 +245,29 @@ def half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
     return read
 
 
-def first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
+def value_readers(
+    sources: Iterable[tuple[FieldPath, Path | None, Keys, Slot]],
+) -> dict[FieldPath, ValueReader]:
+    """What reads the value of each path from keys of an item; None for none.
+
+    Sources are paths with the attribute of the value, and a slot of the keys that tells it. The table's key is believed
+    first, then a key that is the attribute, then others.
+    """
+    first: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
+    others: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
+    for path, attribute, keys, slot in sources:
+        own = keys.attribute_for(attribute)
+        is_half = own is not None and keys.index is not None
+        read = _half_reader(keys, slot, own or "") if is_half else keys.reader((slot.name,))
+        believed = first if own is not None or keys.index is None else others
+        believed.setdefault(path, []).append((read, slot.text.value))
+    return {
+        path: _first_value_reader([*first.get(path, ()), *others.get(path, ())])
+        for path in {**first, **others}
+    }
+
+
+def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
     """What reads a value from the first key of an item that tells it; None where none does."""
     if len(readers) == 1:
         [(read_only, value_of_only)] = readers

@@ -31,12 +31,11 @@ from keygraph.model.record_keys import (
     TextReader,
     Texts,
     attribute_reader,
-    first_value_reader,
-    half_reader,
     lenient_reader,
     optional_value,
     text_reader,
     texts_reader,
+    value_readers,
 )
 from keygraph.names import end_names, snake
 
@@ -247,15 +246,9 @@ class RecordType:
         """
         attribute = self.attribute_of(slot.path)
         # A key says more than the field, unless it is the field.
-        said = {
-            key.name
-            for keys in self.keys.values()
-            for key, template in keys.parts
-            if len(template.tokens) > 1
-        }
-        if attribute is None or attribute[0] in said or slot.computed:
+        parts = [part for keys in self.keys.values() for part in keys.parts if len(part[1].tokens) > 1]
+        if attribute is None or attribute[0] in {key.name for key, _ in parts} or slot.computed:
             return None
-
         return lenient_reader(attribute, slot)
 
     @cached_property
@@ -330,45 +323,39 @@ class RecordType:
     @cached_property
     def keyed_names(self) -> frozenset[str]:
         """The fields and ends that keys of an item can say, whose attributes are no keys themselves."""
-        keys = {attribute.name for each in self.keys.values() for attribute in each.attributes}
+        keys, said = self.key_attributes, self._key_readers
+        unsaid = {
+            path[0] for path, attribute in self._stored.items() if path not in said or attribute[0] in keys
+        }
+        return frozenset((*self.fields, *self.ends)) - unsaid
 
-        def is_said(name: str) -> bool:
-            if name in self.fields:
-                return (name,) in self._key_readers and self.fields[name].attribute[0] not in keys
-            end = self.ends[name]
-            own = [slot.under(name) for slot in end.identity]
-            return all(
-                slot.path in self._key_readers and end.attributes[slot.path[1:]][0] not in keys
-                for slot in own
-            )
+    @cached_property
+    def key_attributes(self) -> frozenset[str]:
+        """The attributes that are its keys, in the table and in every index that it is in."""
+        return frozenset[str]().union(*(keys.names for keys in self.keys.values()))
 
-        return frozenset(filter(is_said, (*self.fields, *self.ends)))
+    @cached_property
+    def _stored(self) -> dict[FieldPath, Path]:
+        """The attribute of each field, and of each part of an end."""
+        parts = {
+            (end.name, *path): each for end in self.ends.values() for path, each in end.attributes.items()
+        }
+        return {**{(field.name,): field.attribute for field in self.fields.values()}, **parts}
 
     @cached_property
     def _key_readers(self) -> dict[FieldPath, ValueReader]:
-        """For each path that is in keys in a way that can be read back, what reads its value there; None for none.
-
-        The table's key is believed first, then a key that is the field's attribute, then others.
-        """
-        found: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
-        own: dict[FieldPath, int] = {}
-        stored: list[FieldPath] = [(name,) for name in self.fields]
-        stored += [(end.name, *path) for end in self.ends.values() for path in end.attributes]
-        for keys in self.keys.values():
-            for slot in keys.slots:
-                if not slot.lossy and not slot.is_shard:
-                    same = [path for path in stored if path != slot.path and self.is_same(slot.path, path)]
-                    for path in filter(partial(self.reads_from, keys), (slot.path, *same)):
-                        readers = found.setdefault(path, [])
-                        is_own = self._is_attribute(keys, path)
-                        is_first = keys.index is None or is_own
-                        place = own.get(path, 0) if is_first else len(readers)
-                        own[path] = own.get(path, 0) + is_first
-                        read = keys.reader((slot.name,))
-                        if is_own and keys.index is not None:
-                            read = half_reader(keys, slot, (self.attribute_of(path) or ("",))[0])
-                        readers.insert(place, (read, slot.text.value))
-        return {path: first_value_reader(readers) for path, readers in found.items()}
+        """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
+        told = [(keys, slot) for keys in self.keys.values() for slot in keys.slots]
+        sources = [
+            (path, self.attribute_of(path), keys, slot)
+            for keys, slot in told
+            if not slot.lossy and not slot.is_shard
+            for path in dict.fromkeys(
+                (slot.path, *(each for each in self._stored if self.is_same(slot.path, each)))
+            )
+            if self.reads_from(keys, path)
+        ]
+        return value_readers(sources)
 
     def reads_from(self, keys: Keys, path: FieldPath) -> bool:
         """Whether what a placeholder names is read from these keys where an item has no attribute for it.
@@ -378,18 +365,15 @@ class RecordType:
         declared = self.fields.get(path[0]) or self.ends.get(path[0])
         if keys.index is None or declared is None or not declared.optional or declared.in_key:
             return True
-        return self._is_attribute(keys, path)
-
-    def _is_attribute(self, keys: Keys, path: FieldPath) -> bool:
-        """Whether the attribute of what a placeholder names is one of these keys."""
-        return self.attribute_of(path) in [(key.name,) for key in keys.attributes]
+        return keys.attribute_for(self.attribute_of(path)) is not None
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
         """The fields whose attribute is a key: its text says more than the field, or says it in text."""
-        keys = {(attribute.name,) for keys in self.keys.values() for attribute in keys.attributes}
-        fields = self.fields.values()
-        return frozenset(f.name for f in fields if f.attribute in keys and (f.name,) in self._key_readers)
+        keys = {(name,) for name in self.key_attributes}
+        return frozenset(
+            name for name in self.fields if self._stored[name,] in keys and (name,) in self._key_readers
+        )
 
     # --- Ends of items --------------------------------------------------------------------------------
 
@@ -415,19 +399,22 @@ class RecordType:
     def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None, TextReader]]]:
         """For each end the slots of its identity, as the node's type and as this one sees them, what reads those that
         the table's key tells, and what reads them from attributes."""
-        return {
-            end.name: [
+        found = {}
+        for end in self.ends.values():
+            problem, slots = (
+                partial(self.no_key, end),
+                [(slot, slot.under(end.name)) for slot in end.identity],
+            )
+            found[end.name] = [
                 (
                     slot,
                     own,
                     self._text_reader(own),
-                    attribute_reader(end.attributes[slot.path], slot, partial(self.no_key, end)),
+                    attribute_reader(end.attributes[slot.path], slot, problem),
                 )
-                for slot in end.identity
-                for own in [slot.under(end.name)]
+                for slot, own in slots
             ]
-            for end in self.ends.values()
-        }
+        return found
 
     def _text_reader(self, wanted: Slot) -> TextReader | None:
         """What reads a slot's text from the table's key; None where that does not tell it."""

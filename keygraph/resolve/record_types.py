@@ -432,7 +432,6 @@ class RecordTypes:
         not project it.
         """
         index, attributes = path.keys.index_name, self.type_values.of(path.record).keys()
-        keys = {key.name for key in path.keys.attributes}
-        if attributes & (keys | self.type_values.hidden(index)):
+        if attributes & (path.keys.names | self.type_values.hidden(index)):
             return None
         return self.type_values.condition(path.record)

@@ -30,7 +30,6 @@ class ItemKeys:
 
     def __init__(self, record: RecordType) -> None:
         self._record = record
-        names = {key.name for keys in record.keys.values() for key in keys.attributes}
         every = [slot for keys in record.keys.values() for slot in keys.slots]
         slots = {slot.name: slot for slot in every if not slot.is_shard}
         self._shards = {slot.name for slot in every if slot.is_shard}
@@ -39,7 +38,9 @@ class ItemKeys:
         """The methods from which the keys are rendered."""
         places = [(slot, record.attribute_of(slot.path)) for slot in slots.values()]
         # A field that is stored in a key cannot differ from it.
-        self._stored = [(slot, path) for slot, path in places if path is not None and path[0] not in names]
+        self._stored = [
+            (slot, path) for slot, path in places if path is not None and path[0] not in record.key_attributes
+        ]
         of_table = [slot for slot in record.identity if not slot.lossy]
         self._alike = [
             (source, slot)

@@ -39,9 +39,10 @@ from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.differential import errors_of, model, run_served
-from tests.resolvers.guarded import MODELS, NaiveAccess, Rules, guarded, known_value, made_rules
+from tests.resolvers.guarded import MODELS, NaiveAccess
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import Choose, Maker, Operation, Words, _kind, words_of
+from tests.resolvers.made_rules import Rules, guarded, known_value, made_rules
 from tests.resolvers.many_operations import main
 from tests.resolvers.worlds import SECRET
 

@@ -16,7 +16,7 @@ from keygraph.walks.walk import Budget, Vertex
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.run import Limits, Run
-from keygraph_resolvers.steps.walk import WalkedLists, Walking
+from keygraph_resolvers.steps.walks.walk import WalkedLists, Walking
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET
 from tests.schemas import schema_of

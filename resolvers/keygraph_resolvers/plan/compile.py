@@ -64,7 +64,6 @@ from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.get import EndStep, Get, Items, Named
 from keygraph_resolvers.steps.lists import ListStep, PageStep
-from keygraph_resolvers.steps.node_walks import NodeWalkStep, WalkPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
 from keygraph_resolvers.steps.questions.numbers import NumbersStep, numbers_of
@@ -72,7 +71,8 @@ from keygraph_resolvers.steps.questions.ways import WayFields, WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.several_types import ByType, UntoldNodes
 from keygraph_resolvers.steps.step import Step
-from keygraph_resolvers.steps.walk import EdgesStep
+from keygraph_resolvers.steps.walks.node_walks import NodeWalkStep, WalkPage
+from keygraph_resolvers.steps.walks.walk import EdgesStep
 from keygraph_resolvers.steps.write import WriteStep
 
 MOST_FIELDS = 3_000

@@ -33,10 +33,10 @@ from keygraph_resolvers.steps.call import CallOwn
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.get import Items, Named
 from keygraph_resolvers.steps.lists import ListStep
-from keygraph_resolvers.steps.node_walks import NodeWalkStep
 from keygraph_resolvers.steps.questions.ways import WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
+from keygraph_resolvers.steps.walks.node_walks import NodeWalkStep
 from keygraph_resolvers.steps.write import WriteStep
 
 

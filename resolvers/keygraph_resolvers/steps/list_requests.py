@@ -11,6 +11,7 @@ from keygraph.lists.describe import DescribedRequest, described_requests, key_re
 from keygraph.lists.reading import page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Seen
+from keygraph.walks.levels import LARGEST_PART
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.read.access import links_of
 from keygraph_resolvers.read.connection import ListArguments
@@ -39,6 +40,15 @@ def explain_requests(
         shown.requests += (described_requests(view.run.graph, requests, times),) if requests else ()
     except Exception as error:
         shown.problem = message_of(error)
+
+
+def walked_request(view: View, path: AccessPath, budget: int) -> DescribedRequest:
+    """What is sent for a part of a list that a walk reads."""
+    arguments = ListArguments(view.run, path, {}, frozenset())
+    neighbours = arguments.any_shown
+    extent = replace(arguments.extent, count=min(LARGEST_PART, budget))
+    requests = page_requests(neighbours, extent)
+    return described_requests(view.run.graph, requests, len(path.keys.shard_texts))
 
 
 def _explain_links(view: View, shown: Explained, where: Where, path: AccessPath) -> None:

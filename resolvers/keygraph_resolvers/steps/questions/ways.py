@@ -22,11 +22,12 @@ from keygraph_resolvers.schema.field_kinds import WaysBetween
 from keygraph_resolvers.schema.way_types import MOST_LENGTH, USUAL_WAYS, list_name, named_lists
 from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text, joined
 from keygraph_resolvers.steps.list_cost import keys_cost
+from keygraph_resolvers.steps.list_requests import walked_request
 from keygraph_resolvers.steps.lists import why_not_consistent
-from keygraph_resolvers.steps.node_walks import WalkMost, list_request, undecided
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
-from keygraph_resolvers.steps.walk import EdgesStep, WalkedLists, Walking
+from keygraph_resolvers.steps.walks.cost import WalkMost, undecided
+from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkedLists, Walking
 
 _AHEAD = frozenset(range(64))
 """How many round trips ahead keys may be asked for: how long a search takes is not known."""
@@ -296,7 +297,7 @@ class WaysStep(Step):
                 page=said,
                 source=self,
             )
-            step.requests = (list_request(view, path, budget),)
+            step.requests = (walked_request(view, path, budget),)
             shown.steps.append(step)
         after = Where(place, "the nodes of the path", where.round_trip + 1, is_many=True)
         if self._fields.of_lists:

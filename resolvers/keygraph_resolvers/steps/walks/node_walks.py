@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from math import ceil
 from typing import Any
 
-from keygraph.dynamo.limits import PAGE_BYTES
-from keygraph.dynamo.store import read_units
-from keygraph.lists.describe import DescribedRequest, described_requests
-from keygraph.lists.reading import most_requests, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
-from keygraph.walks.levels import LARGEST_PART, most_rounds
 from keygraph.walks.ranking import Ranking, rank
 from keygraph.walks.reach import Reach, from_node, reach
 from keygraph.walks.walk import Budget, Hop, Vertex
 from keygraph.walks.weights import Weights
 from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.read.access import forbidden, is_readable, links_of, without_refused
+from keygraph_resolvers.read.access import forbidden, is_readable, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
-from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import Behind, Counted, WalkArguments, WalkCursors, WalkEdge, WalkEnds
@@ -39,10 +32,12 @@ from keygraph_resolvers.steps.explained import (
 )
 from keygraph_resolvers.steps.get import keep_items, look_up
 from keygraph_resolvers.steps.list_cost import keys_cost
+from keygraph_resolvers.steps.list_requests import walked_request
 from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import NEVER, Below, Starts, Step, StepCost, union
-from keygraph_resolvers.steps.walk import EdgesStep, WalkedLists, Walking
+from keygraph_resolvers.steps.walks.cost import WalkMost, undecided
+from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkedLists, Walking
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +269,7 @@ class NodeWalkStep(Step):
                     page=f"{said}: at most {most:,} list{'s' * (most > 1)}, {arguments.budget:,} items in all",
                     source=self,
                 )
-                step.requests = (list_request(view, path, arguments.budget),)
+                step.requests = (walked_request(view, path, arguments.budget),)
                 shown.steps.append(step)
             most = arguments.budget
         after = Where(place, f"{KEY_OF}node found", where.round_trip + len(levels), is_many=True)
@@ -551,78 +546,3 @@ class _OneWalk:
 
 _AHEAD = 64
 """How many round trips ahead a walk may ask for keys: how many it takes is not known."""
-
-
-def list_request(view: View, path: AccessPath, budget: int) -> DescribedRequest:
-    """What is sent for a part of a list that a walk reads."""
-    arguments = ListArguments(view.run, path, {}, frozenset())
-    neighbours = arguments.any_shown
-    extent = replace(arguments.extent, count=min(LARGEST_PART, budget))
-    requests = page_requests(neighbours, extent)
-    return described_requests(view.run.graph, requests, len(path.keys.shard_texts))
-
-
-def undecided(run: Run, paths: Sequence[AccessPath], nodes: Sequence[RecordType]) -> list[RecordType]:
-    """The types of what is read to tell whether the viewer sees nodes and edges of a walk, and may read lists: one of each at
-    most for an edge."""
-    access = run.access
-    if access is None:
-        return []
-    found: list[RecordType] = []
-    for path in paths:
-        names_of_links = access.links(path.record, access.decision(path.record))
-        found += [name.link.record for name in names_of_links]
-    for record in nodes:
-        found += [each.record for each in links_of(run, record)]
-        names = [restricted_name(record, path.name) for path in paths if path.owner is record]
-        decisions = [access.decision(record, "read", name) for name in (None, *filter(None, names))]
-        if not all(access.is_told(record, each) for each in decisions):
-            found.append(record)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class WalkMost:
-    """What one walk takes at most, by its budget."""
-
-    requests: int
-    items: int
-    read_units: float
-    round_trips: int
-
-    @classmethod
-    def of(
-        cls,
-        run: Run,
-        lists: WalkedLists,
-        paths: Sequence[AccessPath],
-        budget: int,
-        levels: int,
-        *,
-        is_decided: bool,
-    ) -> WalkMost:
-        """Each request uses up as much of the budget as it looks at, and one at least; of a list that is read in several parts
-        at once, as many as there are."""
-        parts, chain = 1, 1
-        for path in paths:
-            neighbours = lists.any_shown(path)
-            per_page = max(1, PAGE_BYTES // path.record.item_bytes)
-            pieces = max(1, len(neighbours.reading.pieces)) + neighbours.is_filtered
-            parts = max(parts, len(path.keys.shard_texts) * pieces)
-            if (
-                neighbours.is_filtered
-                or path.is_uncertain
-                or path.record.expiry is not None
-                or run.access is not None
-            ):
-                parts *= 2
-                one = most_requests(
-                    LARGEST_PART, 1, pieces, LARGEST_PART, per_page, is_filtered=True, is_searched=True
-                )
-            else:
-                one = pieces * ceil(LARGEST_PART / per_page)
-            chain = max(chain, one)
-        rounds = most_rounds(levels, budget)
-        units = max(read_units(path.record.item_bytes, consistent=False) for path in paths)
-        items = budget * parts
-        return cls(items, items, items * units, rounds * chain + (0 if is_decided else 4 * (rounds + 1)))
