@@ -254,12 +254,16 @@ class RecordTypes:
         return correspondences(self.types)
 
     def counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
-        """The other item of an edge that is mirrored or has a counterpart; None where it is neither.
+        """The other item of an edge that is mirrored or has a counterpart; None where it is neither, or where a mirrored edge
+        leads to the node where it begins: it is its own mirror.
 
         Raises CorruptItem or ValueError where the item does not tell it.
         """
         found = self.correspondences.get(record.name)
-        return None if found is None else found.counterpart(item, self.type_values.of(found.other))
+        if found is None:
+            return None
+        other = found.counterpart(item, self.type_values.of(found.other))
+        return None if found.is_mirror and other.identity == record.read_identity(item) else other
 
     @cached_property
     def references(self) -> Mapping[str, tuple[EndReference, ...]]:

@@ -19,7 +19,6 @@ from keygraph.dynamo.actions import (
 )
 from keygraph.dynamo.conditions import And, Condition, Path, at_path
 from keygraph.dynamo.items import Item, Value
-from keygraph.dynamo.table import Key
 from keygraph.errors import Refusal
 from keygraph.model.permissions import as_it_is
 from keygraph.model.record_keys import Keys
@@ -169,8 +168,12 @@ class ChangeSteps(EndSteps):
         record, where, partners = request.record, request.where, self._partners
         before = partners.item(record, old, where, refusals)
         after = partners.item(record, new, where, refusals)
-        if before is None or after is None:
+        if refusals.found or (before is None and after is None):
             return []
+        if before is None or after is None:
+            return self._partner_moved(
+                request, before, after, self._held_partner(request, before, after, refusals)
+            )
         conditions: list[Condition] = []
         partner = partners.of(record)
         if partner is not None and (partner.is_loose or partner.own):
@@ -183,7 +186,7 @@ class ChangeSteps(EndSteps):
         conditions += self._held_partner(request, before, after, refusals)
         key, key_after = map(self._key_of, (before, after))
         if key != key_after:
-            return self._partner_moved(request, key, after, conditions, before)
+            return self._partner_moved(request, before, after, conditions)
         changes = _differences(before, after, before.keys() | after.keys())
         if not changes:
             return []
@@ -193,21 +196,22 @@ class ChangeSteps(EndSteps):
     def _partner_moved(
         self,
         request: Change,
-        key: Key,
-        after: Item,
+        before: Item | None,
+        after: Item | None,
         conditions: Sequence[Condition],
-        before: Item | None = None,
     ) -> list[TransactionStep]:
-        """What gives the other item of an edge another key."""
+        """What gives the other item of an edge another key. An edge that is its own mirror has no other item."""
         other = self._graph.correspondences[request.record.name].other
         told = f"The other item of this {request.record.name} would take the place of another one."
         taken = Refusal(Code.CONFLICT, (told,), request.where)
-        delete = actions.DeleteItem(key, And((self._presence.there, *conditions)))
-        put = actions.PutItem(after, self._presence.is_free(other))
-        return [
-            TransactionStep(delete, _lost(request), is_partner=True, before=before),
-            TransactionStep(put, lambda _: taken, is_partner=True),
-        ]
+        steps = []
+        if before is not None:
+            delete = actions.DeleteItem(self._key_of(before), And((self._presence.there, *conditions)))
+            steps.append(TransactionStep(delete, _lost(request), is_partner=True, before=before))
+        if after is not None:
+            put = actions.PutItem(after, self._presence.is_free(other))
+            steps.append(TransactionStep(put, lambda _: taken, is_partner=True))
+        return steps
 
     # --- Deletes ----------------------------------------------------------------------------------------
 

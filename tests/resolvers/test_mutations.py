@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, new_id, node, record, version
+from keygraph.writing.requests import Delete, Move, WriteRequest
+from keygraph.writing.sending.describe import describe_write
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import ENGINES, MakeStore
@@ -458,6 +460,56 @@ async def test_an_object_that_leaves_fields_out(people: World) -> None:
         ('{width: 1, depth: 2, unit: "cm"}', {"width": 1, "depth": 2, "unit": "cm"}),
     ):
         assert (await people.ask(change % given))["updatePerson"]["person"]["measure"] == found
+
+
+async def test_an_edge_that_is_its_own_mirror(people: World) -> None:
+    """Whoever is a friend of themselves could not be written; or an item would be left behind."""
+
+    async def friendships(*names: str) -> list[list[tuple[str, int]]]:
+        found = []
+        for name in names:
+            answer = await people.ask(
+                f'{{ person(name: "{name}") {{ friends {{ edges {{ since node {{ name }} }} }} }} }}'
+            )
+            found.append(
+                [(each["node"]["name"], each["since"]) for each in answer["person"]["friends"]["edges"]]
+            )
+        return found
+
+    own = 'oneName: "Ann", otherName: "Ann"'
+    for since in (2, 3):
+        put = f"mutation {{ putFriend(input: {{ {own}, since: {since} }}) {{ friend {{ since }} }} }}"
+        assert (await people.ask(put))["putFriend"]["friend"]["since"] == since
+        assert await friendships("Ann", "Bob") == [[("Ann", since), ("Bob", 1)], [("Ann", 1)]]
+    await people.ask(f"mutation {{ updateFriend(input: {{ {own}, since: 4 }}) {{ friend {{ since }} }} }}")
+    assert await friendships("Ann", "Bob") == [[("Ann", 4), ("Bob", 1)], [("Ann", 1)]]
+    between = 'oneName: "Ann", otherName: "Bob"'
+    await people.ask(f"mutation {{ deleteFriend(input: {{ {between} }}) {{ deletedId }} }}")
+    await people.ask(
+        f'mutation {{ moveFriend(input: {{ {own}, to: {{ otherName: "Bob" }} }}) {{ friend {{ since }} }} }}'
+    )
+    assert await friendships("Ann", "Bob") == [[("Bob", 4)], [("Ann", 4)]]
+    await people.ask(
+        f'mutation {{ moveFriend(input: {{ {between}, to: {{ otherName: "Ann" }} }}) {{ friend {{ since }} }} }}'
+    )
+    assert await friendships("Ann", "Bob") == [[("Ann", 4)], []]
+    await people.ask(f"mutation {{ deleteFriend(input: {{ {own} }}) {{ deletedId }} }}")
+    assert await friendships("Ann", "Bob") == [[], []]
+
+
+def test_what_is_explained_of_an_edge_that_is_its_own_mirror() -> None:
+    """A write would be explained with an item that it does not touch."""
+    record = friends.types["Friend"]
+
+    def written(request: WriteRequest) -> list[str]:
+        [transaction] = describe_write(friends, [request]).transactions
+        return sorted(each.operation for each in transaction.actions if each.operation != "ConditionCheck")
+
+    assert written(Delete(record, ("Ann", "Ann"))) == ["Delete"]
+    assert written(Delete(record, ("Ann", "Bob"))) == ["Delete", "Delete"]
+    assert written(Move(record, ("Ann", "Ann"), {"other": ("Bob",)})) == ["Delete", "Put", "Put"]
+    assert written(Move(record, ("Ann", "Bob"), {"other": ("Ann",)})) == ["Delete", "Delete", "Put"]
+    assert written(Move(record, ("Ann", "Bob"), {"other": ("Cid",)})) == ["Delete", "Delete", "Put", "Put"]
 
 
 async def test_a_mirrored_edge_that_stays_where_it_is(people: World) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import SetTo, changed, key_of
-from keygraph.dynamo.items import Item, to_typed
+from keygraph.dynamo.items import Item, Value, to_typed
 from keygraph.dynamo.store import Transaction
 from keygraph.dynamo.table import Key
 from keygraph.engines.dynamodb.requests import render
@@ -113,10 +113,11 @@ class _UnreadSteps(StepMaker):
         names = (attribute.name for attribute in self._graph.table.keys)
         return request.record.completed(dict(zip(names, key, strict=True)))
 
-    def partner_key(self, record: RecordType, item: Item) -> Key:
-        """The key of an edge's other item, with placeholders for what the item does not tell."""
+    def partner_key(self, record: RecordType, item: Item) -> Key | None:
+        """The key of an edge's other item, with placeholders for what the item does not tell; None where it is its own mirror."""
         correspondence = self._graph.correspondences[record.name]
-        return shown_key(correspondence.other, told=correspondence.told_identity(item))
+        key = shown_key(correspondence.other, told=correspondence.told_identity(item))
+        return None if key == self._key_of(item) else key
 
     def _deleted(
         self, request: Delete, stored: Stored, refusals: Refusals
@@ -126,8 +127,9 @@ class _UnreadSteps(StepMaker):
         made = [replace(step, additions=self._taken_away(request.record, told)) for step in made]
         if request.record.name in self._graph.correspondences:
             key = self.partner_key(request.record, told)
-            gone = TransactionStep(actions.DeleteItem(key), again)
-            made.append(replace(gone, additions=self._taken_away(*self._at(request.record, key))))
+            if key is not None:
+                gone = TransactionStep(actions.DeleteItem(key), again)
+                made.append(replace(gone, additions=self._taken_away(*self._at(request.record, key))))
         return made, done
 
     def _changed(
@@ -173,11 +175,17 @@ class _UnreadSteps(StepMaker):
         if record.name in self._graph.correspondences:
             before, after = (self.partner_key(record, each) for each in (old, old | new))
             if before != after:
-                names = (attribute.name for attribute in self._graph.table.keys)
-                gone, there = self._partner_moved(change, before, dict(zip(names, after, strict=True)), ())
-                added = self._tallies.unread(*self._at(record, after), _UNREAD)
-                away = self._taken_away(*self._at(record, before))
-                steps += [replace(gone, additions=away), replace(there, additions=added)]
+                names = [attribute.name for attribute in self._graph.table.keys]
+                gone, there = (
+                    None if key is None else dict[str, Value](zip(names, key, strict=True))
+                    for key in (before, after)
+                )
+                away = [] if before is None else [self._taken_away(*self._at(record, before))]
+                added = [] if after is None else [self._tallies.unread(*self._at(record, after), _UNREAD)]
+                moved = self._partner_moved(change, gone, there, ())
+                steps += [
+                    replace(step, additions=each) for step, each in zip(moved, [*away, *added], strict=True)
+                ]
         checks = [*self._checks(change, stored, refusals), *self._unmarked(record, old | new, change.values)]
         return [*steps, *checks], done
 
@@ -229,7 +237,8 @@ class _Describing:
         for request in self._requests:
             if self._maker.read_later(request) is not None:
                 told = self._maker.partner_key(request.record, self._maker.told(request))
-                yield DescribedRequest("GetItem", None, self._key(told))
+                if told is not None:
+                    yield DescribedRequest("GetItem", None, self._key(told))
 
     def _searches(self, request: Delete | Move) -> Iterator[DescribedRequest]:
         for reference in self._graph.references[request.record.name]:
