@@ -14,7 +14,9 @@ from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Re
 from keygraph.dynamo.table import Key, Table
 from keygraph.lists.listing import bind
 from keygraph.lists.reading import Extent
+from keygraph.turns import TURN_SECONDS
 from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers.read import scheduler
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import MeteredStore, Read
 from keygraph_resolvers.read.scheduler import Lookup, Scheduler
@@ -58,8 +60,18 @@ class Trial:
     def __init__(self) -> None:
         self.store = Held()
         meter = MeteredStore(self.store)
-        self.scheduler = Scheduler(NodeLoader(meter), NeighbourLoader(meter, 64))
+        self.scheduler = Scheduler(NodeLoader(meter), NeighbourLoader(meter, 64), self._turn)
         self.came: list[tuple[str, int]] = []
+        self.turns = 0
+        self.clock = 0.0
+        self.work = 0.0
+        """How much processor time the answer of a list takes, by this clock."""
+
+    async def _turn(self) -> None:
+        self.turns += 1
+
+    def _loaded(self, found: Any, round_trip: int) -> None:
+        self.clock += self.work
 
     def key(self, name: str) -> Key:
         return (name, name)
@@ -76,7 +88,7 @@ class Trial:
     ) -> None:
         orders = bind(commerce, commerce.path(commerce.types["User"], "orders"), (user,))
         read = Read(("place",), round_trip, frozenset(later), goes_on)
-        self.scheduler.load(PageOf(orders, extent or Extent(5)), read, lambda found, next_trip: None)
+        self.scheduler.load(PageOf(orders, extent or Extent(5)), read, self._loaded)
 
 
 Script = Callable[[Trial], Awaitable[None]]
@@ -242,6 +254,27 @@ async def test_an_item_that_is_read_with_other_things() -> None:
     trial = await run(start, then)
     assert trial.store.batches == ["missed"]
     assert trial.came == [("held", 2), ("missed", 3)]
+
+
+@pytest.mark.parametrize(("together", "turns"), [(False, 0), (True, 2)])
+async def test_what_was_worked_in_earlier_turns_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch, *, together: bool, turns: int
+) -> None:
+    """Any operation that waits a few times would be taken for a large one, and large ones go on one at a time."""
+
+    def start(trial: Trial) -> None:
+        monkeypatch.setattr(scheduler, "thread_time", lambda: trial.clock)
+        trial.work = 0.6 * TURN_SECONDS
+        for user in "uvwxyz":
+            trial.load(user, 1)
+
+    async def then(trial: Trial) -> None:
+        for user in "uvwxyz":
+            trial.store.answer(user)
+            if not together:
+                await settled()
+
+    assert (await run(start, then)).turns == turns
 
 
 async def test_what_a_step_raises_ends_the_run() -> None:
