@@ -52,6 +52,11 @@ class Width:
         """Asks for all of them at once from now on."""
         self._now = None
 
+    def expect(self, lists: int) -> None:
+        """Asks for so many at least from now on: fewer will not do."""
+        if self._now is not None:
+            self._now = max(self._now, lists)
+
     def of(self, lists: Sequence[OpenList], budget: Budget) -> Sequence[OpenList]:
         """The next ones, as far as the budget has something for each."""
         if self._now is None:

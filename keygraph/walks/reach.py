@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import ceil
 from typing import Any, NamedTuple, TypeAlias
 
 from keygraph.model.paths import AccessPath
@@ -112,14 +113,18 @@ def reach(
     known = {*began.owners, *began.found}
     if wanted == 0 and not is_whole:
         return result
-    width = Width(max(FIRST_LISTS, wanted) if wanted else None, FIRST_PART)
-    distance, found = began.distance, [*began.found]
+    width = Width(FIRST_LISTS if wanted else None, FIRST_PART)
+    distance, found, lists_before = began.distance, [*began.found], 0
     while distance <= depth and result.levels[-1]:
         lists = [OpenList(path, owner) for owner in result.levels[-1] for path in lists_of(owner)]
         if distance == began.distance:
             del lists[: began.path]
             for first in lists[:1]:
                 first.after = began.after
+        if wanted:
+            # Lists will be as long as those of the level before.
+            width.expect(ceil((wanted - len(result.nodes)) * lists_before / max(1, len(result.levels[-1]))))
+        lists_before = len(lists)
         result.levels.append(found)
         level = _Level(result, lists, distance, known, wanted, is_asked_for)
 

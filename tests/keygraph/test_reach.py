@@ -105,6 +105,17 @@ def test_a_full_page_reads_no_more() -> None:
     assert sum(map(len, drawing.rounds)) <= 1 + 1 + 10
 
 
+@pytest.mark.parametrize(("length", "most", "rounds"), [(50, 32, 1), (1, 60, 2)])
+def test_a_page_asks_for_as_many_lists_as_will_do(length: int, most: int, rounds: int) -> None:
+    """A page of a hundred nodes would read a hundred lists, of which a few have them all; or one after the other."""
+    lists = {"a": [f"b{number}" for number in range(60)]}
+    lists |= {f"b{one}": [f"c{one}-{number}" for number in range(length)] for one in range(60)}
+    drawing = Drawn(lists)
+    assert len(found(drawing, from_node(node("a")), 2, wanted=101).nodes) == min(101, 60 + 60 * length)
+    assert sum(map(len, drawing.rounds[1:])) <= most
+    assert len(drawing.rounds[1:]) <= rounds
+
+
 def test_going_on_does_not_start_again() -> None:
     """Every page of a subtree would cost all pages before it."""
     tree = nx.balanced_tree(5, 3, create_using=nx.DiGraph)
