@@ -151,9 +151,7 @@ class Served:
 
         Gives how many were asked. Raises AssertionError where there are two answers.
         """
-        maker = Maker(self.schema, self.words, choose)
-        maker.left_out = self.naive.left_out
-        operation = maker.operation()
+        operation = Maker(self.schema, self.words, choose).operation()
         document = parse(operation.document)
         answer = await self._ask(document, operation.document, operation.variables)
         if answer is None:
@@ -232,7 +230,7 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(items)))
         planned = Service(schema, Refusing(store, refused), secret=SECRET, document_limits=NO_LIMITS)
-        naive = Naive(schema, items, SECRET, refused)
+        naive = Naive(schema, items, SECRET, refused, planned.execute)
         yield Served(name, schema, planned, naive, words_of(schema, items))
 
 

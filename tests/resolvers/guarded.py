@@ -7,7 +7,7 @@ rules as they are declared, and the values of fields as a model sees them: it kn
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from enum import Enum
@@ -16,13 +16,14 @@ from random import Random
 from typing import Any
 
 from keygraph.access.language import AccessRule, Action, Claim
-from keygraph.dynamo.conditions import paths_of
+from keygraph.dynamo.actions import changed
+from keygraph.dynamo.conditions import at_path, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
-from keygraph.dynamo.table import Key
 from keygraph.engines.open import open_store
 from keygraph.errors import CorruptItem, Forbidden
 from keygraph.model.paths import AccessPath
+from keygraph.model.permissions import told_by_path
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.walk import Vertex
@@ -37,6 +38,7 @@ from tests.resolvers.many_operations import main
 from tests.resolvers.naive import Naive
 from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
 from tests.resolvers.naive_walks import NaiveWalks, Refused, Step
+from tests.resolvers.naive_ways import Ask
 from tests.resolvers.worlds import SECRET
 
 MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
@@ -266,9 +268,14 @@ class GuardedLists(NaiveLists):
         given: Mapping[str, Any],
     ) -> Iterator[Item]:
         record, used = each.record, self._used(path, each, given)
+        fixed = dict(each.texts_of_owner(identity)) if identity is not None else {}
+        fixed |= {argument.slot.name: required.get(argument.name) for argument in each.required}
         for item in super()._of_type(path, each, identity, required, given):
             own = record.read_identity(item) or ()
-            if self.access.sees(record, own, item) is True and all(
+            # What a list's key says decides, also of an item whose attributes say something else.
+            there = [told for told in told_by_path(each) if at_path(item, told.path) is not None]
+            told = changed(item, [told.change(fixed) for told in there])
+            if self.access.sees(record, own, told) is True and all(
                 self.access.reads(record, name, own, item) for name in used
             ):
                 yield item
@@ -287,6 +294,18 @@ class GuardedWalks(NaiveWalks):
         found = super().found(walk, owner, given, is_counted=is_counted)
         is_refused = self._allowed(Vertex(owner.record, owner.identity), own) == []
         return Refused(Forbidden("no")) if own and is_refused else found
+
+    def ways(
+        self, start: Vertex, end: Vertex, paths: Sequence[AccessPath], most: int
+    ) -> list[tuple[Step, ...]]:
+        self._paths = paths
+        allowed = [
+            self._allowed(node, [path for path in paths if path.owner is node.record])
+            for node in (start, end)
+        ]
+        if allowed[0] == [] and any(path.owner is start.record for path in paths):
+            raise Forbidden("no")
+        return [] if None in allowed else super().ways(start, end, paths, most)
 
     def _allowed(self, owner: Vertex, paths: Sequence[AccessPath]) -> list[AccessPath] | None:
         """The lists of a node that are followed; None where the viewer does not see the node."""
@@ -318,10 +337,8 @@ class GuardedWalks(NaiveWalks):
 class GuardedNaive(Naive):
     """A naive execution for one viewer."""
 
-    left_out = (field_kinds.WaysBetween,)
-
-    def __init__(self, schema: Any, items: Sequence[Item], refused: Collection[Key], rules: Rules) -> None:
-        super().__init__(schema, items, SECRET, refused)
+    def __init__(self, schema: Any, items: Sequence[Item], rules: Rules, ask: Ask) -> None:
+        super().__init__(schema, items, SECRET, ask=ask)
         self.access = NaiveAccess(rules)
         self.lists = GuardedLists(self.graph, items, SECRET)
         self.lists.access = self.access
@@ -443,7 +460,9 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
         await store.send(BatchWrite(puts=tuple(items)))
         planned = Asked(own, store, secret=SECRET, document_limits=NO_LIMITS)
         planned.claims = rules.claims
-        yield Served(name, own, planned, GuardedNaive(own, items, frozenset(), rules), words_of(own, items))
+        yield Served(
+            name, own, planned, GuardedNaive(own, items, rules, planned.execute), words_of(own, items)
+        )
 
 
 async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:

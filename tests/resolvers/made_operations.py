@@ -31,7 +31,7 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
-from keygraph.names import camel
+from keygraph.names import camel, snake
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField
@@ -136,9 +136,6 @@ class Operation:
 class Maker:
     """Makes one operation."""
 
-    left_out: tuple[type, ...] = (field_kinds.WaysBetween,)
-    """The kinds of fields that are not asked for: of several ways that are shortest anyone may be shown."""
-
     def __init__(self, schema: GraphSchema, words: Words, choose: Choose) -> None:
         self.schema: GraphQLSchema = schema._schema
         self.words = words
@@ -237,7 +234,7 @@ class Maker:
             for name, each in type_.fields.items()
             if (depth < DEEPEST and self.left > 0) or not is_composite_type(get_named_type(each.type))
         }
-        fields = {name: each for name, each in fields.items() if not self._is_left_out(each)}
+        fields = {name: each for name, each in fields.items() if not _is_left_out(each)}
         if not fields or self.chance(12):
             return "__typename" if depth or self.chance(2) else "kind: __typename"
         lists = [name for name, each in fields.items() if is_composite_type(get_named_type(each.type))]
@@ -265,13 +262,6 @@ class Maker:
         again = f"{head}{self.condition()} {self.selections(named, here, depth + 1, most=2)}"
         return f"{once} {again}" if self.choose(2) else f"{once} ... {{ {again} }}"
 
-    def _is_left_out(self, definition: Any) -> bool:
-        kind = _kind(definition)
-        # What a walk finds within a budget of its own depends on how it walks, and a weight that decays on the time.
-        options = kind.walk.options if isinstance(kind, field_kinds.WalkOf) else None
-        is_cut = options is not None and (options.budget is not None or options.decay is not None)
-        return is_cut or isinstance(kind, self.left_out)
-
     # --- Arguments ------------------------------------------------------------------------------------
 
     def arguments(self, type_: Any, name: str, definition: Any, here: tuple[str, ...]) -> str:
@@ -283,6 +273,8 @@ class Maker:
             if known:
                 for key, text in self.pick(known).items():
                     given[key] = self.literal(text, definition.args[key].type)
+        if isinstance(kind, field_kinds.WaysBetween):
+            given |= self.ends(list(get_named_type(definition.args["via"].type).values))
         for argument, each in definition.args.items():
             if argument in given:
                 continue
@@ -312,6 +304,8 @@ class Maker:
                 text = self.variable("c", "String", None)
                 self.cursors[text[1:]] = here
                 return text
+            case "maxLength":
+                return str(self.pick([0, 1, 2, 3, 4, 6, 6, 21]))
             case "ids" | "to":
                 ids = [self.id_() for _ in range(self.choose(5))]
                 if self.choose(3):
@@ -322,6 +316,17 @@ class Maker:
             case "where":
                 return self.where(get_named_type(type_), 0)
         return self.value(name, type_)
+
+    def ends(self, names: Sequence[str]) -> dict[str, str]:
+        """Some lists, and nodes at the ends of a way along them, mostly of a type that has one of these lists."""
+        via = [self.pick(names) for _ in range(1 + self.choose(4))]
+        owner = next((each for each in self.words.ids_of if via[0].startswith(f"{snake(each)}_".upper())), "")
+        known = self.words.ids_of.get(owner, self.words.ids)
+        ends = [self.pick(known) if known and self.choose(8) else self.id_() for _ in range(2)]
+        start, end = (
+            json.dumps(each) if self.choose(3) else self.variable("i", "ID!", each) for each in ends
+        )
+        return {"from": start, "to": end, "via": f"[{', '.join(via)}]"}
 
     def others(self, type_name: str) -> str:
         """Ids of nodes of a type, mostly."""
@@ -431,6 +436,13 @@ _LOOKS = (
     '__type(name: "None")%s { name }',
     "__schema%s { queryType { name } }",
 )
+
+
+def _is_left_out(definition: Any) -> bool:
+    """Whether it is a walk that depends on how it walks, since it has a budget of its own, or on the time."""
+    kind = _kind(definition)
+    options = kind.walk.options if isinstance(kind, field_kinds.WalkOf) else None
+    return options is not None and (options.budget is not None or options.decay is not None)
 
 
 def _kind(definition: Any) -> Any:

@@ -53,13 +53,11 @@ from keygraph_resolvers.schema.strawberry_internals import (
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.naive_lists import Entry, List, NaiveLists, Thing
 from tests.resolvers.naive_walks import NaiveWalks, Sums, Walked, summed
+from tests.resolvers.naive_ways import Ask, NaiveWays, WayEdge
 
 
 class Naive:
     """Answers operations from all items of a table."""
-
-    left_out: tuple[type, ...] = (field_kinds.WaysBetween,)
-    """The kinds of fields that it does not answer."""
 
     def __init__(
         self,
@@ -67,14 +65,16 @@ class Naive:
         items: Sequence[Item],
         secret: bytes,
         refused: AbstractSet[Key] = frozenset(),
+        ask: Ask | None = None,
     ) -> None:
-        """`refused` are the keys of items that the store refuses to get."""
+        """`refused` are the keys of items that the store refuses to get; `ask` asks the server which ways it shows."""
         self.schema = schema
         self.refused = refused
         self.graph: Graph = schema.graph
         self.by_key = {self.graph.table.key_of(item): item for item in items}
         self.lists = NaiveLists(self.graph, items, secret)
         self.walks = NaiveWalks(self.graph, self.lists, secret)
+        self.ask = ask
 
     async def execute(
         self, document: DocumentNode, variables: Mapping[str, Any] | None = None
@@ -129,10 +129,16 @@ class Naive:
                 return self.walks.found(
                     walk, thing, given, is_counted=bool(asked & {"totalCount", "aggregate"})
                 )
-            case field_kinds.WalkedNode():
+            case field_kinds.WalkedNode() | field_kinds.WayNode():
                 return self._node(source.thing, info)
             case field_kinds.Via():
-                return source.via
+                return source.edge if isinstance(source, WayEdge) else source.via
+            case field_kinds.WaysBetween(is_list):
+                return NaiveWays(self.graph, self.walks, cast(Ask, self.ask)).found(given, is_list=is_list)
+            case field_kinds.WayNodes():
+                return [self._or_failed(each, info) for each in source.nodes]
+            case field_kinds.WayEdges():
+                return source.edges
             case field_kinds.Aggregate(record, fields):
                 return self._sums(source, record, fields, info)
             case field_kinds.AggregateValue(function):

@@ -118,6 +118,25 @@ class NaiveWalks:
                     entry = ViaEntry(Thing(record, identity, item), cursor, f"{connection_prefix(path)}Edge")
                     yield Step(node, path, owner, entry, found.neighbours.place_of(item))
 
+    def ways(
+        self, start: Vertex, end: Vertex, paths: Sequence[AccessPath], most: int
+    ) -> list[tuple[Step, ...]]:
+        """Every shortest way of so many edges, along these lists."""
+        if start == end:
+            return [()]
+        known, level = {start}, {start: [tuple[Step, ...]()]}
+        for _ in range(most):
+            found: dict[Vertex, list[tuple[Step, ...]]] = {}
+            for node, ways in level.items():
+                for step in self._steps(node, paths):
+                    if step.node not in known:
+                        found.setdefault(step.node, []).extend((*way, step) for way in ways)
+            if end in found:
+                return found[end]
+            known |= {*found}
+            level = found
+        return []
+
     def _reached(
         self,
         walk: NodeWalk,

@@ -105,10 +105,11 @@ async def test_a_list_that_the_viewer_may_not_read(shop: Shop) -> None:
     assert errors == [(["room", "rooms", "nodes"], "FORBIDDEN")]
 
 
-async def test_what_is_in_common_with_a_list_that_the_viewer_may_not_read(shop: Shop) -> None:
-    """It would be a list without a count, instead of one that is refused."""
+@pytest.mark.parametrize("selected", ["totalCount", "nodes { roomId }", "__typename"])
+async def test_what_is_in_common_with_a_list_that_the_viewer_may_not_read(shop: Shop, selected: str) -> None:
+    """It would be a list without a count, instead of one that is refused; or nothing would be said."""
     other = global_id(house.types["Room"], ("f",))
-    asked = f'{{ room(roomId: "c") {{ doors(alsoOf: ["{other}"]) {{ totalCount }} }} }}'
+    asked = f'{{ room(roomId: "c") {{ doors(alsoOf: ["{other}"]) {{ {selected} }} }} }}'
     assert await shop.errors(asked, {"sub": "max"}) == [(["room", "doors"], "FORBIDDEN")]
 
 

@@ -90,6 +90,7 @@ walks = Graph(
     Box,
     Inside,
     type_attribute="type",
+    paths=True,
 )
 
 

@@ -110,8 +110,7 @@ class CommonStep(ListStep):
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
         others = [each for each in self.arguments(run).also if each != connection.owner]
-        is_plain = not others or connection.is_closed or not self.is_read(bound)
-        if is_plain or (self.has_links and connection.unknown):
+        if not others or (self.has_links and connection.unknown and self.is_read(bound)):
             super().read(run, bound, round_trip)
         else:
             _Reading(self, run, bound, others).start(round_trip)
@@ -121,13 +120,13 @@ class CommonStep(ListStep):
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
             arguments, most = self.arguments(run), self.most(run)
-            if arguments.is_unseen(run):
-                return StepCost(), ()
+            is_unseen = arguments.is_unseen(run)
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
         if not arguments.also:
             return super().cost(run, starts)
-        cost = CommonCost(most, self.path, len(arguments.also), is_merged=arguments.is_merged)
+        others, is_merged = len(arguments.also), arguments.is_merged
+        cost = CommonCost(most, self.path, others, is_merged=is_merged, is_unseen=is_unseen)
         return cost.of(run, starts, is_asked_for=run.access is not None and self._is_untold())
 
     def _is_untold(self) -> bool:
@@ -285,7 +284,11 @@ class _Reading:
 
     def _begin(self, round_trip: int) -> None:
         connection = self._bound.connection
-        if self._arguments.is_key_lookup:
+        if connection.is_closed:
+            self._nothing(round_trip)
+        elif not self._step.is_read(self._bound):
+            return
+        elif self._arguments.is_key_lookup:
             wanted = [(None, key) for key in connection.keys]
             self._look_up(wanted, round_trip, self._own_came)
         elif self._arguments.to is not None:

@@ -28,19 +28,21 @@ class CommonCost:
     path: AccessPath
     others: int
     is_merged: bool
+    is_unseen: bool
+    """Whether nothing is read of it, since the viewer sees nothing of such lists."""
 
     def of(self, run: Run, starts: Starts, *, is_asked_for: bool) -> tuple[StepCost, Below]:
         """`is_asked_for`: the others are read before, to know whether the viewer sees them."""
         most, cost = self.most, StepCost()
         walks_all = most.has_total or most.has_aggregate
-        if not (most.shown or walks_all):
-            return cost, ()
         if is_asked_for and self.path.owner is not None:
             cost = keys_cost([self.path.owner], starts, self.others)
             owner_links = links_of(run, self.path.owner)
             for each in owner_links:
                 cost.add(keys_cost([each.record], starts.after(), self.others))
             starts = starts.after(2 if owner_links else 1, at_least=0)
+        if self.is_unseen or not (most.shown or walks_all):
+            return cost, ()
         for link in most.own_links:
             cost.add(keys_cost([link.record], starts, 1 + self.others))
         starts = starts.after(at_least=0) if most.own_links else starts
