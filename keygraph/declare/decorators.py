@@ -58,25 +58,13 @@ _Class = TypeVar("_Class", bound=type)
 _OWN_NAME: Any = object()
 """The default of `type=`: the class's name."""
 
+# Type checkers take literal tuples of field specifiers alone, so each decorator repeats them.
+
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(
-        stored,
-        created,
-        updated,
-        version,
-        counts,
-        sums,
-        copy,
-        new_id,
-        ttl,
-        many,
-        one,
-        reach,
-        ranked,
-    ),
-)
+    field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
+)  # fmt: skip
 def node(
     *keys: str | IndexKey,
     type: TypeValue = _OWN_NAME,
@@ -126,22 +114,8 @@ def node(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(
-        stored,
-        created,
-        updated,
-        version,
-        counts,
-        sums,
-        copy,
-        new_id,
-        ttl,
-        many,
-        one,
-        reach,
-        ranked,
-    ),
-)
+    field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
+)  # fmt: skip
 def edge(
     *keys: str | IndexKey,
     type: TypeValue = _OWN_NAME,
@@ -183,22 +157,8 @@ def edge(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(
-        stored,
-        created,
-        updated,
-        version,
-        counts,
-        sums,
-        copy,
-        new_id,
-        ttl,
-        many,
-        one,
-        reach,
-        ranked,
-    ),
-)
+    field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
+)  # fmt: skip
 def record(
     *keys: str | IndexKey,
     type: TypeValue = _OWN_NAME,
@@ -243,22 +203,8 @@ def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(
-        stored,
-        created,
-        updated,
-        version,
-        counts,
-        sums,
-        copy,
-        new_id,
-        ttl,
-        many,
-        one,
-        reach,
-        ranked,
-    ),
-)
+    field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
+)  # fmt: skip
 def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
     """A base class whose fields are those of every type that inherits it, and so is its `access`, but where the type has its
     own."""

@@ -180,6 +180,18 @@ def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
             return _contains(value, other)
 
 
+def conjunction(*conditions: Condition | None) -> Condition | None:
+    """The condition that all of these hold, as far as there are any; None for none."""
+    parts = tuple(part for part in conditions if part is not None)
+    return And(parts) if len(parts) > 1 else parts[0] if parts else None
+
+
+def disjunction(*conditions: Condition | None) -> Condition | None:
+    """The condition that one of these holds, as far as there are any; None for none."""
+    parts = tuple(part for part in conditions if part is not None)
+    return Or(parts) if len(parts) > 1 else parts[0] if parts else None
+
+
 def _equal(value: object, other: object) -> bool:
     return type(value) is type(other) and value == other
 

@@ -16,8 +16,8 @@ from keygraph.dynamo.conditions import (
     Condition,
     Contains,
     Eq,
-    Or,
     at_path,
+    conjunction,
     paths_of,
 )
 from keygraph.dynamo.items import Item
@@ -117,8 +117,8 @@ def split_condition(
         )
 
     return (
-        joined(*(part for part in parts if is_decidable(part))),
-        joined(*(part for part in parts if not is_decidable(part))),
+        conjunction(*(part for part in parts if is_decidable(part))),
+        conjunction(*(part for part in parts if not is_decidable(part))),
     )
 
 
@@ -129,15 +129,3 @@ def literal(name: str, template: Template) -> list[Condition]:
     found: list[Condition] = [BeginsWith(path, begins) if others else Eq(path, begins)] if begins else []
     inside = dict.fromkeys(each for each in others if isinstance(each, str))
     return [*found, *(Contains(path, each) for each in inside if each not in begins)]
-
-
-def joined(*conditions: Condition | None) -> Condition | None:
-    """All of these that there are; None for none."""
-    parts = tuple(part for part in conditions if part is not None)
-    return None if not parts else parts[0] if len(parts) == 1 else And(parts)
-
-
-def any_of(conditions: Sequence[Condition | None]) -> Condition | None:
-    """One of these as far as there are any; None for none."""
-    parts = tuple(condition for condition in conditions if condition is not None)
-    return None if not parts else parts[0] if len(parts) == 1 else Or(parts)

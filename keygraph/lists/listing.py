@@ -11,13 +11,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from keygraph.dynamo.conditions import Condition, Path, holds, paths_of
+from keygraph.dynamo.conditions import Condition, Path, conjunction, disjunction, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
 from keygraph.kept import kept
-from keygraph.lists.checks import any_of, checked_names, checks_of, joined, literal, split_condition
+from keygraph.lists.checks import checked_names, checks_of, literal, split_condition
 from keygraph.lists.placeholders import shown_texts
 from keygraph.lists.projection import attributes_of, list_projection
 from keygraph.lists.ranges import (
@@ -137,8 +137,8 @@ class NeighbourList:
     def filter_of_count(self) -> Condition | None:
         """What the store decides where it counts: nobody sees the keys of what is counted."""
         if self.parts:
-            return any_of([part.filter_of_count for part in self.parts.values()])
-        return joined(self.filter_with_type, self.form.begins)
+            return disjunction(*(part.filter_of_count for part in self.parts.values()))
+        return conjunction(self.filter_with_type, self.form.begins)
 
     @property
     def counted(self) -> tuple[Span, ...] | None:
@@ -391,7 +391,7 @@ class ListForm:
         self.tells_types = all(part.tells_types for part in parts)
         if not self.tells_types and any(part.filter is not None or part.path.expires for part in parts):
             self._parts = parts = [part.decided_here() for part in parts]
-        self.condition = any_of([part.condition for part in parts])
+        self.condition = disjunction(*(part.condition for part in parts))
         self.narrowed = tuple(each for part in parts for each in part.narrowed)
         self.checked = frozenset[str]().union(*(part.checked for part in parts))
         self.is_checked = any(part.is_checked for part in parts)
@@ -434,25 +434,27 @@ class ListForm:
         # DynamoDB's filter may not name a key of what is read.
         [[name, *_]] = paths_of(live)
         if self._is_decided_here or any(key.name == name for key in self.path.keys.attributes):
-            return self._with_type(self.filter, joined(live, self.condition))
-        return self._with_type(joined(live, self.filter), self.condition)
+            return self._with_type(self.filter, conjunction(live, self.condition))
+        return self._with_type(conjunction(live, self.filter), self.condition)
 
     def _decided_of_parts(self, each: Sequence[Decided]) -> Decided:
         """What decides of all types: conditions that differ go with their types, where the store decides them."""
-        with_types = any_of([decided.filter_with_type for decided in each]) if self.tells_types else None
+        with_types = (
+            disjunction(*(decided.filter_with_type for decided in each)) if self.tells_types else None
+        )
         is_same = all(decided.filter == each[0].filter for decided in each)
         filter_ = each[0].filter if is_same else with_types
-        return Decided(filter_, any_of([decided.condition for decided in each]), with_types or filter_)
+        return Decided(filter_, disjunction(*(decided.condition for decided in each)), with_types or filter_)
 
     def _with_type(self, filter_: Condition | None, condition: Condition | None) -> Decided:
-        return Decided(filter_, condition, joined(self.graph.type_condition(self.path), filter_))
+        return Decided(filter_, condition, conjunction(self.graph.type_condition(self.path), filter_))
 
     @cached_property
     def begins(self) -> Condition | None:
         """That the table's keys have the literal text of those of the type, as far as they are no keys of an index which is
         read."""
         parts = [(key.name, template) for key, template in self.path.record.table_keys.parts]
-        return joined(
+        return conjunction(
             *(
                 each
                 for name, template in parts

@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from keygraph.model.paths import AccessPath
-from keygraph.walks.levels import OpenList, Width, read_level
+from keygraph.walks.levels import FIRST_LISTS, OpenList, Width, read_level
 from keygraph.walks.walk import Budget, Hop, Vertex, Walk
-
-FIRST_LISTS = 16
-"""How many lists the first round of a distance reads: both sides may have met then."""
 
 
 class Followed(NamedTuple):

@@ -17,7 +17,7 @@ from keygraph.dynamo.actions import (
     SetTo,
     changed,
 )
-from keygraph.dynamo.conditions import And, Condition, Path, at_path
+from keygraph.dynamo.conditions import And, Condition, Path, at_path, conjunction
 from keygraph.dynamo.items import Item, Value
 from keygraph.errors import Refusal
 from keygraph.model.permissions import as_it_is
@@ -26,7 +26,7 @@ from keygraph.model.references import EndReference
 from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
-from keygraph.writing.presence import all_of, has_version, is_unchanged
+from keygraph.writing.presence import has_version, is_unchanged
 from keygraph.writing.requests import Change, Delete, Done
 from keygraph.writing.rules import (
     UNGUARDED,
@@ -228,7 +228,7 @@ class ChangeSteps(EndSteps):
             other = other or self._partners.item(record, old, request.where, refusals)
             if other and self._key_of(other) != key:
                 held = self._held_partner(request, other, None, refusals)
-                gone = actions.DeleteItem(self._key_of(other), all_of(held))
+                gone = actions.DeleteItem(self._key_of(other), conjunction(*held))
                 others = [TransactionStep(gone, again, before=other)]
         delete = actions.DeleteItem(key, And(tuple(conditions)))
         return [TransactionStep(delete, self.refused(request, guard), before=old), *others], done

@@ -30,6 +30,7 @@ from keygraph.writing.rules import (
     Guard,
     WriteAccess,
     exists_already,
+    missing,
 )
 from keygraph.writing.step import TransactionStep, again
 from keygraph.writing.tallies import Tallies
@@ -88,7 +89,7 @@ class StepGround:
             return keys[0], None
         found = self._found(request.record, request.identity, stored, request.where, refusals)
         if found is None:
-            refusals.found.append(self._missing(request))
+            refusals.found.append(missing(request))
             return keys[0], None
         return self._key_of(found), found
 
@@ -155,9 +156,6 @@ class StepGround:
             return []
         return self.access.held_partner(told.other, before, after, request.where, refusals)
 
-    def _missing(self, request: Change | Delete | Move) -> Refusal:
-        return Refusal(Code.NOT_FOUND, (f"There is no {request.record.name} with this key.",), request.where)
-
     def refused(
         self, request: Change | Delete | Move, guard: Guard | None = None
     ) -> Callable[[Item | None], Refusal | None]:
@@ -168,7 +166,7 @@ class StepGround:
         def refusal(item: Item | None) -> Refusal | None:
             is_gone = item is None or self._graph.recognise(item) is not request.record
             if item is None or is_gone or self._graph.is_expired(item, now()):
-                return self._missing(request)
+                return missing(request)
             broken = guard.refusal(item)
             if broken is not None:
                 return broken

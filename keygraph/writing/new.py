@@ -8,7 +8,7 @@ from typing import cast
 from keygraph.access.language import Action
 from keygraph.codes import Code
 from keygraph.dynamo import actions
-from keygraph.dynamo.conditions import Condition
+from keygraph.dynamo.conditions import Condition, conjunction
 from keygraph.dynamo.items import Item
 from keygraph.errors import Refusal
 from keygraph.model.record_keys import Texts
@@ -17,7 +17,6 @@ from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import LASTING, Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.partners import Partner
-from keygraph.writing.presence import all_of
 from keygraph.writing.requests import Create, Done, Put, Upsert
 from keygraph.writing.rules import (
     WriteAccess,
@@ -62,7 +61,10 @@ class NewSteps(EndSteps):
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = exists if isinstance(request, Create) else self._again(record, where)
-        steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal, before=there), *others]
+        steps = [
+            TransactionStep(actions.PutItem(item, conjunction(*conditions)), refusal, before=there),
+            *others,
+        ]
         if there is None and stored:
             steps += self._free(record, identity, item, stored, exists)
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
@@ -144,7 +146,7 @@ class NewSteps(EndSteps):
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
         steps = [
             TransactionStep(
-                actions.PutItem(made, all_of(self._presence.is_as_read(other, moving, found))),
+                actions.PutItem(made, conjunction(*self._presence.is_as_read(other, moving, found))),
                 again,
                 before=found,
             )

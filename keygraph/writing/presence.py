@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, cast
 
@@ -103,11 +103,6 @@ def has_version(record: RecordType, version: int | None) -> list[Condition]:
     if record.version is None or version is None:
         return []
     return [Eq(record.version.attribute, encode(record.version.type, version))]
-
-
-def all_of(conditions: Sequence[Condition]) -> Condition | None:
-    """The condition that all of these hold; None for none."""
-    return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
 
 
 def is_unchanged(path: Path, old: Item) -> Condition:

@@ -135,7 +135,7 @@ class WriteAccess:
                 if all(decision(record, action, name) is False for action in actions):
                     refusals.found.append(_forbidden_field(maker, name, request.where))
             return
-        for each in self._asked(maker, request, hidden=_missing(request)):
+        for each in self._asked(maker, request, hidden=missing(request)):
             if each.decision is False and each.refusal not in refusals.found:
                 refusals.found.append(each.refusal)
                 return
@@ -200,7 +200,7 @@ class WriteAccess:
         return any(
             not isinstance(each.decision, bool)
             and (not _is_safe(each.decision, record) or self._needs_item(record, each.decision))
-            for each in self._asked(maker, request, hidden=_missing(request))
+            for each in self._asked(maker, request, hidden=missing(request))
         )
 
     def _needs_item(self, record: RecordType, decision: Decision) -> bool:
@@ -223,7 +223,7 @@ class WriteAccess:
         """
         record, found = request.record, list[Foreseen]()
         own: Texts = getattr(request, "identity", identity) or ()
-        hidden = _missing(request) if identity is None else _forbidden(record, "update", request.where)
+        hidden = missing(request) if identity is None else _forbidden(record, "update", request.where)
         asked = [
             each
             for each in self._asked(maker, request, hidden=hidden, identity=identity)
@@ -372,7 +372,8 @@ def exists_already(record: RecordType, where: InputPath) -> Refusal:
     )
 
 
-def _missing(request: WriteRequest) -> Refusal:
+def missing(request: WriteRequest) -> Refusal:
+    """What is told where there is no such record."""
     return Refusal(Code.NOT_FOUND, (f"There is no {request.record.name} with this key.",), request.where)
 
 

@@ -15,6 +15,9 @@ from typing import Any
 from keygraph import KeygraphError, ModelError
 from keygraph.codes import Code
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C has stopped."""
+
 
 class RequestCode(StrEnum):
     """What a request may fail with beside the codes of operations.

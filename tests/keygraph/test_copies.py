@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, copy, edge, node, record
-from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query, Store
+from keygraph.dynamo.store import BatchGet, Query
 from keygraph.errors import ModelError, WriteRefused
 from keygraph.writing.requests import (
     Change,
@@ -19,11 +18,10 @@ from keygraph.writing.requests import (
     OnEdges,
     Put,
     Upsert,
-    WriteAnswer,
     WriteRequest,
 )
-from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
+from tests.keygraph.written import Written
 
 on_engines = pytest.mark.parametrize("engine", ENGINES)
 by_rating = Index("by-rating", "gp", "gs")
@@ -77,30 +75,19 @@ graph = Graph(
 review, product, shown, reviewed = graph.types.values()
 
 
-class Shop:
-    """A store with a writer."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._writer = Writer(graph, store)
-
-    async def write(self, *requests: WriteRequest) -> WriteAnswer:
-        return await self._writer.write(requests)
-
-    async def item(self, *key: str) -> Item:
-        [item] = (await self.store.send(BatchGet((key,), consistent=True))).items
-        return item or {}
+class Shop(Written):
+    """A store with a writer, and what is in it."""
 
     async def shown(self, number: str) -> list[Any]:
         """What is copied, and what stands in the index's key."""
-        item = await self.item("bell", f"SHOWN#{number}")
+        item = await self.item("bell", f"SHOWN#{number}") or {}
         return [item.get(name) for name in ("rating", "reviewText", "gs")]
 
 
 @pytest.fixture
 async def shop(make_store: MakeStore) -> Shop:
     """A product with two reviews."""
-    shop = Shop(await make_store(graph.table))
+    shop = Shop(graph, await make_store(graph.table))
     await shop.write(
         Create(product, {"sku": "bell", "price": 10}),
         Create(review, {"review_id": "a", "rating": 4, "text": "Good."}),
@@ -158,7 +145,7 @@ async def test_an_edge_that_moves_copies_from_its_new_node(shop: Shop) -> None:
     await shop.write(Put(reviewed, {"review": ("a",), "product": ("bell",)}))
     await shop.write(Create(product, {"sku": "lock", "price": 7}))
     await shop.write(Move(reviewed, ("a", "bell"), {"product": ("lock",)}))
-    assert (await shop.item("REVIEW#a", "OF#lock"))["price_then"] == 7
+    assert (await shop.item("REVIEW#a", "OF#lock") or {})["price_then"] == 7
 
 
 @on_engines
@@ -183,7 +170,7 @@ async def test_a_missing_node_is_told_as_one(shop: Shop) -> None:
 @on_engines
 async def test_a_node_that_changes_meanwhile_is_read_again(make_store: MakeStore) -> None:
     """The copy would be of a moment at which the item was not yet there."""
-    shop = Shop(await make_store(graph.table))
+    shop = Shop(graph, await make_store(graph.table))
     await shop.write(
         Create(product, {"sku": "bell", "price": 10}), Create(review, {"review_id": "a", "rating": 4})
     )
@@ -192,14 +179,14 @@ async def test_a_node_that_changes_meanwhile_is_read_again(make_store: MakeStore
     async def changing(request: Any) -> Any:
         answer = await send(request)
         if isinstance(request, BatchGet) and is_first.pop() if is_first else False:
-            await Shop(shop.store).write(Change(review, ("a",), {"rating": 1}))
+            await Shop(graph, shop.store).write(Change(review, ("a",), {"rating": 1}))
         return answer
 
     class Changing:
         send = staticmethod(changing)
 
     changing_store: Any = Changing()
-    await Shop(changing_store).write(put("1", "a"))
+    await Shop(graph, changing_store).write(put("1", "a"))
     assert await shop.shown("1") == [1, None, "RATING#1#1"]
 
 

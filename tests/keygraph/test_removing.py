@@ -11,7 +11,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, node, record
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchGet, Request, Scan, Store, Transaction, Write, pages
+from keygraph.dynamo.store import Answer, Request, Scan, Store, Transaction, Write, pages
 from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import MARK
@@ -23,11 +23,11 @@ from keygraph.writing.requests import (
     Move,
     OnEdges,
     Put,
-    WriteAnswer,
     WriteRequest,
 )
 from keygraph.writing.sending.writer import Writer
 from tests.conftest import MakeStore, on_exact_engines
+from tests.keygraph.written import Written
 
 gsi = Index("gsi", "gp", "gs")
 inverse = Index("inverse", "sk", "pk", projection="KEYS_ONLY")
@@ -114,24 +114,15 @@ types = graph.types
 team, person, badge, membership = (types[name] for name in ("Team", "Person", "Badge", "Membership"))
 
 
-class Teams:
+class Teams(Written):
     """A store with a writer, and what is in it."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.writer = Writer(graph, store)
-
-    async def write(self, *requests: WriteRequest) -> WriteAnswer:
-        return await self.writer.write(requests)
 
     async def delete(self, name: str, key: str, on_edges: OnEdges = OnEdges.REFUSE) -> Done:
         [done] = (await self.write(Delete(types[name], (key,), on_edges=on_edges))).done
         return done
 
     async def refused(self, *requests: WriteRequest) -> tuple[str, str, Any]:
-        with pytest.raises(WriteRefused) as refused:
-            await self.write(*requests)
-        [refusal] = refused.value.refusals
+        [refusal] = await self.refusals(*requests)
         return refusal.code, refusal.message, refusal.details
 
     async def code_of(self, request: WriteRequest) -> str:
@@ -146,10 +137,6 @@ class Teams:
     async def items(self) -> list[Item]:
         return [item async for page in pages(self.store, Scan(consistent=True)) for item in page.items]
 
-    async def item(self, pk: str, sk: str) -> Item | None:
-        [item] = (await self.store.send(BatchGet(((pk, sk),), consistent=True))).items
-        return item
-
     async def problems(self) -> list[str]:
         """What `verify` finds, and marks that are left."""
         verification = Verification(graph, self.store)
@@ -161,7 +148,7 @@ class Teams:
 @pytest.fixture
 async def teams(make_store: MakeStore) -> Teams:
     """Two teams and three persons."""
-    teams = Teams(await make_store(graph.table))
+    teams = Teams(graph, await make_store(graph.table))
     await teams.write(
         *[Create(team, {"team_id": key}) for key in ("red", "blue")],
         *[Create(person, {"person_id": key}) for key in ("ann", "bob", "cy")],

@@ -9,8 +9,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, counts, edge, node, record, sums
 from keygraph.dynamo.actions import DeleteItem, Remove, SetTo, UpdateItem
-from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query, Store, Write
+from keygraph.dynamo.store import BatchGet, Query, Write
 from keygraph.tables.totals import recount
 from keygraph.tables.verify import Verification
 from keygraph.writing.requests import (
@@ -21,12 +20,10 @@ from keygraph.writing.requests import (
     OnEdges,
     Put,
     Upsert,
-    WriteAnswer,
-    WriteRequest,
 )
-from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.verified_net import told
+from tests.keygraph.written import Written
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -98,19 +95,8 @@ user, order, note, product, line, friend = graph.types.values()
 ANN, BOB = ("Ann",), ("Bob",)
 
 
-class Shop:
+class Shop(Written):
     """A store with a writer, and what nodes keep."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._writer = Writer(graph, store)
-
-    async def write(self, *requests: WriteRequest) -> WriteAnswer:
-        return await self._writer.write(requests)
-
-    async def item(self, *key: str) -> Item | None:
-        [item] = (await self.store.send(BatchGet((key,), consistent=True))).items
-        return item
 
     async def kept(self, key: str, *names: str) -> list[Any]:
         """What a node keeps; nothing may be wrong with the table besides."""
@@ -131,7 +117,7 @@ class Shop:
 @pytest.fixture
 async def shop(make_store: MakeStore) -> Shop:
     """Ann and Bob, and two products."""
-    shop = Shop(await make_store(graph.table))
+    shop = Shop(graph, await make_store(graph.table))
     await shop.write(*(Create(user, {"name": name}) for name in ("Ann", "Bob")))
     await shop.write(*(Create(product, {"sku": sku}) for sku in ("bell", "lock")))
     return shop

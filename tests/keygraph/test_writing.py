@@ -27,13 +27,14 @@ from keygraph import (
 )
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query, Store, Write
+from keygraph.dynamo.store import BatchGet, Query, Write
 from keygraph.errors import WriteRefused
 from keygraph.model.record_keys import Texts
 from keygraph.writing.items import with_ids
-from keygraph.writing.requests import Change, Create, Delete, OnEdges, Put, Upsert, WriteAnswer, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
+from tests.keygraph.written import Written
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -98,24 +99,11 @@ person, friend, letter, deed = graph.types.values()
 JOINED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-class People:
+class People(Written):
     """A store with a writer, and what is in it."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.writer = Writer(graph, store)
-
-    async def write(self, *requests: WriteRequest) -> WriteAnswer:
-        return await self.writer.write(requests)
-
     async def refused(self, *requests: WriteRequest) -> list[tuple[str, str, tuple[str | int, ...]]]:
-        with pytest.raises(WriteRefused) as refused:
-            await self.write(*requests)
-        return [(each.code, each.message, each.path) for each in refused.value.refusals]
-
-    async def item(self, pk: str, sk: str) -> Item | None:
-        [item] = (await self.store.send(BatchGet(((pk, sk),), consistent=True))).items
-        return item
+        return [(each.code, each.message, each.path) for each in await self.refusals(*requests)]
 
     async def in_index(self, partition: str) -> list[Any]:
         page = await self.store.send(Query(partition, index="by-place"))
@@ -125,7 +113,7 @@ class People:
 @pytest.fixture
 async def people(make_store: MakeStore) -> People:
     """Ann and Bob."""
-    people = People(await make_store(graph.table))
+    people = People(graph, await make_store(graph.table))
     await people.write(
         *[Create(person, {"name": name, "joined": JOINED, "town": "Ulm"}) for name in ("Ann", "Bob")]
     )

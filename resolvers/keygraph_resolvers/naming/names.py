@@ -58,7 +58,9 @@ RESERVED_TYPES = frozenset(
 ALSO_OF = "alsoOf"
 WAY_FIELDS = ("path", "paths")
 WAY_TYPES = ("Path", "PathEdge", "PathListEdge", "ListName")
-LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to", ALSO_OF)
+PAGE_ARGUMENTS = ("first", "after", "last", "before", "direction")
+"""The arguments that say which page of a list is shown, and not of what."""
+LIST_ARGUMENTS = (*PAGE_ARGUMENTS, "where", "to", ALSO_OF)
 EDGE_FIELDS = ("cursor", "node")
 
 _NAME = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*", re.ASCII)

@@ -13,6 +13,9 @@ import orjson
 
 from keygraph_server.settings import DATA_FOLDER
 
+SAVE_SECONDS = 1.0
+"""How often a command saves its progress."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:

@@ -19,8 +19,6 @@ from keygraph_server.options import StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import live_table, open_answering_store
 
-_DEADLINE = 60.0
-"""The shortest deadline for a page, in seconds. A draft is not interactive."""
 _PART_ITEMS = 1000
 _SHOWN = 10
 
@@ -52,10 +50,9 @@ async def _drafted(
     settings: Settings, named: str | None, most: int, check: Callable[[Graph], object]
 ) -> tuple[GrowingDraft, list[str]]:
     """A draft from parts of the table, and what is doubtful about its sample."""
-    patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
-    name = named or await _only_table(patient)
+    name = named or await _only_table(settings.patient)
     # The name is enough to ask for a table's keys.
-    described = await live_table(patient, Table(name, partition_key="-"))
+    described = await live_table(settings.patient, Table(name, partition_key="-"))
     if described is None:
         raise CommandError(
             f"there is no table {name} in {settings.shown_store}",
@@ -63,7 +60,7 @@ async def _drafted(
         )
     drafted = GrowingDraft(described, check)
     async with (
-        open_answering_store(patient, described) as store,
+        open_answering_store(settings.patient, described) as store,
         aclosing(parts(store, min(most, _PART_ITEMS))) as found,
     ):
         async for items, is_whole in found:

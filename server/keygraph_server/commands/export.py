@@ -21,16 +21,13 @@ from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.commands.sources import STANDARD_INPUT
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import INTERRUPTED, CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.output import counted, progress
 
-_DEADLINE = 60.0
-"""The shortest deadline for a page, in seconds. An export waits while DynamoDB throttles."""
-_INTERRUPTED = 130
 _ADVANCE_ITEMS = 100
 
 
@@ -74,16 +71,15 @@ def export(
         raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
     except KeyboardInterrupt:
         typer.echo("keygraph: interrupted. No file was written. Run the export again.", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     outcome = counted(count, time.monotonic() - started)
     typer.echo(f"Exported {outcome} of {graph.table.name}.", err=file == STANDARD_INPUT)
 
 
 async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: LineFormat) -> int:
     interchange = Interchange(graph)
-    patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
     count = 0
-    async with open_table(patient, graph.table) as (store, _, _):
+    async with open_table(settings.patient, graph.table) as (store, _, _):
         with progress("Exporting") as advance:
             async with aclosing(whole_table(store)) as items:
                 async for item in items:

@@ -33,9 +33,9 @@ from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.item_rules import ItemRules
 from keygraph.tables.pairs import Pairs
 from keygraph.writing.sending.idempotency import is_note
-from keygraph_server.commands.checkpoint import Checkpoint, Reached
+from keygraph_server.commands.checkpoint import SAVE_SECONDS, Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import INTERRUPTED, CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -47,10 +47,6 @@ load_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _BATCH_BYTES = 1_000_000
 _LOCAL_BATCHES = 40
 """The embedded engine writes so many batches as one."""
-_SAVE_SECONDS = 1.0
-_DEADLINE = 60.0
-"""The shortest deadline for a batch, in seconds. A load waits while DynamoDB throttles."""
-_INTERRUPTED = 130
 
 Batch: TypeAlias = tuple[list[Item], Reached]
 
@@ -137,7 +133,7 @@ def load(
         asyncio.run(job.run(settings, resume=resume))
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     finally:
         if file is not None and is_new_file and not job.is_done and not job.reached.items:
             file.unlink(missing_ok=True)
@@ -365,8 +361,7 @@ class _Job:
     async def run(self, settings: Settings, *, resume: bool) -> None:
         """Load everything. A CommandError says how many items were loaded before it."""
         table = self._reading.graph.table
-        patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
-        async with open_table(patient, table, creates=True) as (store, _, self.is_new_table):
+        async with open_table(settings.patient, table, creates=True) as (store, _, self.is_new_table):
             if resume:
                 await self._take_up(store)
             with progress("Loading", self._reading.source.total) as advance:
@@ -389,7 +384,7 @@ class _Job:
         def written(reached: Reached) -> None:
             self.reached = reached
             advance(reached.items, self._reading.source.position)
-            if time.monotonic() - self._saved >= _SAVE_SECONDS:
+            if time.monotonic() - self._saved >= SAVE_SECONDS:
                 self._save()
 
         try:

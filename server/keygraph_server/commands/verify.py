@@ -18,8 +18,8 @@ from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
-from keygraph_server.commands.checkpoint import StateFile
-from keygraph_server.errors import CommandError
+from keygraph_server.commands.checkpoint import SAVE_SECONDS, StateFile
+from keygraph_server.errors import INTERRUPTED, CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -29,10 +29,6 @@ from keygraph_server.terminal.output import counted, grid, key_text, out, progre
 FOUND = 3
 """The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""
 
-_DEADLINE = 60.0
-"""The shortest deadline for a request, in seconds. A verification waits while DynamoDB throttles."""
-_SAVE_SECONDS = 1.0
-_INTERRUPTED = 130
 _NO_TYPE = "no type"
 _ATTRIBUTES = ("type", "items", "what")
 
@@ -105,7 +101,7 @@ def verify(
         report = asyncio.run(job.run(resume=resume))
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     problems = sum(found.count for found in report.found.values())
     outcome = counted(report.total - job.before, time.monotonic() - started)
     notes = f", {job.before:,} verified earlier" if job.before else ""
@@ -169,9 +165,7 @@ class _Job:
 
     async def run(self, *, resume: bool) -> Report:
         """Verify the whole table. A CommandError says how many items were verified before it."""
-        deadline = max(self._settings.deadline, _DEADLINE)
-        patient = self._settings.model_copy(update={"deadline": deadline})
-        async with open_table(patient, self._graph.table) as (store, found, _):
+        async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
             verification = Verification(
                 self._graph,
@@ -187,7 +181,7 @@ class _Job:
                 def verified(items: int) -> None:
                     self._verified = items
                     advance(items, items)
-                    if time.monotonic() - self._saved >= _SAVE_SECONDS:
+                    if time.monotonic() - self._saved >= SAVE_SECONDS:
                         self._save(verification)
 
                 try:

@@ -22,6 +22,7 @@ from keygraph_server.settings.requests import RequestSettings
 from keygraph_server.settings.serving import ServingSettings
 
 PREFIX = "KEYGRAPH_"
+_PATIENT_SECONDS = 60.0
 
 
 class Settings(
@@ -40,6 +41,11 @@ class Settings(
     """All settings, the last named subject first."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def patient(self) -> Settings:
+        """The settings of a command that asks for much, and waits while DynamoDB throttles."""
+        return self.model_copy(update={"deadline": max(self.deadline, _PATIENT_SECONDS)})
 
     def environment(self) -> dict[str, str]:
         """These settings as environment variables, for another process."""

@@ -12,15 +12,13 @@ from typing import Any, cast
 
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
+from keygraph_resolvers.naming.names import PAGE_ARGUMENTS
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue, TotalCount
 from keygraph_resolvers.steps.explained import Explained, View, Where
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
-
-_OF_PAGES = frozenset({"first", "last", "after", "before", "direction"})
-"""The arguments that say which page is shown, and not of what."""
 
 
 def numbers_of(
@@ -34,7 +32,7 @@ def numbers_of(
     if (
         path.owner is None
         or path.is_one
-        or not said <= _OF_PAGES
+        or not said <= {*PAGE_ARGUMENTS}
         or any(each.access for each in path.records)
     ):
         return {}

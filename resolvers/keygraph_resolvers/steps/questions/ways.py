@@ -27,10 +27,7 @@ from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.steps.walks.cost import WalkMost, undecided
-from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkedLists, Walking
-
-_AHEAD = frozenset(range(64))
-"""How many round trips ahead keys may be asked for: how long a search takes is not known."""
+from keygraph_resolvers.steps.walks.walk import AHEAD, EdgesStep, WalkedLists, Walking
 
 
 class WayObject(Object):
@@ -126,7 +123,7 @@ class WaysStep(Step):
         self._is_list = isinstance(selected.kind, WaysBetween) and selected.kind.is_list
         self.is_alone = False
         """Whether nothing else of the operation reads its lists."""
-        self.later = _AHEAD
+        self.later = frozenset(range(AHEAD))
 
     @property
     def reads(self) -> Iterator[AccessPath]:
@@ -178,7 +175,7 @@ class WaysStep(Step):
         root.found[self.selected] = None
         then = partial(self._came, run, lists, root, place)
         walk = _walk(arguments, lists, run.limits.read_budget, keeps_edges=bool(self._fields.of_lists))
-        walking = Walking(lists, walk, place, _AHEAD, then)
+        walking = Walking(lists, walk, place, self.later, then)
         walking.start(arguments.start, round_trip, arguments.end)
 
     def _came(

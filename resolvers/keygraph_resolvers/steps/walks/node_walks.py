@@ -37,7 +37,7 @@ from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import NEVER, Below, Starts, Step, StepCost, union
 from keygraph_resolvers.steps.walks.cost import WalkMost, undecided
-from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkedLists, Walking
+from keygraph_resolvers.steps.walks.walk import AHEAD, EdgesStep, WalkedLists, Walking
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class NodeWalkStep(Step):
         for via in vias:
             after |= via.later
         self.after = after
-        self.later = after and frozenset(range(min(after), _AHEAD))
+        self.later = after and frozenset(range(min(after), AHEAD))
         self.weights = Weights(walk.options)
 
     @property
@@ -542,7 +542,3 @@ class _OneWalk:
             nodes = [Object(*each) for each in vertices]
             found.found[field] = nodes
             step.start(run, nodes, round_trip, self._place)
-
-
-_AHEAD = 64
-"""How many round trips ahead a walk may ask for keys: how many it takes is not known."""

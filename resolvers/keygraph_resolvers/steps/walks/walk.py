@@ -27,7 +27,7 @@ from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import Object, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import ViaEdge
-from keygraph_resolvers.steps.get import keep_items, look_up, see
+from keygraph_resolvers.steps.get import by_type, keep_items, look_up, see
 from keygraph_resolvers.steps.lists import look_all_up, whole_edges
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import AT_ONCE, Step, later, union
@@ -35,6 +35,8 @@ from keygraph_resolvers.steps.step import AT_ONCE, Step, later, union
 ResultT = TypeVar("ResultT")
 Answers = list[Part | Exception]
 
+AHEAD = 64
+"""How many round trips ahead a walk may ask for keys: how many it takes is not known."""
 _IN_A_TURN = 200
 """So many lists are begun in one turn of the event loop: about 10 milliseconds."""
 
@@ -457,7 +459,7 @@ class Walking(Generic[ResultT]):
 
         if not untold:
             then(None, round_trip)
-        for record, group in _by_type(untold).items():
+        for record, group in by_type(untold):
             wanted = [each for each in group if lists.needs_item(each)]
             others = [each for each in group if each not in wanted]
             if wanted:
@@ -479,10 +481,3 @@ class _Round:
         self.left -= 1
         self.answers[number] = answer
         self.round_trip = max(self.round_trip, round_trip)
-
-
-def _by_type(objects: Iterable[Object]) -> Mapping[RecordType, list[Object]]:
-    found: dict[RecordType, list[Object]] = {}
-    for each in objects:
-        found.setdefault(each.record, []).append(each)
-    return found

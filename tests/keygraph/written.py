@@ -1,0 +1,34 @@
+"""A store with a writer, and what is in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from keygraph import Graph
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Store
+from keygraph.errors import Refusal, WriteRefused
+from keygraph.writing.requests import WriteAnswer, WriteRequest
+from keygraph.writing.sending.writer import Writer
+
+
+class Written:
+    """What tests of writing ask and look at."""
+
+    def __init__(self, graph: Graph, store: Store) -> None:
+        self.graph = graph
+        self.store = store
+        self.writer = Writer(graph, store)
+
+    async def write(self, *requests: WriteRequest) -> WriteAnswer:
+        return await self.writer.write(requests)
+
+    async def refusals(self, *requests: WriteRequest) -> list[Refusal]:
+        """Why a write is refused."""
+        with pytest.raises(WriteRefused) as refused:
+            await self.write(*requests)
+        return list(refused.value.refusals)
+
+    async def item(self, *key: str) -> Item | None:
+        [item] = (await self.store.send(BatchGet((key,), consistent=True))).items
+        return item
