@@ -248,7 +248,7 @@ class WriteAccess:
                 if refusal not in refusals.found:
                     refusals.found.append(refusal)
                 break
-            if not isinstance(left, bool):
+            if not isinstance(left, bool) and all(left != each.condition for each in found):
                 found.append(Foreseen(left, refusal))
         conditions = [each.condition for each in found]
         if old is not None and told:

@@ -12,7 +12,7 @@ from typing import cast
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import changed
-from keygraph.dynamo.conditions import And, Condition, paths_of
+from keygraph.dynamo.conditions import And, Condition, Not, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
@@ -243,8 +243,8 @@ class StepMaker(NewSteps, MoveSteps):
                 paths += [(each.name,) for keys in indexes for each in keys.attributes]
             if self.access is not None and self.access.permissions.are_assumed:
                 condition: Condition = And((self._presence.is_there(record), *own))
-            elif item is None:
-                condition = self._presence.is_free(record)
+            elif item is None or not self._graph.is_of(item, (record,)):
+                condition = Not(self._presence.is_there(record))
             else:
                 same = (is_unchanged(path, item) for path in dict.fromkeys(paths))
                 condition = And((self._presence.is_there(record), *same))

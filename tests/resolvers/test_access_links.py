@@ -383,6 +383,16 @@ async def test_nobody_gets_in_between(club: Shop) -> None:
     assert await club.ask('{ group(groupId: "g0") { name } }', A) == {"group": {"name": "g0"}}
 
 
+async def test_something_else_in_the_place_of_an_edge(make_store: MakeStore) -> None:
+    """Nothing could be written as long as something that is no edge stands under the key of the edge that a rule asks for."""
+    typed = Graph(TABLE, User, Group, Membership, Post, Note, type_attribute="type").check()
+    made = world(typed, await make_store(TABLE))
+    stranger = {"PK": "GROUP#g8", "SK": "MEMBER#c", "type": "Stranger"}
+    await made.put({**group("g8", open=True), "type": "Group"}, stranger)
+    asked = 'mutation { createNote(input: {noteId: "n", groupId: "g8"}) { clientMutationId } }'
+    assert await Shop(made).ask(asked, C) == {"createNote": {"clientMutationId": None}}
+
+
 async def test_somebody_leaves(club: Shop) -> None:
     """Whoever deletes what lets them see it would not be let."""
     leave = 'mutation { deleteMembership(input: {groupId: "g3", userId: "%s"}) { user { userId } } }'
