@@ -217,6 +217,11 @@ async def main() -> None:
     parser.add_argument("--categories", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--local", action="store_true", help="ask on DynamoDB Local")
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        help="a SQLite file that keeps the network: a run with the same numbers need not fill it",
+    )
     parser.add_argument("--write", action="store_true", help="write the table into the page")
     given = parser.parse_args()
     network = made(given.people, given.friends, given.categories, given.seed)
@@ -224,13 +229,17 @@ async def main() -> None:
     edges = sum(map(len, network.friends.values()))
     sys.stdout.write(f"{len(network.friends):,} people, {edges:,} items of friends\n")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        url = stack.enter_context(dynamodb_local.running()) if given.local else f"sqlite:{folder}/network.db"
+        file = given.kept or Path(folder) / "network.db"
+        is_filled = not given.local and file.exists()
+        url = stack.enter_context(dynamodb_local.running()) if given.local else f"sqlite:{file}"
         async with open_store(url, graph.table, deadline=300.0) as store:
-            await fill(store, network.items())
-            sys.stdout.write("filled\n")
+            if not is_filled:
+                await fill(store, network.items())
+                sys.stdout.write("filled\n")
             service = Service(build_schema(graph), store, secret=b"graph questions")
             rows = await asked(service, oracle, given.people, given.seed)
-            await store.send(DeleteTable())
+            if given.local:
+                await store.send(DeleteTable())
     text = table_text(rows)
     sys.stdout.write(text)
     if given.write:

@@ -95,6 +95,22 @@ def test_each_list_is_read_once_and_from_both_ends() -> None:
     assert len(asked) < 200
 
 
+def test_it_looks_at_a_tenth_of_the_edges_of_a_naive_search() -> None:
+    """In a social network, a search over four friends would read the lists of nearly everybody."""
+    network = networkx.barabasi_albert_graph(10_000, 5, seed=1)
+    lists = {str(one): [*map(int, sorted(network[one]))] for one in network}
+    far = networkx.single_source_shortest_path_length(network, 9_999)
+    # A client reads all lists of a distance whole, and then those of the next.
+    naive = sum(network.degree(one) for one, distance in far.items() if distance < 4)
+    ends = [one for one, distance in far.items() if distance == 4][::500]
+    assert len(ends) > 5
+    for end in ends:
+        drawn = Drawn(lists, lists)
+        assert searched(drawn, node(9_999), node(end)).length == 4
+        looked_at = sum(len(drawn.part(each).hops) for wanted in drawn.rounds for each in wanted)
+        assert looked_at <= naive / 10
+
+
 @pytest.mark.parametrize("budget", [1, 3, 10, 60])
 def test_a_budget_that_does_not_suffice_is_told(budget: int) -> None:
     """Nodes would seem to be unconnected that are not."""
