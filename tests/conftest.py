@@ -28,6 +28,9 @@ LOCAL = pytest.param("local", marks=pytest.mark.dynamodb_local)
 """The parameter of tests on DynamoDB Local, for those that name their engines themselves."""
 ENGINES = ("sqlite", "moto", LOCAL)
 
+ENGINE_TESTS = Path(__file__).parent / "keygraph"
+"""Where engines are tested themselves."""
+
 on_exact_engines = pytest.mark.parametrize("engine", ["sqlite", LOCAL])
 """Those that have DynamoDB's sizes and prices: moto's differences are named in test_engines_agree."""
 
@@ -39,17 +42,44 @@ MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--require-local`, for runs whose point is DynamoDB Local."""
+    """`--require-local`, for runs whose point is DynamoDB Local, and `--every-engine`."""
     parser.addoption(
         "--require-local",
         action="store_true",
         help="Fail where nothing runs on DynamoDB Local, instead of skipping.",
+    )
+    parser.addoption(
+        "--every-engine",
+        action="store_true",
+        help="Run on moto, too, what lies above the engines and runs on DynamoDB Local.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The marker of every test that runs on DynamoDB Local: `-m 'not dynamodb_local'` leaves them out."""
     config.addinivalue_line("markers", "dynamodb_local: runs on DynamoDB Local")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Runs what lies above the engines on moto only where it does not run on DynamoDB Local, which is exact."""
+    if _needs_moto(config):
+        return
+    names = {item.nodeid for item in items}
+    left_out = [
+        item
+        for item in items
+        if ENGINE_TESTS not in item.path.parents
+        and "moto" in item.nodeid
+        and item.nodeid.replace("moto", "local") in names
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    kept = {*items} - {*left_out}
+    items[:] = [item for item in items if item in kept]
+
+
+def _needs_moto(config: pytest.Config) -> bool:
+    return bool(config.getoption("--every-engine")) or dynamodb_local.missing() is not None
 
 
 def _ran_on_local(config: pytest.Config) -> int:
@@ -63,6 +93,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reason = dynamodb_local.missing()
     told = f"{_ran_on_local(config):,} tests passed on it" if reason is None else reason
     terminalreporter.write_line(f"DynamoDB Local: {told}")
+    if not _needs_moto(config):
+        terminalreporter.write_line("moto: the engine's own tests; --every-engine runs all others on it too")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
