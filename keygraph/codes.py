@@ -12,9 +12,9 @@ class Code(StrEnum):
     """What `KeygraphError.code` may be."""
 
     ALREADY_EXISTS = "ALREADY_EXISTS"
-    """A create, or a move, found a record with the key that it was to give.
+    """There is already a record with the key that a create or a move wants.
 
-    Choose another key, or use `upsert…` or `update…` if the record may be there.
+    Choose another key, or use `upsert…` or `update…` if the record may exist.
 
     The same again gives the same error.
     """
@@ -26,11 +26,11 @@ class Code(StrEnum):
     The same again gives the same error.
     """
     CONFLICT = "CONFLICT"
-    """Somebody else has changed what a write was about, or a record is still named by others.
+    """Somebody else has changed the record, or other records still refer to it.
 
-    Read the record again, and decide anew. With `expectedVersion`, take the version that is there now.
+    Read the record again and decide anew. With `expectedVersion`, send the current version.
 
-    The same again may succeed if nothing was expected of the record.
+    The same again may succeed, unless it has an `expectedVersion`.
     """
     CORRUPT_ITEM = "CORRUPT_ITEM"
     """What is stored does not fit the model: the message names the type and the field.
@@ -49,9 +49,9 @@ class Code(StrEnum):
     The same again gives the same error.
     """
     FORBIDDEN = "FORBIDDEN"
-    """A rule of the model does not let the viewer read this field, or do this.
+    """The access rules of the model do not let this user read this field, or do this.
 
-    Ask as somebody who may, or do without. The field is null, and everything beside it is answered.
+    Ask as a user who may, or leave the field out. The field is null; the rest of the answer is complete.
 
     The same again gives the same error.
     """
@@ -70,21 +70,21 @@ class Code(StrEnum):
     The same again gives the same error.
     """
     NOT_FOUND = "NOT_FOUND"
-    """What a write is about, or names, does not exist, or the viewer may not see it.
+    """A record that a write is about, or refers to, does not exist, or this user may not see it.
 
     Create it first, or in the same mutation. `extensions.path` is its place in the input.
 
     The same again gives the same error.
     """
     THROTTLED = "THROTTLED"
-    """The store refuses requests because there are too many, after all retries.
+    """The store refuses requests because there are too many. The server has retried.
 
-    Send less at the same time.
+    Send fewer requests at the same time.
 
     Send the same again after a short time, and wait longer each time.
     """
     TIMEOUT = "TIMEOUT"
-    """The operation, or a request to the store, took too long. What a mutation writes may have been written.
+    """The operation, or a request to the store, took too long. A mutation may have been carried out.
 
     Ask for less. Send a mutation again with the same `idempotencyKey`.
 

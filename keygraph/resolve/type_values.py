@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TypeAlias
 
-from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or
+from keygraph.dynamo.conditions import Condition, Eq, Exists, Not, Or, conjunction
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Table
 from keygraph.keys.ambiguity import never_meet
@@ -130,7 +130,7 @@ class TypeValues:
             Or((Not(Exists((name,))), Eq((name,), None))) if value is None else Eq((name,), value)
             for name, value in self.of(record).items()
         ]
-        return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+        return conjunction(*parts)
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Why an item says no type, in one line without its values."""

@@ -1,6 +1,6 @@
 """Verify a whole table: read every item, compare it with the model, and look for what it points to.
 
-Nothing is written, but counts and sums where that is asked for. The table is read in segments, one window of items at a time, so memory holds one window per segment
+Nothing is written, except counts and sums on request. The table is read in segments, one window of items at a time, so memory holds one window per segment
 and what its items point to, however large the table is. All reads are consistent. The table may be written to meanwhile:
 a missing or differing item is reported only if the item that points to it has not changed since it was read.
 """
@@ -313,7 +313,7 @@ class Window:
                 if kept is not None and identity is not None:
                     amounts = [await total(self._graph, store, each, identity) for each in tallies]
                     if kept != sum(amounts):
-                        what = f"{field.name} is not that of its list"
+                        what = f"{field.name} does not match its list"
                         self._doubt("miscounted", record, what, item, self._key(item))
 
     def _compare(

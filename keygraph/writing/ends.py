@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from keygraph.dynamo import actions
-from keygraph.dynamo.conditions import And, Condition, Or
+from keygraph.dynamo.conditions import And, Condition, disjunction
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
@@ -148,7 +148,7 @@ class EndSteps(StepGround):
             if decision is not False:
                 own = is_open((each,))
                 parts.append(own if isinstance(decision, bool) else And((own, decision)))
-        return None if not parts else parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return disjunction(*parts)
 
     def _find_ends(self, record: RecordType) -> list[NamedEnd]:
         shown = self.maker(record).shown

@@ -350,10 +350,8 @@ def names_written(request: WriteRequest) -> list[str]:
     given = names_given(request)
     if isinstance(request, Put):
         record = request.record
-        key, kept = (
-            {slot.path[0] for slot in record.identity},
-            {f.name for f in record.fields.values() if f.kept},
-        )
+        key = {slot.path[0] for slot in record.identity}
+        kept = {each.name for each in record.fields.values() if each.kept}
         return [*dict.fromkeys((*given, *record.fields.keys() - key - kept, *record.ends.keys() - key))]
     added = [*request.added, *request.taken] if isinstance(request, Change) else []
     return [*dict.fromkeys((*given, *added))]

@@ -21,7 +21,7 @@ class OperationCode(StrEnum):
     COUNT_LIMIT = "COUNT_LIMIT"
     """A warning in `extensions.warnings`: `totalCount` or `aggregate` is null because it would read too much.
 
-    Do without it, or narrow the list.
+    Leave it out, or narrow the list.
 
     The same again gives the same error.
     """
@@ -40,16 +40,16 @@ class OperationCode(StrEnum):
     The same again gives the same error.
     """
     GRAPHQL_PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
-    """The document is not GraphQL: `locations` says where it stops being so.
+    """The document is not valid GraphQL. `locations` says where the syntax error is.
 
     Correct the document.
 
     The same again gives the same error.
     """
     GRAPHQL_VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
-    """The document does not fit the schema: a field, an argument or a type is not there, or is used wrongly.
+    """The document does not fit the schema: a field, an argument or a type does not exist, or is used wrongly.
 
-    Correct the document, or make the client's types again if the schema has changed.
+    Correct the document, or generate the client's types again if the schema has changed.
 
     The same again gives the same error.
     """

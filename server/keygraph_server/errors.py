@@ -26,7 +26,7 @@ class RequestCode(StrEnum):
     """
 
     DOCUMENT_NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED"
-    """The server executes only the documents of its manifest, and this is none of them.
+    """The server executes only the documents of its manifest, and this is not one of them.
 
     Add the document to the manifest with `keygraph trust`, and start the server with it.
 
@@ -35,19 +35,19 @@ class RequestCode(StrEnum):
     PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
     """The server does not know a document with this hash.
 
-    Send the hash with the text once. The clients' libraries do that by themselves.
+    Send the hash once with the text. Client libraries do that automatically.
 
     The same again gives the same error.
     """
     PERSISTED_QUERY_NOT_SUPPORTED = "PERSISTED_QUERY_NOT_SUPPORTED"
-    """The server takes no automatic persisted queries.
+    """The server does not accept automatic persisted queries.
 
     Send the text, or the id of a trusted document.
 
     The same again gives the same error.
     """
     UNAUTHENTICATED = "UNAUTHENTICATED"
-    """The request says who asks, and that cannot be believed, or it does not say it where it must.
+    """The token of the request is not valid, or it has none and this server needs one.
 
     Get a new token, and send it in the `Authorization` header.
 

@@ -245,7 +245,7 @@ async def test_a_wrong_number_is_found(shop: Shop) -> None:
     await shop.write(new_order("1", "2"))
     await shop.change("USER#Ann", SetTo(("totals",), Decimal(7)))
     assert await shop.wrong() == [
-        "miscounted User: spent is not that of its list (1): USER#Ann/USER#Ann -> USER#Ann/USER#Ann"
+        "miscounted User: spent does not match its list (1): USER#Ann/USER#Ann -> USER#Ann/USER#Ann"
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from keygraph.dynamo.conditions import And, Condition, Not, Or, Path
+from keygraph.dynamo.conditions import And, Condition, Not, Or, Path, conjunction
 from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
@@ -347,7 +347,7 @@ def _condition(graph: Graph, path: AccessPath, where: Mapping[str, Any]) -> Cond
                 parts += inners
             elif inners:
                 parts.append(Or(tuple(inners)))
-    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+    return conjunction(*parts)
 
 
 def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:

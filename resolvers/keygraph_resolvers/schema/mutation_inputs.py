@@ -98,11 +98,9 @@ class MutationInputs:
             in_key = each.of.name in key
             if action in _BY_KEY_ALONE and not in_key:
                 continue
-            type_ = self._type(each)
             is_needed = in_key if action in _OF_STORED else not self._may_be_left_out(record, each)
-            described = _described(record, each, is_new=action in ("create", "put"))
-            shown, reason = type_ if is_needed else nullable(type_), record.deprecated(each.of.name)
-            fields.append(input_field(each.name, shown, described, deprecated=reason))
+            is_new = action in ("create", "put")
+            fields.append(self._field(record, each, is_needed=is_needed, is_new=is_new))
         if action == "create":
             fields += self._nested_fields(record)
         if action == "update":
@@ -168,6 +166,11 @@ class MutationInputs:
         ends = record.ends.values()
         return any(each.of.attribute == path for end in ends for path in end.attributes.values())
 
+    def _field(self, record: RecordType, each: Given, *, is_needed: bool, is_new: bool) -> Any:
+        type_, described = self._type(each), _described(record, each, is_new=is_new)
+        shown = type_ if is_needed else nullable(type_)
+        return input_field(each.name, shown, described, deprecated=record.deprecated(each.of.name))
+
     def _nested_fields(self, record: RecordType) -> list[Any]:
         fields = []
         for path in nested_lists(self._graph, record):
@@ -182,13 +185,10 @@ class MutationInputs:
         if name not in self._made:
             told = f"{a(record.name).capitalize()} that is created with its {in_words(end)}."
             made = self._made[name] = input_type(name, told)
-            fields = []
-            for each in given_fields(record, without=end):
-                type_ = self._type(each)
-                left_out = self._may_be_left_out(record, each)
-                described = _described(record, each, is_new=True)
-                shown, reason = nullable(type_) if left_out else type_, record.deprecated(each.of.name)
-                fields.append(input_field(each.name, shown, described, deprecated=reason))
+            fields = [
+                self._field(record, each, is_needed=not self._may_be_left_out(record, each), is_new=True)
+                for each in given_fields(record, without=end)
+            ]
             add_fields(made, [*fields, *self._nested_fields(record)])
         return self._made[name]
 

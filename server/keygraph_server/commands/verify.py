@@ -39,7 +39,7 @@ _TITLES: dict[Problem, str] = {
     "dangling": "Ends whose node is missing",
     "one-sided": "Edges whose mirror or counterpart is missing",
     "differing": "Edges whose mirror or counterpart differs",
-    "miscounted": "Nodes with a count or sum that is not that of its list",
+    "miscounted": "Nodes whose count or sum does not match the list",
 }
 
 
@@ -65,9 +65,7 @@ def verify(
     ] = False,
     count: Annotated[
         bool,
-        typer.Option(
-            "--count", help="Set the counts and sums of nodes that are missing, or not those of their lists."
-        ),
+        typer.Option("--count", help="Set the counts and sums of nodes that are missing or wrong."),
     ] = False,
     state: Annotated[
         Path | None,
@@ -82,11 +80,11 @@ def verify(
 ) -> None:
     """Read the whole table and report what does not match the model.
 
-    Nothing is changed but counts and sums with --count.
+    Changes nothing, except counts and sums with --count.
 
     Reports items that match no type or do not match their type, keys that do not match the
     attributes of their item, ends whose node is missing, edges whose mirror or counterpart is
-    missing or differs, and counts and sums that are not those of their lists. The report shows only the keys of items.
+    missing or differs, and counts and sums that do not match their lists. The report shows only the keys of items.
 
     It also names fields that no item of their type has, and attributes that no field is stored in.
     They are not counted as problems.

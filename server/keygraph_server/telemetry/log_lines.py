@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keygraph.codes import Code
 from keygraph_server.logs import DirectLogger
-from keygraph_server.telemetry.operations import EndedOperation
-
-_OURS = frozenset({Code.INTERNAL, Code.CORRUPT_ITEM})
-_STORE = frozenset({Code.THROTTLED, Code.TIMEOUT, Code.UNAVAILABLE})
+from keygraph_server.telemetry.operations import OWN_FAULTS, STORE_FAULTS, EndedOperation
 
 
 class LogLines:
@@ -24,9 +20,9 @@ class LogLines:
         exchange, codes = operation.exchange, operation.codes
         log = self._log.info
         if codes:
-            if not _OURS.isdisjoint(codes):
+            if any(code in OWN_FAULTS for code in codes):
                 log = self._log.error
-            elif not _STORE.isdisjoint(codes):
+            elif any(code in STORE_FAULTS for code in codes):
                 log = self._log.warning
         asked = exchange.asked
         more: dict[str, Any] = {}

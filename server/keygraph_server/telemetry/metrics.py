@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from keygraph.codes import Code
 from keygraph_resolvers.plan.cost import operation_name
-from keygraph_server.telemetry.operations import EndedOperation
+from keygraph_server.telemetry.operations import FAULTS, EndedOperation
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -22,7 +21,6 @@ LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 _MOST_CODES = 60
 """Methods of a model may raise errors with codes of their own."""
-_SEVERE = (Code.INTERNAL, Code.CORRUPT_ITEM, Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED)
 """An operation with several codes is counted under the first of these that it has."""
 
 ANONYMOUS, OTHER, REFUSED = "(anonymous)", "(other)", "(refused)"
@@ -180,7 +178,7 @@ class Metrics:
 
 
 def _worst(codes: list[str]) -> str:
-    return codes[0] if len(codes) == 1 else next((each for each in _SEVERE if each in codes), codes[0])
+    return codes[0] if len(codes) == 1 else next((each for each in FAULTS if each in codes), codes[0])
 
 
 def _histogram(

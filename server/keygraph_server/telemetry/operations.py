@@ -17,6 +17,12 @@ from keygraph_server.http.graphql_http import Exchange
 
 _log = logging.getLogger(__name__)
 
+OWN_FAULTS = (Code.INTERNAL, Code.CORRUPT_ITEM)
+"""The codes of what the server or an item is to blame for."""
+STORE_FAULTS = (Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED)
+"""The codes of what the store is to blame for."""
+FAULTS = (*OWN_FAULTS, *STORE_FAULTS)
+"""The codes of what no client is to blame for, the worst first."""
 LONGEST_NAME = 100
 """Names are cut after this many characters: GraphQL does not limit them."""
 

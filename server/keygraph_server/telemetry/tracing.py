@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from keygraph.codes import Code
 from keygraph.dynamo.store import BatchGet, Count, Query, Scan
 from keygraph_resolvers.plan.cost import operation_name
 from keygraph_resolvers.read.meter import Failed, MeteredStore, Sent
 from keygraph_server.http.graphql_http import Exchange
-from keygraph_server.telemetry.operations import EndedOperation
+from keygraph_server.telemetry.operations import FAULTS, EndedOperation
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkProvider
@@ -35,7 +34,6 @@ _log = logging.getLogger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PARENT_FIELDS = (b"traceparent", b"tracestate", b"baggage")
-_SERVERS_FAULT = frozenset({Code.INTERNAL, Code.CORRUPT_ITEM, Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED})
 """Codes that make a span an error. A client's mistake is none of the server's."""
 
 
@@ -149,7 +147,7 @@ def _describe(span: Span, operation: EndedOperation) -> None:
         "keygraph.error.codes": operation.codes or None,
     }
     span.set_attributes({name: value for name, value in known.items() if value is not None})
-    faults = [code for code in operation.codes if code in _SERVERS_FAULT]
+    faults = [code for code in operation.codes if code in FAULTS]
     if faults:
         span.set_attribute("error.type", faults[0])
         span.set_status(StatusCode.ERROR)
