@@ -97,6 +97,8 @@ class _TypeReader:
             walls = {action: walls.get(action, walls["read"]) for action in ("read", *WRITES)}
         own_rules = self._by_action(self._grants(self._rules, None))
         self._refuse_partial(own_rules.get("read", ()))
+        if own_rules:
+            self._refuse_unsaid([action for action in of_graph if action not in own_rules])
         if is_shared and not own_rules:
             problem = "it is shared, and has no rules of its own: nobody may see it."
             self._tell(record.name, problem, "Write access=[read()], for example.")
@@ -115,6 +117,18 @@ class _TypeReader:
         }
         key = frozenset(slot.path[0] for slot in record.identity)
         return TypeAccess(walls, {**of_graph, **own_rules}, own, needs, key)
+
+    def _refuse_unsaid(self, actions: Iterable[Action]) -> None:
+        """Refuses rules of a type that say nothing of something which the graph's own rules allow."""
+        possible = {*self.record.writes}
+        there = [each for each in actions if each == "read" or possible & _WRITTEN_BY[each]]
+        if there:
+            said = " and ".join(there)
+            problem = (
+                f"its access rules say nothing of {said}: whoever the graph's own rules let in may do it."
+            )
+            mend = f"Write {there[0]}() if that is meant, or {there[0]}(role=…)."
+            self._tell(self.record.name, problem, mend)
 
     def _refuse_partial(self, grants: Grants) -> None:
         """Refuses rules of which one allows some fields, and another one asks for other items: only of a whole record is it

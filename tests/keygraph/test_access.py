@@ -236,6 +236,26 @@ def test_the_wall_knows_the_keys_of_ends() -> None:
     assert found.of_key(graph.types["Task"], ("u", "1", "1")) is False
 
 
+def test_what_a_type_says_nothing_of_is_not_open_behind_the_wall() -> None:
+    """A type with rules for readers could be written by everybody whom the wall lets in, and nobody would have said so."""
+
+    def mistakes(*rules: Any) -> list[str]:
+        @node("T#{tenant_id}", "NOTE#{number}", access=[*rules])
+        class Note:
+            tenant_id: ID
+            number: int
+
+        own = {"tenant_id": viewer("tenant")}
+        return [*map(str, Graph(TABLE, Note, access=[read(where=own), write(where=own)]).mistakes)]
+
+    assert mistakes() == mistakes(read(), write(role="editor")) == []
+    [found] = mistakes(read(role="editor"))
+    assert "say nothing of create and update and delete: whoever the graph's own rules let in" in found
+    assert "create() if that is meant" in found
+    [found] = mistakes(write(role="editor"))
+    assert "say nothing of read" in found
+
+
 def test_without_rules_there_is_nothing_to_decide() -> None:
     """A graph without rules would pay for them; with one rule, a type without rules would be open."""
 
