@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Re
 from keygraph.dynamo.table import Key, Table
 from keygraph.lists.listing import bind
 from keygraph.lists.reading import Extent
-from keygraph.turns import TURN_SECONDS
+from keygraph.turns import TURN_SECONDS, rounds
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.read import scheduler
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
@@ -275,6 +276,40 @@ async def test_what_was_worked_in_earlier_turns_is_not_counted(
                 await settled()
 
     assert (await run(start, then)).turns == turns
+
+
+async def test_operations_that_work_for_long_do_so_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sixty of them would have sixty turns in each round of the event loop, and others would wait for all."""
+    clock, steps = 0.0, Counter[int]()
+
+    def works(*_: Any) -> None:
+        nonlocal clock
+        clock += 0.6 * TURN_SECONDS
+        steps[rounds().number] += 1
+
+    monkeypatch.setattr(scheduler, "thread_time", lambda: clock)
+    monkeypatch.setattr(Trial, "_loaded", works)
+    trials = [Trial() for _ in range(10)]
+    running = []
+    for trial in trials:
+
+        def start(trial: Trial = trial) -> None:
+            for user in "uvwxyz":
+                trial.load(user, 1)
+
+        running.append(asyncio.ensure_future(trial.scheduler.run(start)))
+    await settled()
+    for trial in trials:
+        for user in "uvwxyz":
+            trial.store.answer(user)
+    await asyncio.wait_for(asyncio.gather(*running), 5)
+    assert steps.total() == 60
+    first, *others = steps.values()
+    # Each has begun.
+    assert first <= 11
+    assert max(others) <= 2
 
 
 async def test_what_a_step_raises_ends_the_run() -> None:

@@ -6,7 +6,8 @@ in which round trips after its answer keys will be asked for. So the items of on
 slowly its lists come in, nothing waits for a read that leads to no item, and nobody sleeps on a timer.
 
 Only what has to has a task of its own: answers are handled as they arrive. **Steps go on in turns**: what is known already
-may lead to thousands of lists, and after some milliseconds the event loop has to do what others wait for.
+may lead to thousands of lists, and after some milliseconds the event loop has to do what others wait for. All operations share
+these milliseconds: of those that need more, one goes on in each round of the event loop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, cast
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
-from keygraph.turns import TURN_SECONDS
+from keygraph.turns import TURN_SECONDS, rounds
 from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 
@@ -76,9 +77,9 @@ class Scheduler:
         self._due: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         """The answers that have come and that nobody has gone on with."""
         self._worked = 0.0
-        """The processor time that this turn of the event loop has taken, in seconds."""
-        self._next: asyncio.Handle | None = None
-        """The end of this turn of the event loop, once something was done in it."""
+        """The processor time that this has taken in this round of the event loop, in seconds."""
+        self._rounds = rounds()
+        self._round = 0
         self._is_pausing = False
 
     async def run(self, start: Callable[[], None]) -> None:
@@ -91,8 +92,6 @@ class Scheduler:
             if not self._ended.done():
                 self._ended.cancel()
             self._due.clear()
-            if self._next is not None:
-                self._next.cancel()  # The event loop would keep the operation until then.
             running = [task for task in self._tasks if not task.done()]
             for task in running:
                 task.cancel()
@@ -123,14 +122,19 @@ class Scheduler:
         if ended.done():
             due.clear()
             return
-        if self._next is None:
-            self._next = self._loop.call_soon(self._next_turn)
-        began = thread_time() - self._worked
+        of_all = self._rounds
+        if self._round != of_all.number:
+            # All others have had their turn.
+            self._round, self._worked = of_all.number, 0.0
+        before = self._worked
+        # Who needs little does not wait for others.
+        most = max(TURN_SECONDS / 4, TURN_SECONDS - (of_all.worked - before))
+        began = thread_time() - before
         try:
             while due:
-                if self._worked > TURN_SECONDS:
+                if self._worked > most:
                     self._is_pausing = True
-                    pause = self._loop.create_task(self._pause())
+                    pause = self._loop.create_task(self._pause(is_large=self._worked > TURN_SECONDS))
                     self._tasks.add(pause)
                     pause.add_done_callback(self._tasks.discard)
                     break
@@ -141,20 +145,16 @@ class Scheduler:
             self._worked = thread_time() - began
         except Exception as error:
             ended.set_exception(error)
+        of_all.count(self._worked - before)
         if not self._left and not due and not ended.done():
             ended.set_result(None)
 
-    def _next_turn(self) -> None:
-        """The event loop has gone round: all others have had their turn."""
-        self._next, self._worked = None, 0.0
-
-    async def _pause(self) -> None:
+    async def _pause(self, *, is_large: bool) -> None:
         """Lets others have their turn, and goes on with what is due."""
-        if self._turn is not None:
+        if is_large and self._turn is not None:
             await self._turn()
-        await asyncio.sleep(0)
+        await self._rounds.wait()
         self._is_pausing = False
-        self._next_turn()
         self._work()
 
     # --- Lists ----------------------------------------------------------------------------------------
