@@ -58,7 +58,7 @@ REMOVALS: dict[str, Removal] = {
         "_LONG_INTEGER in text.translate(_DIGITS_AS_ZEROS)",
         '__import__("re").search(rb"[0-9]{19}", text)',
     ),
-    "test_a_page_keeps_nobody_waiting": Removal("keygraph/turns.py", "        await asyncio.sleep(0)\n", ""),
+    "test_a_page_keeps_nobody_waiting": Removal("keygraph/turns.py", "await of_all.wait()", "pass"),
     "test_a_walk_over_many_lists_keeps_nobody_waiting": Removal(
         f"{_RESOLVERS}/steps/walks/walk.py", "if len(wanted) > _IN_A_TURN:", "if False:"
     ),
