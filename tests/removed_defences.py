@@ -221,7 +221,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_the_version_of_a_hidden_record_is_not_told": Removal(
         f"{_WRITING}/rules.py",
-        "hidden = _missing(request) if identity is None else",
+        "hidden = missing(request) if identity is None else",
         "hidden = _forbidden(record, 'update', request.where) if identity is None else",
     ),
     "test_an_idempotency_key_is_its_viewers": Removal(
