@@ -18,7 +18,7 @@ from keygraph.dynamo.store import Batch, BatchGet, Cost, CreateTable, Page, Quer
 from keygraph.engines.open import open_store
 from keygraph.errors import Throttled
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.memory import Memory
+from keygraph_resolvers.memory import Holding, Memory
 from keygraph_resolvers.read import run, scheduler
 from tests.resolvers.walk_worlds import below, topic, walks
 from tests.resolvers.worlds import SECRET, world
@@ -135,16 +135,25 @@ async def test_what_was_made_goes_with_its_operation(
     memory = Memory(10_000_000 if is_cancelled else 1_000_000)
     service = Service(schema, Boxes(10), secret=SECRET)
 
+    waits, wait = asyncio.Event(), Holding.wait_to_answer
+
+    async def waiting(holding: Holding) -> None:
+        waits.set()
+        await wait(holding)
+
+    monkeypatch.setattr(Holding, "wait_to_answer", waiting)
+
     async def ask() -> None:
         with memory.holding() as holding, memory.holding() as other:
             if is_cancelled:
                 # It goes on for thirty turns, and waits for the next one.
                 await other.wait_to_answer()
+                waits.clear()
             document = AGAIN.replace("first: 10", "first: 100").replace("COUNT", "90")
             asking = asyncio.create_task(service.execute(document, holding=holding))
-            async with asyncio.timeout(5):
-                while not (memory.large_answers._waiters if is_cancelled else asking.done()):
-                    await asyncio.sleep(0.001)
+            until = asyncio.ensure_future(waits.wait()) if is_cancelled else asking
+            assert await asyncio.wait([until], timeout=5) == ({until}, set())
+            assert asking.done() != is_cancelled
             asking.cancel()
             await asyncio.wait([asking])
 
