@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from random import Random
 from typing import Any
 
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 
 WRONG: tuple[Any, ...] = ("", "?", Decimal("1.5"), Decimal(7), True, None, [], ["x"], {"a": "b"}, b"\xff")
@@ -27,7 +28,18 @@ def made_items(graph: Graph, sample: Sequence[Item], random: Random, *, awkward:
         for key in random.sample(sorted(found, key=repr), len(found) // 12):
             stranger = foreign(graph, found[key], random)
             found.setdefault(graph.table.key_of(stranger), stranger)
-    return list(found.values())
+    halves = {key for key, item in found.items() if graph.has_ways and not _has_mirror(graph, item, found)}
+    return [item for key, item in found.items() if key not in halves]
+
+
+def _has_mirror(graph: Graph, item: Item, found: Mapping[Key, Item]) -> bool:
+    """Whether an edge that is mirrored is there twice: from which end a path comes over half of one is not fixed."""
+    record = graph.recognise(item)
+    if record is None or not record.is_mirrored:
+        return True
+    other = graph.counterpart(record, item)
+    there = () if other is None else graph.table_keys(record, other.identity)
+    return other is None or any(key in found and graph.recognise(found[key]) is record for key in there)
 
 
 def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int) -> list[Item]:
@@ -74,7 +86,8 @@ def spoilt(graph: Graph, item: Item, keys: set[str], random: Random) -> Item:
     others = sorted(name for name in item if name not in keys | hidden)
     kind = random.randrange(10)
     if kind == 0:
-        for index in graph.table.indexes[:1]:
+        # Which side of a path reads the index is not fixed.
+        for index in () if graph.has_ways else graph.table.indexes[:1]:
             for key in index.keys:
                 if key.name not in {own.name for own in graph.table.keys}:
                     changed.pop(key.name, None)
