@@ -202,3 +202,25 @@ async def test_representations_that_cannot_be(served: World, given: Any, told: s
     served.forget()
     assert await served.errors(ASKED, given=[given]) == [("BAD_USER_INPUT", told)]
     assert served.operations == {}
+
+
+async def test_a_representation_that_cannot_be_fails_alone(served: World) -> None:
+    """One client's mistake, or a router that knows a newer schema, would take the entities of all others away."""
+    many = [ANN, {"__typename": "Comet", "id": "1"}, {**ANN, "points": "many"}, {**ANN, "userId": "bob"}]
+    literal = """{ _entities(representations: [{__typename: "Comet"}, {__typename: "User", userId: "bob"}]) {
+        ... on User { name } } }"""
+    answer = await served.service.execute(ASKED.replace("posts { nodes { title } }", ""), {"given": many})
+    assert answer["data"]["_entities"] == [
+        {"__typename": "User", "name": "Ann"},
+        None,
+        None,
+        {"__typename": "User", "name": "Bob"},
+    ]
+    assert [(error["path"], error["message"]) for error in answer["errors"]] == [
+        (["_entities", 1], "representations: 'Comet' is not the __typename of an entity"),
+        (["_entities", 2], "representations.points: expected a value of type int"),
+    ]
+    for _ in range(2):
+        answer = await served.service.execute(literal)
+        assert answer["data"]["_entities"] == [None, {"name": "Bob"}]
+        assert [error["path"] for error in answer["errors"]] == [["_entities", 0]]

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.graph import Graph
 from keygraph.model.links import LinkName
 from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
@@ -277,18 +278,14 @@ class Named(Step):
             root.found[selected] = error
             return
         root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
-        for record, group in by_type(found):
+        for record, group in by_type(each for each in found if isinstance(each, Object)):
             self._gets[record.name].start(run, group, round_trip, self.below(place))
 
-    def _objects(self, run: Run) -> list[Object]:
-        named = self._nodes(run)
+    def _objects(self, run: Run) -> Sequence[Object | BadUserInput]:
         if not isinstance(self._selected.kind, Entities):
-            return [Object(record, identity) for record, identity in named]
+            return [Object(record, identity) for record, identity in self._nodes(run)]
         given = self._selected.arguments(run)["representations"]
-        return [
-            Entity(record, identity, told_item(record, each))
-            for (record, identity), each in zip(named, given, strict=True)
-        ]
+        return [_entity(*each) for each in zip(self._told(run), given, strict=True)]
 
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
@@ -320,6 +317,10 @@ class Named(Step):
 
     def _nodes(self, run: Run) -> Sequence[NodeName]:
         """The nodes. Raises BadUserInput or GraphQLError where the field names none."""
+        return [each for each in self._told(run) if not isinstance(each, BadUserInput)]
+
+    def _told(self, run: Run) -> Sequence[NodeName | BadUserInput]:
+        """The nodes; for a representation that names none, what is wrong with it. Raises as `_nodes`."""
         return self._selected.told(run, partial(_named_nodes, run, self._selected.kind, self._gets))
 
     @property
@@ -331,8 +332,8 @@ class Named(Step):
 
 def _named_nodes(
     run: Run, kind: FieldKind | None, gets: Mapping[str, Get], given: Mapping[str, Any]
-) -> Sequence[NodeName]:
-    """The nodes that a field names, of the types that it can be of."""
+) -> Sequence[NodeName | BadUserInput]:
+    """The nodes that a field names, of the types that it can be of; a representation's mistake is its own."""
     graph = run.graph
     match kind:
         case NodeByKey(record):
@@ -344,15 +345,38 @@ def _named_nodes(
             }
             return [(record, graph.identity(record, values))]
         case Entities():
-            found = [read_representation(graph, each) for each in given["representations"]]
+            return [_represented(graph, gets, each) for each in given["representations"]]
         case NodeById():
             found = [read_global_id(graph, given["id"])]
         case _:
             found = read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
-    for record, _ in found:
-        if record.name not in gets:
-            raise BadUserInput(f"no {record.name} can be asked for by its `id`")
-    return found
+    return [_served(gets, each) for each in found]
+
+
+def _served(gets: Mapping[str, Get], named: NodeName) -> NodeName:
+    """The node. Raises BadUserInput where the field cannot be of its type."""
+    name = named[0].name
+    if name not in gets:
+        raise BadUserInput(f"no {name} can be asked for by its `id`")
+    return named
+
+
+def _represented(graph: Graph, gets: Mapping[str, Get], given: object) -> NodeName | BadUserInput:
+    try:
+        return _served(gets, read_representation(graph, given))
+    except BadUserInput as error:
+        return error
+
+
+def _entity(named: NodeName | BadUserInput, given: Mapping[str, Any]) -> Entity | BadUserInput:
+    try:
+        if isinstance(named, BadUserInput):
+            # A new one for each run: it may be kept with the document, and an error that is raised grows.
+            raise BadUserInput(*named.parts)
+        record, identity = named
+        return Entity(record, identity, told_item(record, given))
+    except BadUserInput as error:
+        return error
 
 
 # --- What steps share -----------------------------------------------------------------------------------
