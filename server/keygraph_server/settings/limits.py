@@ -85,7 +85,8 @@ class LimitSettings(BaseModel):
         default=15.0,
         gt=0,
         description="How long an operation may take, in seconds, from the first byte of its request: its body, its validation, its turn, "
-        "all its requests to DynamoDB and its answer.",
+        "all its requests to DynamoDB and its answer, until that is sent. `KEYGRAPH_WRITE_TIMEOUT` limits the sending: a slow phone "
+        "gets all of its answer.",
     )
     operation_work: float = Field(
         default=5.0,
