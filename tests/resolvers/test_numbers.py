@@ -24,6 +24,7 @@ class Jar:
     notes: Many[Note]
     coins_count: Long = counts("coins")
     worth: Decimal = sums("coins.value")
+    sides: int = sums("coins.sides")
     notes_count: int | None = counts("notes")
 
 
@@ -33,6 +34,7 @@ class Coin:
     number: int
     value: Decimal
     weight: int = 1
+    sides: int = 2
 
 
 @record("{jar}", "NOTE#{number:03d}")
@@ -68,9 +70,9 @@ async def of_red(jars: World, asked: str, **variables: Any) -> Any:
 
 async def test_a_count_and_a_sum_are_read_with_their_node(jars: World) -> None:
     """The list would be read to count it, although its number is there."""
-    asked = "coins { totalCount aggregate { all: count sum(field: VALUE) } }"
+    asked = "coins { totalCount aggregate { all: count sum(field: VALUE) sides: sum(field: SIDES) } }"
     assert await of_red(jars, asked) == (
-        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75"}}},
+        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75", "sides": "4"}}},
         {"GetItem": 1},
     )
     page = "coins(first: 1, direction: DESC) { nodes { number } totalCount }"
