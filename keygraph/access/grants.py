@@ -132,9 +132,22 @@ class TypeAccess:
         self, action: Action, claims: Claims, roles: frozenset[str], name: str | None = None
     ) -> Decision:
         """Whether a viewer may do it: with the record, or with a field of a record with which it may be done."""
-        return all_of(
-            [any_of([rule.decided(claims, roles) for rule in grants]) for grants in self.grants(action, name)]
-        )
+        said = [
+            [(rule, rule.decided(claims, roles)) for rule in grants] for grants in self.grants(action, name)
+        ]
+        found = all_of([any_of([part for _, part in grants]) for grants in said])
+        if name is None and action == "read" and self._is_partly_linked:
+            # Other items that decide about fields alone are asked for with the record.
+            asked = any_of([part for grants in said for rule, part in grants if rule.links])
+            known = asked if isinstance(asked, bool) else Or((asked, Not(asked)))
+            found = found if isinstance(known, bool) else all_of([found, known])
+        return found
+
+    @cached_property
+    def _is_partly_linked(self) -> bool:
+        """Whether other items may decide who reads some fields, and not who sees the record."""
+        rules = self.rules.get("read", ())
+        return any(rule.links for rule in rules) and any(rule.fields is not None for rule in rules)
 
     def names(self, action: Action, name: str | None = None) -> frozenset[str]:
         """The fields and ends that decide it, for any viewer."""

@@ -96,7 +96,6 @@ class _TypeReader:
             # What the graph says of reading holds of writing too, where it says nothing of that.
             walls = {action: walls.get(action, walls["read"]) for action in ("read", *WRITES)}
         own_rules = self._by_action(self._grants(self._rules, None))
-        self._refuse_partial(own_rules.get("read", ()))
         if own_rules:
             self._refuse_unsaid([action for action in of_graph if action not in own_rules])
         if is_shared and not own_rules:
@@ -128,19 +127,6 @@ class _TypeReader:
                 f"its access rules say nothing of {said}: whoever the graph's own rules let in may do it."
             )
             mend = f"Write {there[0]}() if that is meant, or {there[0]}(role=…)."
-            self._tell(self.record.name, problem, mend)
-
-    def _refuse_partial(self, grants: Grants) -> None:
-        """Refuses rules of which one allows some fields, and another one asks for other items: only of a whole record is it
-        known in time what they say."""
-        linked = [(number, grant) for number, grant in enumerate(grants, 1) if grant.links]
-        partial = [number for number, grant in enumerate(grants, 1) if grant.fields is not None]
-        if linked and partial:
-            number, grant = linked[0]
-            problem = f"its read rule {partial[0]} allows some fields, and rule {number} asks for {grant.links[0].name} of other items."
-            mend = (
-                "Let each allow the whole record, and write access= on the fields that fewer people may read."
-            )
             self._tell(self.record.name, problem, mend)
 
     def _refuse_excluded(
@@ -216,9 +202,9 @@ class _TypeReader:
         condition = None if rule.where is None else _Reader(record, about, is_wall=is_wall).where(rule.where)
         if condition is not None and is_contradiction(condition(_AnyClaims(), True)):
             raise ValueError("nobody can meet it")
-        if about.links and "read" in rule.actions and (name is not None or fields is not None):
-            told = f"{about.links[0].name} is asked of other items, which is done for whole records alone"
-            raise ValueError(f"{told}: leave it to a rule of the type without fields=")
+        if about.links and "read" in rule.actions and name is not None:
+            told = f"{about.links[0].name} is asked of other items, which only rules of a type do"
+            raise ValueError(f"{told}: write it there, with fields=[{name!r}]")
         names, paths = frozenset(about.names), frozenset(about.paths)
         return Grant(rule, roles, condition, names, paths, fields, tuple(about.links))
 

@@ -478,7 +478,10 @@ class Service:
                 operation = _of_fields(plan.operation, selected.nodes)
                 found.take(await self._elsewhere(document, operation, variables, run))
             elif selected.key in steps:
-                await steps[selected.key].carry_out(run.again(), found.root)
+                again = run.again()
+                await steps[selected.key].carry_out(again, found.root)
+                if run.access is not None and again.access is not None:
+                    run.access.learn_all(again.access)
         return found
 
     async def _elsewhere(
