@@ -7,6 +7,7 @@ from keygraph.access.claims import Viewer
 from keygraph.access.language import create, delete, read, update, viewer, write
 from keygraph.declare.decorators import edge, field, fields, node, record, ref, rule
 from keygraph.declare.specifiers import (
+    Context,
     Many,
     One,
     Ranked,
@@ -39,6 +40,7 @@ __all__ = [
     "KSUID",
     "ULID",
     "BadUserInput",
+    "Context",
     "CorruptItem",
     "Epoch",
     "Format",

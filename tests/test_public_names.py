@@ -18,7 +18,7 @@ PUBLIC = {
         *("Format", "Epoch", "ULID", "KSUID"),
         *("created", "updated", "version", "new_id", "ttl", "rule"),
         *("copy", "counts", "sums"),
-        *("read", "create", "update", "delete", "write", "viewer", "Viewer"),
+        *("read", "create", "update", "delete", "write", "viewer", "Viewer", "Context"),
         # What somebody needs who opens the table beside the server.
         "open_store",
         # What can go wrong.

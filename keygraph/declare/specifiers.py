@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from datetime import timedelta
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from keygraph.access.language import AccessRule
 from keygraph.declare.declaration import NO_NOTES, Kept, ListOptions, Notes, StoredAs, WalkOptions
@@ -33,6 +33,10 @@ class Reach(Generic[T]):
 
 class Ranked(Generic[T]):
     """The annotation of the nodes to which most ways lead: `you_may_know: Ranked[User] = ranked("friends", "friends")`."""
+
+
+Context: TypeAlias = Annotated[Any, "the context of the operation"]
+"""The annotation of a method's parameter that is given what resolvers get as `info.context`: `def mine(self, context: Context)`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
 from keygraph.declare.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
+from keygraph.declare.specifiers import Context
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
@@ -590,7 +591,13 @@ class Method:
         """The parameters that are given whoever asks, which is no argument of the field."""
         return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] is Viewer)
 
+    @cached_property
+    def of_context(self) -> tuple[str, ...]:
+        """The parameters that are given the context of the operation, which are no arguments either."""
+        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == Context)
+
     @property
     def parameters(self) -> Sequence[str]:
         """Its parameters but `self` and those."""
-        return [name for name in [*self.signature.parameters][1:] if name not in self.of_viewer]
+        served = {*self.of_viewer, *self.of_context}
+        return [name for name in [*self.signature.parameters][1:] if name not in served]

@@ -23,7 +23,7 @@ from keygraph.declare.declaration import (
     needs_of,
     own_notes_of,
 )
-from keygraph.declare.specifiers import Many, One, Ranked, Reach
+from keygraph.declare.specifiers import Context, Many, One, Ranked, Reach
 from keygraph.dynamo.conditions import Path
 from keygraph.keys.formats import Format
 from keygraph.keys.template import SHARD
@@ -383,7 +383,9 @@ class _FieldsOf:
         returned: tuple[RecordType, ...] = ()
         element, has_elements = is_list(hints["return"])
         try:
-            given = [each.name for each in parameters if hints.get(each.name, Viewer) is not Viewer]
+            given = [
+                each.name for each in parameters if hints.get(each.name, Viewer) not in (Viewer, Context)
+            ]
             for part in ["return", *given]:
                 annotation, _ = is_optional(hints[part])
                 possible = element if part == "return" else annotation

@@ -8,7 +8,7 @@ import pytest
 import strawberry
 from strawberry.permission import BasePermission
 
-from keygraph import ID, Graph, Many, Table, field, node, record, ref
+from keygraph import ID, Context, Graph, Many, Table, field, node, record, ref
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import Service, build_schema
@@ -33,6 +33,12 @@ class User:
     def top_posts(self, more: bool = False) -> list[Post]:
         ids = [self.best or "1", "1", "9"] * (40 if more else 1)
         return [ref(Post, author=ref(User, user_id="ada"), post_id=post_id) for post_id in ids]
+
+    @field(needs=("name",))
+    async def translated(self, context: Context, loud: bool = False) -> str:
+        """What it says depends on the request."""
+        greeting = f"{context['hello']} {self.name}"
+        return greeting.upper() if loud else greeting
 
 
 @node("{author}", "POST#{post_id}")
@@ -133,6 +139,15 @@ def test_the_fields_are_those_of_the_graph() -> None:
     schema = SCHEMA.as_str()
     assert '  """Who came first."""\n  firstUser: User\n' in schema
     assert "  found(key: String, times: Int! = 1): PostOrUser\n" in schema
+
+
+async def test_a_method_is_given_the_context(blog: Service) -> None:
+    """A method of the model could not know more of the request than who asks."""
+    assert "context" not in SCHEMA.as_str()
+    asked = "{ firstUser { translated(loud: true) } }"
+    for hello in ("Hello", "Salut"):
+        answer = await blog.execute(asked, context={"hello": hello})
+        assert answer == {"data": {"firstUser": {"translated": f"{hello} Ada".upper()}}}
 
 
 async def test_a_field_of_the_root_goes_on_to_the_node(blog: Service) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from keygraph.dynamo.store import CreateTable
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
 from keygraph_server.cli import app
+from keygraph_server.commands import serve
 from keygraph_server.models import load_model
 from keygraph_server.schema_text import printed
 from keygraph_server.settings import Settings, environment_name
@@ -193,6 +195,14 @@ class TestStart:
             r"KEYGRAPH_PORT +The port to listen on; 0 picks a free port\s+\[default: 8000\]", shown
         )
         assert "Undefined" not in shown
+        # No text ends before it has said what can be set.
+        assert "In production" not in shown
+        rows = dict(re.findall(r"^  (KEYGRAPH_\w+) +(.*(?:\n {8,}.*)*)", shown, re.MULTILINE))
+        for name, setting in Settings.model_fields.items():
+            if isinstance(setting.annotation, type) and issubclass(setting.annotation, Enum):
+                values = {f"`{each.value}`" for each in setting.annotation}
+                told = "".join(rows[environment_name(name)].split())
+                assert [value for value in values if value not in told] == [], name
 
     def test_help_says_what_an_option_is_by_default(self) -> None:
         """Somebody would not know what a command does without an option."""
@@ -275,8 +285,10 @@ class TestSchema:
 class TestServe:
     """What is checked before anything runs. The running process is in tests/end_to_end."""
 
-    def test_a_missing_table(self, library: Path) -> None:
-        """The server would start and every query would fail."""
+    def test_a_missing_table(self, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In production, a server without its volume would start and serve a sample; elsewhere, a newcomer would need one
+        more command than with `load`."""
+        monkeypatch.setenv("KEYGRAPH_ENV", "production")
         result = run("serve", "--model", "library", "--store", "sqlite:my library.sqlite", "--port", "0")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == (
@@ -284,6 +296,11 @@ class TestServe:
             "`keygraph table create --model library --store 'sqlite:my library.sqlite'`.\n"
         )
         assert not list(library.glob("*.sqlite"))
+        monkeypatch.delenv("KEYGRAPH_ENV")
+        monkeypatch.setattr(serve, "_run", lambda *_, **__: None)
+        result = run("serve", "--model", "library", "--store", "sqlite:my library.sqlite", "--port", "0")
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert result.stdout.startswith("Created my library.sqlite without items.\n")
 
     def test_a_table_with_other_keys(self) -> None:
         """The server would start and queries of the index would fail one by one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import strawberry
@@ -183,9 +183,9 @@ class _Types:
         )
         add_fields(self._node, [self._id_field()])
         self._page_info = object_type("PageInfo", "The position of a page in its list.")
-        add_fields(self._page_info, _page_info_fields())
+        add_fields(self._page_info, _page_info_fields({}))
         self._aggregates = AggregateTypes()
-        self._walks = WalkTypes(self._page_info, self.node, self._edge, self._aggregates)
+        self._walks = WalkTypes(_page_info_fields, self.node, self._edge, self._aggregates)
         self.mutations = MutationTypes(graph, self.scalar, self.object, self._end_field)
 
     # --- Values ---------------------------------------------------------------------------------------
@@ -521,11 +521,12 @@ def _reason(path: AccessPath) -> str | None:
     return next((each for each in (own, path.record.notes.deprecated, far) if each is not None), None)
 
 
-def _page_info_fields() -> list[StrawberryField]:
+def _page_info_fields(described: Mapping[str, str]) -> list[StrawberryField]:
+    """The fields of a page's position, some of them described otherwise."""
     text = nullable(str)
 
     def shown(name: str, type_: OutputType, attribute: str, description: str) -> StrawberryField:
-        return ServedField(name, type_, Attribute(attribute), description=description)
+        return ServedField(name, type_, Attribute(attribute), description=described.get(name, description))
 
     return [
         shown(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from strawberry.types.arguments import StrawberryArgument
@@ -48,6 +48,11 @@ _COMPLETE = (
     "Of a ranking whether everything was read: if not, the order may be wrong, and scores are null. Otherwise false where "
     "the pages end before all nodes were found, since there are more than a cursor holds."
 )
+_ENDS = {
+    "hasNextPage": "Whether edges follow the page: `endCursor` is then where to continue.",
+    "hasPreviousPage": "Whether edges precede the page: those up to `after`.",
+}
+"""What is said of a page otherwise than in lists, which can be read from their end too."""
 
 
 class WalkTypes:
@@ -55,12 +60,13 @@ class WalkTypes:
 
     def __init__(
         self,
-        page_info: type,
+        page_info: Callable[[Mapping[str, str]], list[StrawberryField]],
         node: Callable[[Sequence[RecordType]], OutputType],
         edge: Callable[[AccessPath], type],
         aggregates: AggregateTypes,
     ) -> None:
-        """`node` and `edge` give the types of nodes, and of the edges of lists."""
+        """`page_info` gives the fields of pages of lists with other descriptions; `node` and `edge` the types of nodes, and of
+        the edges of lists."""
         self._aggregates = aggregates
         self._page_info = page_info
         self._node = node
@@ -131,7 +137,7 @@ class WalkTypes:
     def _walk_page_info(self) -> type:
         made = object_type("WalkPageInfo", "The position of a page in what a walk finds.")
         complete = ServedField("isComplete", bool, Attribute("is_complete"), description=_COMPLETE)
-        add_fields(made, [*definition_of(self._page_info).fields, complete])
+        add_fields(made, [*self._page_info(_ENDS), complete])
         return made
 
 

@@ -130,6 +130,7 @@ class CallMethod(_Call):
         method, names = self._called.method, self._called.parameters
         values = {names[name]: value for name, value in self._selected.arguments(run).items()}
         values |= dict.fromkeys(method.of_viewer, run.viewer)
+        values |= dict.fromkeys(method.of_context, run.resolvers_context)
         return lambda each: method.function(each.instance(method), **values)
 
 

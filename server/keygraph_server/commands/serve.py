@@ -77,7 +77,8 @@ def serve(
 ) -> None:
     """Serve a model as GraphQL, with a playground.
 
-    Without --store, the store is a SQLite file under .keygraph. The first start creates it and loads the model's sample.
+    Without --store, the store is a SQLite file under .keygraph. The first start creates a SQLite file and loads the model's
+    sample; in production, a file that --store names has to be there.
     """
     settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
     if reload and settings.workers > 1:
@@ -86,7 +87,8 @@ def serve(
     configure_logging(settings)
     found = load_model(settings.model, federation=settings.federation)
     with _stopping_quietly(), listen(settings.host, settings.port) as listening:
-        if settings.store is None:
+        # In production, a named file that is missing is a mistake: a volume that is not there.
+        if settings.store is None or not settings.is_production:
             _make_first_store(found, settings)
         settings = settings.model_copy(update={"store": settings.store_address})
         asyncio.run(_check(settings, found))

@@ -20,7 +20,7 @@ class AccessSettings(BaseModel):
 
     auth: Auth = Field(
         default=Auth.NONE,
-        description="What says who asks: `none` (everybody is anonymous), `jwt` (a token in `Authorization: Bearer …`) "
+        description="What says who asks, `none` (everybody is anonymous), `jwt` (a bearer token in `Authorization`) "
         "or `header` (headers that a gateway sets). Model rules with `viewer(…)` and `role=` use it.",
     )
     jwt_jwks_url: str | None = Field(
@@ -61,6 +61,6 @@ class AccessSettings(BaseModel):
     )
     auth_headers: str = Field(
         default="X-User: sub, X-Roles: roles",
-        description="For `header`: the headers to trust, each with the claim that it gives. Roles are separated by "
+        description="With `header`, the headers to trust, each with the claim that it gives. Roles are separated by "
         "commas. The gateway must set or remove each of them in every request.",
     )

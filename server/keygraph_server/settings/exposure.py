@@ -48,7 +48,7 @@ class ExposureSettings(BaseModel):
     )
     suggestions: bool = Field(
         default_factory=in_development,
-        description='Whether errors suggest names of the schema ("Did you mean …?"). In production: `False`.',
+        description='Whether errors suggest names of the schema: "Did you mean …?". In production: `False`.',
     )
     cost_details: bool = Field(
         default_factory=in_development,

@@ -34,7 +34,7 @@ class LoggingSettings(BaseModel):
     )
     log_format: LogFormat = Field(
         default_factory=lambda given: LogFormat.TEXT if in_development(given) else LogFormat.JSON,
-        description="`json`: each line is a JSON object; `text`: lines for people. In production: `json`.",
+        description="`json`, a JSON object in each line, or `text`, lines for people. In production: `json`.",
     )
     log_operations: bool = Field(
         default=True,
