@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -91,16 +91,38 @@ BUDGET: ContextVar[WorkBudget | None] = ContextVar("keygraph-work", default=None
 """The budget of the running operation."""
 
 
+async def step_by_step(steps: Iterable[object]) -> None:
+    """Does all steps, in turns with whatever else there is to do. Raises TooMuchWork."""
+    budget, of_all = BUDGET.get(), rounds()
+    began = time.thread_time()
+    for _ in steps:
+        worked = time.thread_time() - began
+        if worked > TURN_SECONDS:
+            _spend(budget, worked)
+            of_all.count(worked)
+            await of_all.wait()
+            began = time.thread_time()
+    of_all.count(time.thread_time() - began)
+
+
+def _spend(budget: WorkBudget | None, worked: float) -> None:
+    """Counts processor time. Raises TooMuchWork where there was none left."""
+    if budget is None:
+        return
+    if budget.spent > budget.seconds:
+        raise TooMuchWork(
+            f"More than {budget.seconds:g} seconds of work: ask for a smaller range, or for what a key tells"
+        )
+    budget.spent += worked
+
+
 async def in_turns(
     work: Callable[[Sequence[ItemT]], Sequence[ResultT]], items: Sequence[ItemT]
 ) -> list[ResultT]:
     """What the work gives for the items, `AT_ONCE` in each turn. Raises TooMuchWork."""
     budget, of_all, found = BUDGET.get(), rounds(), list[ResultT]()
     for start in range(0, len(items), AT_ONCE):
-        if budget is not None and budget.spent > budget.seconds:
-            raise TooMuchWork(
-                f"More than {budget.seconds:g} seconds of work: ask for a smaller range, or for what a key tells"
-            )
+        _spend(budget, 0.0)
         if len(items) > AT_ONCE:
             await of_all.wait()
         began = time.thread_time()

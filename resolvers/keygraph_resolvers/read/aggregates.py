@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ from keygraph.lists.aggregating import OF_FIELD, Aggregated, AggregateField, pla
 from keygraph.lists.listing import Located
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
+from keygraph.turns import TooMuchWork, step_by_step
 from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
@@ -53,12 +54,30 @@ class AskedAggregate:
 
     def of(self, run: Run, objects: Sequence[Object], count: int | None = None) -> Object:
         """The aggregate of some objects of which the items are there; `count` where others are counted with them."""
+        made = Object(self.record, ())
+        for _ in self.filling(made, run, objects, count):
+            pass
+        return made
+
+    async def add_to(self, found: dict[Any, Any], run: Run, objects: Sequence[Object]) -> None:
+        """Adds the aggregate of these objects to what was found, in turns with whatever else there is to do."""
+        made = found[self.selected] = Object(self.record, ())
+        try:
+            await step_by_step(self.filling(made, run, objects))
+        except TooMuchWork as error:
+            found[self.selected] = error
+
+    def filling(
+        self, made: Object, run: Run, objects: Sequence[Object], count: int | None = None
+    ) -> Iterator[None]:
+        """Fills the aggregate of these objects, value by value: of thousands of items, each takes milliseconds."""
         items = [Located(each.item, each.identity, self.record) for each in objects if each.item is not None]
-        made = self._filled(run, self.values, Aggregated(self.record, items, count), objects)
+        yield
+        yield from self._filling(made, run, self.values, Aggregated(self.record, items, count), objects)
         for each in self.of_types:
             of_type = [one for one in objects if one.record is each.record]
-            made.found[each.selected] = each.of(run, of_type)
-        return made
+            below = made.found[each.selected] = Object(each.record, ())
+            yield from each.filling(below, run, of_type)
 
     def of_count(self, count: int) -> Object:
         """The aggregate of which nothing but the count is asked for."""
@@ -66,19 +85,34 @@ class AskedAggregate:
         made.found = dict.fromkeys((each.selected for each in self.values), count)
         return made
 
-    def _filled(
-        self, run: Run, values: Iterable[AskedValue], aggregated: Aggregated, objects: Sequence[Object]
-    ) -> Object:
-        made = Object(self.record, ())
+    def _filling(
+        self,
+        made: Object,
+        run: Run,
+        values: Iterable[AskedValue],
+        aggregated: Aggregated,
+        objects: Sequence[Object],
+    ) -> Iterator[None]:
         for each in values:
             try:
-                made.found[each.selected] = self._value(run, each, aggregated, objects)
+                value = self._value(run, each, aggregated, objects)
             except Exception as error:
-                made.found[each.selected] = error
-        return made
+                value = error
+            made.found[each.selected] = value
+            yield
+            if each.function == "groupBy" and not isinstance(value, Exception):
+                groups = made.found[each.selected] = []
+                asked = [below for below in each.below if below.function != "key"]
+                for key, group in value:
+                    one = Object(self.record, ())
+                    yield from self._filling(one, run, asked, group, objects)
+                    one.found |= {
+                        below.selected: plain(key) for below in each.below if below.function == "key"
+                    }
+                    groups.append(one)
 
     def _value(self, run: Run, asked: AskedValue, aggregated: Aggregated, objects: Sequence[Object]) -> Any:
-        """Raises CorruptItem, BadUserInput, or Forbidden where the viewer may not read the field of every object."""
+        """A value, or the groups with their keys. Raises CorruptItem, BadUserInput, or Forbidden where the viewer may not read the field of every object."""
         if asked.function == "count":
             return aggregated.count
         field, first = asked.arguments(run)
@@ -96,10 +130,4 @@ class AskedAggregate:
         most = run.limits.max_page_size
         if first is not None and not 0 <= first <= most:
             raise BadUserInput(f"first: from 0 to {most}")
-        groups = []
-        for key, group in aggregated.groups(field)[: most if first is None else first]:
-            values = [each for each in asked.below if each.function != "key"]
-            made = self._filled(run, values, group, objects)
-            made.found |= {each.selected: plain(key) for each in asked.below if each.function == "key"}
-            groups.append(made)
-        return groups
+        return aggregated.groups(field)[: most if first is None else first]

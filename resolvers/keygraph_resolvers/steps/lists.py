@@ -232,8 +232,11 @@ class ListStep(Step):
             is_whole = (
                 answer.resume is None and not answer.more and len(answer.items) < run.limits.read_budget
             )
-            objects = [Edge(bound.connection, each) for each in answer.items] if is_whole else []
-            found = asked.of(run, objects) if is_whole else None
+            found = None
+            if is_whole and bound.found is not None:
+                objects = [Edge(bound.connection, each) for each in answer.items]
+                run.scheduler.spawn(asked.add_to(bound.found.found, run, objects))
+                return
         if bound.found is not None:
             bound.found.found[asked.selected] = found
 
