@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -301,6 +302,32 @@ async def test_a_cursor_does_not_tell_that_its_item_is_there(shop: Shop) -> None
     assert own["hasPreviousPage"] is True
     other = (await shop.ask(document % "PAID", B, first=0, after=cursors["PAID"]))["byState"]["pageInfo"]
     assert other["hasPreviousPage"] is False
+
+
+async def test_a_cursor_of_another_viewer_gives_ones_own_list_from_there(shop: Shop) -> None:
+    """A page would show what its reader may not see, or leave out what they may, with a cursor that somebody handed on."""
+    document = """query ($after: String) { byState(state: PAID, after: $after) {
+      edges { cursor node { orderId } } } }"""
+    everybody = (await shop.ask(document, HELP))["byState"]["edges"]
+    for claims in (A, B):
+        own = [each["node"] for each in (await shop.ask(document, claims))["byState"]["edges"]]
+        for number, each in enumerate(everybody, 1):
+            found = (await shop.ask(document, claims, after=each["cursor"]))["byState"]["edges"]
+            behind = [other["node"] for other in everybody[number:]]
+            assert [each["node"] for each in found] == [each for each in behind if each in own]
+
+
+async def test_viewers_who_ask_at_the_same_time_share_nothing(shop: Shop) -> None:
+    """What was read or planned for one viewer would answer another one."""
+    document = """{ byState(state: PAID) { totalCount nodes { orderId customer { name email } } }
+      user(userId: "a") { name email orders { nodes { orderId } } } }"""
+    viewers = [A, B, HELP, AUDIT, None]
+    alone = [await shop.answer(document, each) for each in viewers]
+    assert len({str(each) for each in alone}) == len(viewers)
+    together = await asyncio.gather(
+        *(shop.world.service.execute(document, {}, viewer=each) for each in viewers * 3)
+    )
+    assert together == alone * 3
 
 
 async def test_the_limit_of_cost_does_not_tell_how_much_is_hidden(make_store: MakeStore, engine: str) -> None:
