@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, counts, node, record, rule, sums, ttl
+from keygraph import ID, Graph, Index, Many, Table, counts, node, record, rule, sums, ttl
 from keygraph.errors import ModelError
 
 
@@ -68,4 +68,49 @@ def test_mistakes() -> None:
     ]
     assert mistakes(counts("things"), check=[rule({"kept": {"lte": 3}}, "Full.")]) == [
         "a rule in check= is about it, and writes of other items change it. Remove the rule."
+    ]
+
+
+def test_a_key_that_is_made_of_a_count() -> None:
+    """Every item would move its node in the index."""
+    by_size = Index("by-size", "gp", "gs")
+
+    @node("BOX#{box_id}", by_size("BOXES", "SIZE#{kept}"))
+    class Box:
+        box_id: ID
+        things: Many[Thing]
+        kept: int = counts("things")
+
+    @record("{box}", "THING#{thing_id}")
+    class Thing:
+        box: Box
+        thing_id: ID
+
+    graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_size]), Box, Thing)
+    assert [each.problem for each in graph.mistakes] == [
+        "the key gs of Box is made of it, and would change with every item."
+    ]
+
+
+def test_a_key_that_two_types_have() -> None:
+    """An item would be counted at a node of the other type."""
+
+    @node("B#{box_id}")
+    class Box:
+        box_id: ID
+        things: Many[Thing]
+        kept: int = counts("things")
+
+    @node("B#{box_id}")
+    class Bag:
+        box_id: ID
+
+    @record("{owner}", "THING#{thing_id}")
+    class Thing:
+        owner: Box | Bag
+        thing_id: ID
+
+    graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Bag, Thing, type_attribute="kind")
+    assert [each.problem for each in graph.mistakes] == [
+        "the key at Thing.owner does not tell whether it is of Box."
     ]

@@ -24,7 +24,7 @@ class Jar:
     notes: Many[Note]
     coins_count: Long = counts("coins")
     worth: Decimal = sums("coins.value")
-    sides: int = sums("coins.sides")
+    dust: float = sums("coins.dust")
     notes_count: int | None = counts("notes")
 
 
@@ -34,7 +34,7 @@ class Coin:
     number: int
     value: Decimal
     weight: int = 1
-    sides: int = 2
+    dust: float = 5e-8
 
 
 @record("{jar}", "NOTE#{number:03d}")
@@ -70,9 +70,9 @@ async def of_red(jars: World, asked: str, **variables: Any) -> Any:
 
 async def test_a_count_and_a_sum_are_read_with_their_node(jars: World) -> None:
     """The list would be read to count it, although its number is there."""
-    asked = "coins { totalCount aggregate { all: count sum(field: VALUE) sides: sum(field: SIDES) } }"
+    asked = "coins { totalCount aggregate { all: count sum(field: VALUE) dust: sum(field: DUST) } }"
     assert await of_red(jars, asked) == (
-        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75", "sides": "4"}}},
+        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75", "dust": "0.0000001"}}},
         {"GetItem": 1},
     )
     page = "coins(first: 1, direction: DESC) { nodes { number } totalCount }"

@@ -264,7 +264,7 @@ def test_who_may_do_what_and_what_that_costs() -> None:
         "    user_id: ID\n"
         "    orders: Many[Order] = many(access=[read(where={'user_id': viewer('sub')})])\n"
         "@node('ORDER#{order_id}', gsi('{customer}', '{order_id}'), writes=['update'], access=[\n"
-        "    read(where={'customer': viewer('sub')}), read(role='support', fields=['paid']),\n"
+        "    read(where={'customer': viewer('sub')}), read(role='support', fields=['paid']), read(role='boss'),\n"
         "    write(role=['support', 'boss'], where={'or': [{'paid': False}, {'order_id': {'in': ['1', '2']}}]})])\n"
         "class Order:\n"
         "    order_id: ID\n"
@@ -283,7 +283,7 @@ def test_who_may_do_what_and_what_that_costs() -> None:
             "Order",
             "read",
             "customer = viewer sub (an attribute)",
-            "as anybody",
+            "all (nothing)",
             "fields: paid (nothing)\nor as anybody",
         ),
         *(("Order", action, "nobody", unpaid, unpaid) for action in ("create", "update", "delete")),
@@ -291,7 +291,7 @@ def test_who_may_do_what_and_what_that_costs() -> None:
             "  in User.orders",
             "read",
             "customer = viewer sub (a key)",
-            "as anybody",
+            "all (nothing)",
             "fields: paid (nothing)\nor as anybody",
         ),
     ]
