@@ -205,9 +205,9 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
 
 
 def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -> None:
-    """The server would start and every query would fail; and the command that mends it would not be known."""
+    """Without its volume, the server would start with another table; and the command that makes one would not be known."""
     words = ("--model", "keygraph_examples.commerce:graph", "--store", "sqlite:shop.sqlite")
-    server = start("serve", "--port", "0", *words)
+    server = start("serve", "--port", "0", *words, KEYGRAPH_ENV="production")
     assert server.ended() == 1
     assert server.text("stderr") == (
         "keygraph: there is no table EcommerceData in sqlite:shop.sqlite. "
@@ -221,6 +221,7 @@ def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -
 
 def test_settings_come_from_the_environment(start: Start) -> None:
     """A container's environment would be ignored."""
-    server = start("serve", KEYGRAPH_PORT="0", KEYGRAPH_STORE="sqlite:nowhere.sqlite")
+    given = {"KEYGRAPH_PORT": "0", "KEYGRAPH_STORE": "sqlite:nowhere.sqlite", "KEYGRAPH_ENV": "production"}
+    server = start("serve", **given)
     assert server.ended() == 1
     assert "there is no table EcommerceData in sqlite:nowhere.sqlite" in server.text("stderr")
