@@ -164,8 +164,8 @@ BUSY = {
     + many('{ who: { contains: "x#" } }', 25)
     + "] }) { nodes { who } } } }",
     "a range that is checked in Python": '{ shop(shopId: "1") { sizes(first: 10, size: { from: 195, to: 199 }) { nodes { size } } } }',
-    "an aggregate of many values": '{ shop(shopId: "1") { visits(first: 1, number: { from: 1, to: 5000 }) { aggregate { '
-    + many("a#: min(field: NUMBER)", 15)
+    "an aggregate of many values": '{ shop(shopId: "1") { visits(first: 1, number: { to: 9000 }) { aggregate { '
+    + many("a#: max(field: AT)", 15)
     + " } } } }",
     "a count of what is checked in Python": '{ shop(shopId: "1") { sizes(first: 1, size: { from: 195, to: 199 }) { totalCount } } }',
 }
