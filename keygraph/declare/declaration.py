@@ -23,6 +23,8 @@ WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", 
 WRITES_OF_OTHERS: tuple[WriteName, ...] = ("put", "update", "move", "delete")
 Writes: TypeAlias = bool | Sequence[WriteName]
 """What `writes=` takes: whether there are mutations of a type, or which."""
+DEFAULT_ITEM_BYTES = 1024
+"""The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
 
 

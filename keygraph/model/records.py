@@ -15,7 +15,15 @@ from typing import Any, Literal
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
-from keygraph.declare.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
+from keygraph.declare.declaration import (
+    DEFAULT_ITEM_BYTES,
+    NO_NOTES,
+    ListOptions,
+    Notes,
+    StoredAs,
+    WalkOptions,
+    WriteName,
+)
 from keygraph.declare.specifiers import Context
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
@@ -39,9 +47,6 @@ from keygraph.model.record_keys import (
     value_readers,
 )
 from keygraph.names import end_names, snake
-
-DEFAULT_ITEM_BYTES = 1024
-"""The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 
 
 @dataclass(eq=False)
@@ -314,8 +319,7 @@ class RecordType:
         told = [
             attribute.name
             for keys in self.keys.values()
-            for slot in keys.slots
-            if slot.path == (field.name,) or self.is_same(slot.path, (field.name,))
+            if any(self.is_same(slot.path, (field.name,)) for slot in keys.slots)
             for attribute in keys.attributes
         ]
         is_told = (field.name,) in self._key_readers
@@ -589,12 +593,15 @@ class Method:
     @cached_property
     def of_viewer(self) -> tuple[str, ...]:
         """The parameters that are given whoever asks, which is no argument of the field."""
-        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] is Viewer)
+        return self._of(Viewer)
 
     @cached_property
     def of_context(self) -> tuple[str, ...]:
         """The parameters that are given the context of the operation, which are no arguments either."""
-        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == Context)
+        return self._of(Context)
+
+    def _of(self, type_: object) -> tuple[str, ...]:
+        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == type_)
 
     @property
     def parameters(self) -> Sequence[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from keygraph.declare.declaration import (
+    DEFAULT_ITEM_BYTES,
     WRITES_OF_NODES,
     WRITES_OF_OTHERS,
     Declaration,
@@ -21,7 +22,7 @@ from keygraph.dynamo.table import Table
 from keygraph.keys.types import AttributeStyle
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
+from keygraph.model.records import RecordType
 from keygraph.resolve.access import resolve_access
 from keygraph.resolve.fields import resolve_fields
 from keygraph.resolve.keys import resolve_keys

@@ -271,6 +271,14 @@ async def test_a_deleted_node_takes_its_edges_from_the_counts_of_others(shop: Sh
     assert await shop.wrong() == []
 
 
+async def test_what_goes_and_what_comes_in_one_write_are_added_up(shop: Shop) -> None:
+    """Somebody who loses one friend and gets another would have one of the two counted, or the write be refused."""
+    await shop.write(Put(friend, {"one": ANN, "other": BOB}), Create(user, {"name": "Cy"}))
+    await shop.write(Delete(user, ANN, on_edges=OnEdges.DETACH), Put(friend, {"one": ("Cy",), "other": BOB}))
+    assert [await shop.kept(f"USER#{name}", "friends_count") for name in ("Bob", "Cy")] == [[1], [1]]
+    assert await shop.wrong() == []
+
+
 async def test_an_unknown_number_stays_unknown(shop: Shop) -> None:
     """A count that began in the middle would be taken for that of the whole list."""
     await shop.write(new_order("1", "2"))
