@@ -52,18 +52,14 @@ class AskedAggregate:
         found = self.needed if record is self.record else frozenset[str]()
         return found.union(*(each.needed_of(record) for each in self.of_types))
 
-    def of(self, run: Run, objects: Sequence[Object], count: int | None = None) -> Object:
-        """The aggregate of some objects of which the items are there; `count` where others are counted with them."""
-        made = Object(self.record, ())
-        for _ in self.filling(made, run, objects, count):
-            pass
-        return made
-
-    async def add_to(self, found: dict[Any, Any], run: Run, objects: Sequence[Object]) -> None:
-        """Adds the aggregate of these objects to what was found, in turns with whatever else there is to do."""
+    async def add_to(
+        self, found: dict[Any, Any], run: Run, objects: Sequence[Object], count: int | None = None
+    ) -> None:
+        """Adds the aggregate of these objects, of which the items are there, to what was found, in turns with whatever else
+        there is to do; `count` where others are counted with them."""
         made = found[self.selected] = Object(self.record, ())
         try:
-            await step_by_step(self.filling(made, run, objects))
+            await step_by_step(self.filling(made, run, objects, count))
         except TooMuchWork as error:
             found[self.selected] = error
 

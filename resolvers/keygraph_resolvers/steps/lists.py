@@ -297,7 +297,8 @@ class ListStep(Step):
         if bound.found is not None:
             bound.found.total = len(found)
             objects = [Edge(bound.connection, each) for each in found] if bound.aggregates else []
-            bound.found.found |= {each.selected: each.of(run, objects) for each in bound.aggregates}
+            for each in bound.aggregates:
+                run.scheduler.spawn(each.add_to(bound.found.found, run, objects))
         if self.page is not None:
             edges, info = bound.connection.page_among(found)
             if bound.found is not None:

@@ -467,7 +467,10 @@ class _OneWalk:
         if len(before) == len(nodes):
             failed = next((each.error for each in nodes if each.error), None)
             there = [each for each in nodes if not each.is_missing]
-            self.found.found[asked.selected] = failed or asked.of(self._run, there, len(nodes))
+            if failed:
+                self.found.found[asked.selected] = failed
+            else:
+                self._run.scheduler.spawn(asked.add_to(self.found.found, self._run, there, len(nodes)))
 
     # --- Ranked nodes ---------------------------------------------------------------------------------------
 
