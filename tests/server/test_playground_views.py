@@ -65,6 +65,17 @@ def texts(page: Page, selector: str) -> list[str]:
     return found
 
 
+PICTURE = "const graph = document.querySelector('.canvas')._cyreg.cy; const boxes = graph.nodes().toArray()"
+OUTSIDE = f"""(() => {{ {PICTURE};
+    return boxes.map((each) => each.renderedPosition()).filter(({{ x, y }}) =>
+        x < 0 || y < 0 || x > graph.width() || y > graph.height()).length }})()"""
+"""How many nodes of a picture are not to be seen."""
+OVERLAPPING = f"""(() => {{ {PICTURE}.map((each) => each.boundingBox({{ includeLabels: false, includeOverlays: false }}));
+    return boxes.filter((a, place) => boxes.slice(place + 1).some((b) =>
+        a.x1 < b.x2 && b.x1 < a.x2 && a.y1 < b.y2 && b.y1 < a.y2)).length }})()"""
+"""How many boxes of a diagram hide a part of another."""
+
+
 class TestExamples:
     def test_each_opens_in_a_tab_of_its_own_and_runs(self, page: Page) -> None:
         """Who has never seen GraphQL would have to type."""
@@ -260,3 +271,6 @@ class TestPage:
             click(page, "[role=tab]", name)
             time.sleep(0.5)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+            if name in ("Graph", "Schema"):
+                assert page.evaluate(OUTSIDE) == 0, name
+                assert name == "Graph" or page.evaluate(OVERLAPPING) == 0

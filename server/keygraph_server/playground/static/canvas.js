@@ -77,6 +77,33 @@ const SPACE = {
   graph: { idealEdgeLength: () => 80, nodeRepulsion: () => 12000 },
 };
 
+const GAP = 12;
+
+// The layout moves apart what overlaps only a little: of two boxes, the lower or the right one moves on.
+const separate = (graph) => {
+  const boxes = graph.nodes('[?isBox]').toArray();
+  for (let turn = 0; turn < 100; turn += 1) {
+    let moved = false;
+    for (const [place, one] of boxes.entries()) {
+      for (const other of boxes.slice(place + 1)) {
+        const [a, b] = [one.position(), other.position()];
+        const x = (one.width() + other.width()) / 2 + GAP - Math.abs(a.x - b.x);
+        const y = (one.height() + other.height()) / 2 + GAP - Math.abs(a.y - b.y);
+        if (x > 0 && y > 0) {
+          const [axis, by] = x < y ? ['x', x] : ['y', y];
+          const [near, far] = a[axis] < b[axis] ? [one, other] : [other, one];
+          near.position(axis, near.position(axis) - by / 2);
+          far.position(axis, far.position(axis) + by / 2);
+          moved = true;
+        }
+      }
+    }
+    if (!moved) {
+      break;
+    }
+  }
+};
+
 const arrange = (graph, kind, isFirst) => {
   const animates = !isFirst && !isStill();
   if (isFirst) {
@@ -85,7 +112,8 @@ const arrange = (graph, kind, isFirst) => {
   const layout = {
     name: 'cose',
     randomize: false,
-    animate: animates ? 'end' : false,
+    // Boxes do not move slowly: they are separated when they have their places.
+    animate: animates && kind !== 'model' ? 'end' : false,
     animationDuration: 300,
     nodeDimensionsIncludeLabels: true,
     numIter: 2000,
@@ -93,6 +121,10 @@ const arrange = (graph, kind, isFirst) => {
     ...SPACE[kind],
   };
   graph.layout(layout).run();
+  if (kind === 'model') {
+    separate(graph);
+    graph.fit(undefined, 30);
+  }
 };
 
 /** Draws `elements` (in Cytoscape's form); `onPick` gets the id of what is picked, or null. */
@@ -106,6 +138,7 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
 
   React.useEffect(() => {
     let isGone = false;
+    let resized = null;
     library('cytoscape').then(
       (cytoscape) => {
         if (isGone) {
@@ -114,12 +147,19 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
         const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8, wheelSensitivity: 0.3 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
         drawn.current = graph;
+        // The panels around it may take their places after it was arranged.
+        resized = new ResizeObserver(() => {
+          graph.resize();
+          graph.fit(undefined, 30);
+        });
+        resized.observe(place.current);
         setIsReady(true);
       },
       (error) => setProblem(error.message),
     );
     return () => {
       isGone = true;
+      resized?.disconnect();
       drawn.current?.destroy();
       drawn.current = null;
     };
