@@ -15,15 +15,7 @@ from typing import Any, Literal
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
-from keygraph.declare.declaration import (
-    DEFAULT_ITEM_BYTES,
-    NO_NOTES,
-    ListOptions,
-    Notes,
-    StoredAs,
-    WalkOptions,
-    WriteName,
-)
+from keygraph.declare.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
 from keygraph.declare.specifiers import Context
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
@@ -61,6 +53,8 @@ class RecordType:
     is_virtual: bool
     description: str | None
     table: Table
+    item_bytes: int
+    """The size of an item, in bytes, that the cost bound of an operation is computed with."""
     notes: Notes = NO_NOTES
     own_notes: dict[str, Notes] = dataclass_field(default_factory=dict)
     """Those of its fields, ends, lists and methods."""
@@ -70,8 +64,6 @@ class RecordType:
     """The other edge type of which each edge has an item too, as it was declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
-    item_bytes: int = DEFAULT_ITEM_BYTES
-    """The size of an item, in bytes, that the cost bound of an operation is computed with."""
     declared_writes: tuple[WriteName, ...] = ()
     """What was declared that mutations do to its records."""
     rules: tuple[WriteRule, ...] = ()
@@ -593,15 +585,12 @@ class Method:
     @cached_property
     def of_viewer(self) -> tuple[str, ...]:
         """The parameters that are given whoever asks, which is no argument of the field."""
-        return self._of(Viewer)
+        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] is Viewer)
 
     @cached_property
     def of_context(self) -> tuple[str, ...]:
         """The parameters that are given the context of the operation, which are no arguments either."""
-        return self._of(Context)
-
-    def _of(self, type_: object) -> tuple[str, ...]:
-        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == type_)
+        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == Context)
 
     @property
     def parameters(self) -> Sequence[str]:
