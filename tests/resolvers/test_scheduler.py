@@ -15,12 +15,12 @@ from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Re
 from keygraph.dynamo.table import Key, Table
 from keygraph.lists.listing import bind
 from keygraph.lists.reading import Extent
-from keygraph.turns import TURN_SECONDS, rounds
+from keygraph.turns import TURN_SECONDS
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.read import scheduler
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import MeteredStore, Read
-from keygraph_resolvers.read.scheduler import Lookup, Scheduler
+from keygraph_resolvers.read.scheduler import Lookup, Scheduler, rounds
 
 
 class Held:

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import thread_time
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
-from keygraph.turns import TURN_SECONDS, rounds
+from keygraph.turns import BUDGET, TURN_SECONDS
 from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 
@@ -44,6 +45,53 @@ class Lookup:
     left: int = 0
     """How many answers have not come yet."""
     came: list[tuple[Any, Item | Exception | None]] = field(default_factory=list)
+
+
+class SharedRounds:
+    """What all operations work in one round of the event loop, and those that wait to go on: one of these does in each round."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.worked = 0.0
+        """The processor time of this round, in seconds."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._next: asyncio.Handle | None = None
+
+    def count(self, seconds: float) -> None:
+        """Somebody has worked in this round."""
+        self.worked += seconds
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        """The event loop has gone round: all others have had their turn."""
+        self._next, self.worked = None, 0.0
+        self.number += 1
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not first.done():  # nobody has given it up
+                first.set_result(None)
+                self.count(0.0)
+                return
+
+    async def wait(self) -> None:
+        """Waits for a round in which nobody else goes on who has waited too."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self.count(0.0)
+        await turn
+
+
+_ROUNDS: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedRounds] = WeakKeyDictionary()
+
+
+def rounds() -> SharedRounds:
+    """Those of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _ROUNDS.get(loop)
+    if found is None:
+        found = _ROUNDS[loop] = SharedRounds()
+    return found
 
 
 class Scheduler:
@@ -79,6 +127,9 @@ class Scheduler:
         self._worked = 0.0
         """The processor time that this has taken in this round of the event loop, in seconds."""
         self._rounds = rounds()
+        budget = BUDGET.get()
+        if budget is not None:
+            budget.rounds = self._rounds
         self._round = 0
         self._is_pausing = False
 
