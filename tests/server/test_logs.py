@@ -56,6 +56,7 @@ def test_the_level_says_what_is_logged(
     """KEYGRAPH_LOG_LEVEL would do nothing, or would fill the log with what libraries do."""
     # A server without a log of requests, in this process, has turned it off.
     monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)
+    monkeypatch.setattr(logging.getLogger("uvicorn.access"), "level", logging.NOTSET)
     configure_logging(Settings(log_level=level))
     logging.getLogger("keygraph_server.app").debug("own debug")
     logging.getLogger("keygraph").info("own info")

@@ -17,6 +17,7 @@ from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
+from keygraph.lists.checks import split_condition
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Permissions, Seen
@@ -86,8 +87,15 @@ class Links:
     def _reader(
         self, path: AccessPath, seen: Seen
     ) -> Callable[[Item], tuple[RecordType, Decision, tuple[str, ...]] | None]:
-        """What tells the type of an item of a list, what decides whether the viewer sees it, and its identity."""
-        graph, decisions = self._graph, {each.record: decision for each, decision in seen.items()}
+        """What tells the type of an item of a list, its identity, and what decides whether the viewer sees it. Not what the
+        store has decided: an item need not have the attributes of that."""
+        graph = self._graph
+        decisions = {
+            each.record: left
+            for each, decision in seen.items()
+            if not isinstance(decision, bool)
+            and (left := split_condition(decision, each, graph)[1]) is not None
+        }
 
         def read(item: Item) -> tuple[RecordType, Decision, tuple[str, ...]] | None:
             told = graph.identified(item, path.keys)
