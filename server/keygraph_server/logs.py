@@ -30,9 +30,9 @@ def configure_logging(settings: LoggingSettings) -> None:
     level = settings.log_level
     own = level.value.upper()
     others = "ERROR" if level is LogLevel.ERROR else "WARNING"
-    loggers = {name: {"level": own} for name in _OWN}
-    # uvicorn warns of errors in requests, and informs about every start and stop.
-    loggers["uvicorn"] = {"level": own if level is LogLevel.DEBUG else others}
+    loggers: dict[str, dict[str, Any]] = {name: {"level": own} for name in _OWN}
+    # uvicorn warns of errors in requests, and informs about every start and stop. Whoever has embedded it may have set up its log.
+    loggers["uvicorn"] = {"level": own if level is LogLevel.DEBUG else others, "propagate": True}
     shown = structlog.stdlib.ProcessorFormatter
     lines = {
         "()": shown,
