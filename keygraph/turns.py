@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
@@ -68,9 +69,18 @@ BUDGET: ContextVar[WorkBudget | None] = ContextVar("keygraph-work", default=None
 """The budget of the running operation."""
 
 
+def _budget() -> WorkBudget:
+    """That of the running operation; outside of operations, such as in a command, one without a limit."""
+    found = BUDGET.get()
+    if found is None:
+        found = WorkBudget()
+        found.seconds = math.inf
+    return found
+
+
 async def step_by_step(steps: Iterable[object]) -> None:
     """Does all steps, in turns with whatever else there is to do. Raises TooMuchWork."""
-    budget = BUDGET.get() or WorkBudget()
+    budget = _budget()
     began = time.thread_time()
     for _ in steps:
         worked = time.thread_time() - began
@@ -85,7 +95,7 @@ async def in_turns(
     work: Callable[[Sequence[ItemT]], Sequence[ResultT]], items: Sequence[ItemT]
 ) -> list[ResultT]:
     """What the work gives for the items, `AT_ONCE` in each turn. Raises TooMuchWork."""
-    budget, found = BUDGET.get() or WorkBudget(), list[ResultT]()
+    budget, found = _budget(), list[ResultT]()
     for start in range(0, len(items), AT_ONCE):
         if len(items) > AT_ONCE:
             await budget.wait()

@@ -185,21 +185,23 @@ async def test_an_item_of_a_node_of_another_type_is_not_counted(shop: Shop) -> N
     assert await shop.kept("USER#Ann", "feed_size") == [0]
 
 
+class Busy:
+    """The store of a shop in which somebody else writes after each read of a kind, as long as there is something to write."""
+
+    def __init__(self, shop: Shop, kind: type[Any], others: list[Any]) -> None:
+        self.shop, self.kind, self.others = shop, kind, others
+
+    async def send(self, request: Any) -> Any:
+        answer = await self.shop.store.send(request)
+        if isinstance(request, self.kind) and self.others:
+            await self.shop.write(self.others.pop())
+        return answer
+
+
 async def test_a_change_meanwhile_is_counted_once(shop: Shop) -> None:
     """What is added would be the difference from a total that is no longer there."""
     await shop.write(new_order("1", "2"))
-    send, others = shop.store.send, [Change(order, ("1",), {"total": Decimal(5)})]
-
-    async def meanwhile(request: Any) -> Any:
-        answer = await send(request)
-        if isinstance(request, BatchGet) and others:
-            await shop.write(others.pop())
-        return answer
-
-    class Busy:
-        send = staticmethod(meanwhile)
-
-    busy: Any = Busy()
+    busy: Any = Busy(shop, BatchGet, [Change(order, ("1",), {"total": Decimal(5)})])
     await Shop(graph, busy).write(Change(order, ("1",), {"total": Decimal(6)}))
     assert await shop.kept("USER#Ann", "totals") == [6]
     assert await shop.wrong() == []
@@ -327,18 +329,7 @@ async def test_a_mutation_while_a_node_is_counted_is_counted_too(shop: Shop) -> 
     """The count would be that of a moment before, and stay so."""
     await shop.write(new_order("1", "2"))
     await shop.change("USER#Ann", Remove(("orders_count",)))
-    send, others = shop.store.send, [new_order("2", "3"), new_order("3", "4")]
-
-    async def meanwhile(request: Any) -> Any:
-        answer = await send(request)
-        if isinstance(request, Query) and others:
-            await shop.write(others.pop())
-        return answer
-
-    class Busy:
-        send = staticmethod(meanwhile)
-
-    busy: Any = Busy()
+    busy: Any = Busy(shop, Query, [new_order("2", "3"), new_order("3", "4")])
     assert await recount(graph, busy, ("USER#Ann", "USER#Ann"))
     assert await shop.kept("USER#Ann", "orders_count", "totals") == [3, 9]
     assert await shop.wrong() == []
