@@ -34,7 +34,7 @@ class Coin:
     number: int
     value: Decimal
     weight: int = 1
-    dust: float = 5e-8
+    dust: float = 6.5e-8
 
 
 @record("{jar}", "NOTE#{number:03d}")
@@ -72,7 +72,7 @@ async def test_a_count_and_a_sum_are_read_with_their_node(jars: World) -> None:
     """The list would be read to count it, although its number is there."""
     asked = "coins { totalCount aggregate { all: count sum(field: VALUE) dust: sum(field: DUST) } }"
     assert await of_red(jars, asked) == (
-        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75", "dust": "0.0000001"}}},
+        {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75", "dust": "0.00000013"}}},
         {"GetItem": 1},
     )
     page = "coins(first: 1, direction: DESC) { nodes { number } totalCount }"
