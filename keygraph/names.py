@@ -24,22 +24,30 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+def constant(name: str) -> str:
+    """`user_id` as `USER_ID`."""
+    return snake(name).upper()
+
+
 def pascal(name: str) -> str:
     """`order_items` as `OrderItems`."""
     return "".join(word[0].upper() + word[1:] for word in words(name))
 
 
 def end_names(end: str, node: str, fields: Iterable[str]) -> dict[str, str]:
-    """What a node's key fields are called where an end refers to it, by field, all in snake case: the end and the field.
+    """What a node's key fields are called where an end refers to it, by field: the end and the field, in camel case if one
+    of them is, else in snake case.
 
     The field is written without the node's own name, and a word that ends the one and begins the other is written once:
     `customer` and User's `user_id` are `customer_id`, `page` and `page_name` are `page_name`. Where two would be called
     alike, nothing is left out.
     """
     whole = [*fields]
-    short = {field: _end_name(end.split("_"), node.split("_"), field.split("_")) for field in whole}
-    is_told = len({*short.values()}) == len(short)
-    return short if is_told else {field: f"{end}_{field}" for field in whole}
+    short = {field: _end_name(words(end), words(node), words(field)) for field in whole}
+    if len({*short.values()}) < len(short):
+        short = {field: snake(f"{end}_{field}") for field in whole}
+    is_snake = all(name == snake(name) for name in (end, *whole))
+    return short if is_snake else {field: camel(name) for field, name in short.items()}
 
 
 def _end_name(end: list[str], node: list[str], field: list[str]) -> str:

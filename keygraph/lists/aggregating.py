@@ -28,7 +28,7 @@ class AggregateField:
     """A value of items that can be aggregated."""
 
     name: str
-    """In snake case."""
+    """In the model's case."""
     source: str
     """The field or end that holds it."""
     type: FieldType

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from graphql import OperationDefinitionNode, parse
 
+from keygraph.names import camel
 from keygraph_resolvers import build_schema
 from keygraph_server.schema_text import difference
 from tests.conftest import MakeStore
@@ -27,6 +30,39 @@ def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
     """
     kept = ROOT / "schema.graphql" if name == "commerce" else SNAPSHOTS / f"{name}.graphql"
     assert difference(build_schema(graph_of(name)), kept) == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_names_of_python_may_be_in_camel_case(
+    name: str, make_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who writes `userId` in Python, as their table does, would get arguments called `userUserId`, and an
+    aggregate's `FULLPRICE` would end in INTERNAL."""
+    source = (EXAMPLES / f"{name}.py").read_text("utf-8")
+    classes = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef)]
+    fields = [
+        each.target for of_class in classes for each in of_class.body if isinstance(each, ast.AnnAssign)
+    ]
+    written = sorted(each.id for each in fields if isinstance(each, ast.Name) and "_" in each.id)
+    for field in written:
+        source = re.sub(rf"\b{field}\b", camel(field), source)
+    (tmp_path / f"{name}_in_camel_case.py").write_text(source, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    graph = import_module(f"{name}_in_camel_case").graph
+    assert written
+    assert build_schema(graph).as_str() == build_schema(graph_of(name)).as_str()
+    if name == "commerce":
+        served = await serve(graph, make_store, *files_of(name))
+        data = await served.ask(
+            """query All { user(userId: "12345") { orders {
+          aggregate { max(field: ORDER_DATE) groupBy(field: ORDER_DATE, first: 1) { key count } }
+        } } }""",
+            "All",
+        )
+        assert data["user"]["orders"]["aggregate"] == {
+            "max": "2024-03-20T08:15:00Z",
+            "groupBy": [{"key": "2024-01-20T12:00:00Z", "count": 1}],
+        }
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -103,6 +103,8 @@ def test_the_cases_are_one_name(parts: list[str]) -> None:
         ("kind", "kind", "kind", "kind"),
         ("owner", "app_user", "user_id", "owner_id"),
         ("parent_category", "category", "category_id", "parent_category_id"),
+        ("parentCategory", "category", "categoryId", "parentCategoryId"),
+        ("owner", "app_user", "userId", "ownerId"),
     ],
 )
 def test_a_key_field_is_called_after_the_end(end: str, node: str, field: str, name: str) -> None:

@@ -565,7 +565,7 @@ def _aggregated(selected: SelectedField, fields: Mapping[str, AggregateField]) -
         for argument in node.arguments or ():
             if argument.name.value == "field":
                 value = argument.value
-                yield from [value.value.lower()] if isinstance(value, EnumValueNode) else fields
+                yield from [value.value] if isinstance(value, EnumValueNode) else fields
     for below in selected.below.values():
         for each in below.fields:
             yield from _aggregated(each, fields)

@@ -14,6 +14,7 @@ from strawberry.types.field import StrawberryField
 from keygraph.lists.aggregating import AggregateField, aggregate_fields
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.names import camel, constant
 from keygraph_resolvers.naming.descriptions import a, in_words
 from keygraph_resolvers.naming.names import aggregate_name, aggregate_name_of, field_name
 from keygraph_resolvers.schema.definitions import (
@@ -79,7 +80,7 @@ class AggregateTypes:
     ) -> StrawberryField:
         if name not in self._types:
             self._types[name] = _aggregate(name, record, fields)
-        kind = Aggregate(record, {each.name: each for each in fields}, budget)
+        kind = Aggregate(record, {constant(each.name): each for each in fields}, budget)
         return ServedField(field, nullable(self._types[name]), kind, description=described)
 
 
@@ -134,7 +135,6 @@ def _value(
 
 
 def _enum(name: str, fields: Sequence[AggregateField]) -> StrawberryEnumDefinition:
-    members = {each.name.upper(): each.name for each in fields}
-    made = Enum(name, members)  # type: ignore[misc]  # its members are those of the model
-    described = {member: f"`{member.lower()}`." for member in members}
+    described = {constant(each.name): f"`{camel(each.name)}`." for each in fields}
+    made = Enum(name, {member: member for member in described})  # type: ignore[misc]  # they are those of the model
     return enum_type(made, "What can be aggregated.", described)

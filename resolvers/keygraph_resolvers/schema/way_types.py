@@ -11,7 +11,7 @@ from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
-from keygraph.names import snake
+from keygraph.names import constant
 from keygraph.resolve.ways import FollowedList
 from keygraph_resolvers.schema.definitions import (
     OutputType,
@@ -41,7 +41,7 @@ _MOST = f"The most edges that it may have: {MOST_LENGTH} at most."
 def list_name(path: AccessPath) -> str:
     """What a list is called among all: `USER_FRIENDS`."""
     owner = path.owner.name if path.owner else ""
-    return f"{snake(owner)}_{path.name}".upper()
+    return f"{constant(owner)}_{constant(path.name)}"
 
 
 def lists_by_name(graph: Graph) -> Mapping[str, FollowedList]:
