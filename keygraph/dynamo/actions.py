@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
@@ -83,6 +83,8 @@ class PutItem:
 
     item: Item
     condition: Condition | None = None
+    size: int | None = field(default=None, compare=False)
+    """The item's size, where `WriteRules.check` has found nothing wrong with it."""
 
 
 @value(frozen=True, slots=True)
@@ -117,10 +119,10 @@ def key_of(action: Action, table: Table) -> Key:
     """The table key of the action's item. Raises BadUserInput for an item that lacks one."""
     if not isinstance(action, PutItem):
         return action.key
-    for key in table.keys:
-        if key.name not in action.item:
-            raise BadUserInput(f"The item lacks the key {key.name}.")
-    return table.key_of(action.item)
+    try:
+        return table.key_of(action.item)
+    except KeyError as error:
+        raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
 
 
 # --- What an action does --------------------------------------------------------------------------------
@@ -250,5 +252,6 @@ def _plain(value: Any) -> object:
         case tuple():
             return [_plain(member) for member in value]
         case _ if is_dataclass(value):
-            return [type(value).__name__, *(_plain(getattr(value, each.name)) for each in fields(value))]
+            told = (_plain(getattr(value, each.name)) for each in fields(value) if each.compare)
+            return [type(value).__name__, *told]
     return to_typed(value)

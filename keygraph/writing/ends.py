@@ -130,7 +130,9 @@ class EndSteps(StepGround):
             members, own = named.nodes(identity)
             if members:
                 keys = self._graph.table_keys(members[0], own)
-                there = next((item for key in keys if (item := stored.get(key)) is not None), None)
+                there = None
+                if stored:
+                    there = next((item for key in keys if (item := stored.get(key)) is not None), None)
                 yield named, keys, self._is_open(members, own, there)
 
     def _is_open(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, TypeAlias, cast
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from uuid_utils import uuid7
 
@@ -18,6 +18,7 @@ from keygraph.codes import Code
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value, value_size
 from keygraph.dynamo.rules import WriteRules
+from keygraph.dynamo.table import KeyValue
 from keygraph.errors import (
     BadUserInput,
     FieldName,
@@ -39,7 +40,19 @@ from keygraph.model.records import End, RecordType
 
 _UNFIT = (ValueError, TypeError, AttributeError, OverflowError)
 """What values raise that cannot be stored."""
+_NOTHING: Mapping[str, Any] = {}
 _Writer: TypeAlias = Callable[[Any], Iterable[tuple[Path, Value]]]
+
+
+class _KeyForm(NamedTuple):
+    """How one of the keys of a type is made."""
+
+    keys: Keys
+    renders: tuple[Callable[[Mapping[str, str | None]], str | None], ...]
+    lengths: tuple[int, ...]
+    """Up to how many ASCII characters the graph refuses none of them."""
+    attributes: tuple[tuple[str, Callable[[str], KeyValue] | None], ...]
+    """The key attributes, with what makes their values; None for text."""
 
 
 class Refusals:
@@ -90,13 +103,25 @@ class ItemMaker:
             **{name: _end_writer(end) for name, end in record.ends.items()},
         }
         """What makes of a value the attributes that it is stored in."""
+        self._single = {
+            name: (field.attribute[0], self._encoders[name])
+            for name, field in record.fields.items()
+            if field.attribute in self._own_paths
+        }
+        """The attribute of a field that alone has one, and what makes its value."""
         copied = {field.name for field in record.fields.values() if field.kept == "copy"}
         self._needed = [name for name in record_names if not self.is_optional(name) and name not in copied]
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
         said = graph.type_values.of(record)
         self._type: Item = {name: value for name, value in said.items() if value is not None}
-        self._readers = [(slot, self._reader(slot)) for slot in record.slots.values() if not slot.is_shard]
+        self._readers = [
+            (slot, self._end_text(slot), self._reader(slot))
+            for slot in record.slots.values()
+            if not slot.is_shard
+        ]
+        """What gives the text of each slot: of the identity of the node at an end, and of the attributes."""
         self._in_key = [name for name in record.keyed_names if self._is_in_key(name)]
+        self._identity = [slot.name for slot in record.identity]
         self.own_keys = self._key_names - names
         """The key attributes that are nothing but keys of this type."""
 
@@ -116,17 +141,27 @@ class ItemMaker:
     def attributes(self, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> Item:
         """The attributes of a whole record; the defaults of what is not given."""
         item: Item = {}
-        given = {**self._defaults, **values}
+        given = {**self._defaults, **values} if self._defaults else values
+        single = self._single
         for name in self._shown:
             value = given.get(name)
-            if value is not None:
+            if value is None:
+                continue
+            alone = single.get(name)
+            if alone is None:
                 self.place(item, name, value, where, refusals)
+                continue
+            try:
+                item[alone[0]] = alone[1](value)
+            except _UNFIT as error:
+                self._refuse_unfit(name, error, where, refusals)
         for name in self._needed:
             # What is stored in one attribute needs to be given once.
             if given.get(name) is None and all(at_path(item, path) is None for path in self._paths[name]):
                 shown = self.shown(name)
                 refusals.add((*where, shown), shown, f" of {self.record.name} is missing.")
-        return item | self._type
+        item.update(self._type)
+        return item
 
     def shown(self, name: str) -> FieldName:
         """What a field, or an end, is called in an input."""
@@ -187,35 +222,53 @@ class ItemMaker:
 
     # --- Keys -------------------------------------------------------------------------------------------
 
-    def with_keys(self, item: Item, where: InputPath, refusals: Refusals) -> tuple[Item, Texts]:
-        """The item with all its keys, and the texts that identify it; without, where something is wrong already."""
-        texts = {} if refusals.found else self._texts(item, where, refusals)
+    def with_keys(
+        self, item: Item, where: InputPath, refusals: Refusals, given: Mapping[str, Any] = _NOTHING
+    ) -> tuple[Item, Texts]:
+        """The item with all its keys, and the texts that identify it; without, where something is wrong already.
+
+        `given` are values that the item was made of, which are not read from it again.
+        """
+        texts = {} if refusals.found else self._texts(item, given, where, refusals)
         return self.with_rendered(item, texts, where, refusals)
 
     def with_rendered(
         self, item: Item, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
     ) -> tuple[Item, Texts]:
         """The item with the keys that these texts give, by slot, and the texts that identify it."""
-        identity = tuple(texts.get(slot.name) or "" for slot in self.record.identity)
-        made = dict(item)
+        identity = tuple([texts.get(name) or "" for name in self._identity])
+        made = item.copy()
         if refusals.found:
             # What is missing there would be told a second time.
             return made, identity
-        for keys in self.record.keys.values():
-            own = texts
+        for form in self._forms:
+            keys, own = form.keys, texts
             if keys.index is None and "" in texts.values():
                 own = {name: text or None for name, text in texts.items()}
             if keys.shards:
                 own = {**own, **shard_texts(keys, identity)}
-            rendered = self._rendered(keys, own, where, refusals)
-            for attribute, text in zip(keys.attributes, rendered, strict=False):
-                made[attribute.name] = attribute.value(text)
+            rendered = self._rendered(form, own, where, refusals)
+            for (name, value_of), text in zip(form.attributes, rendered, strict=False):
+                made[name] = text if value_of is None else value_of(text)
             if keys.index is None and not refusals.found:
                 try:
                     self._graph.refuse_rivals(self.record, own, rendered)
                 except BadUserInput as error:
                     refusals.take(where, error)
         return self._without_said(made) if self._in_key else made, identity
+
+    @cached_property
+    def _forms(self) -> list[_KeyForm]:
+        """How each key of the type is made. Found when the first one is: all types of the graph are known then."""
+        return [
+            _KeyForm(
+                keys,
+                tuple(template.render for template in keys.templates),
+                self._graph.plain_lengths(keys),
+                tuple((each.name, None if each.type == "S" else each.value) for each in keys.attributes),
+            )
+            for keys in self.record.keys.values()
+        ]
 
     def _without_said(self, item: Item) -> Item:
         """The item without the attributes that are left out because its keys say the same."""
@@ -237,15 +290,15 @@ class ItemMaker:
             return error
 
     def _rendered(
-        self, keys: Keys, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
+        self, form: _KeyForm, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
     ) -> list[str]:
         """The texts of the keys; nothing for an index that the item is not in."""
-        found = [template.render(texts) for template in keys.templates]
+        keys = form.keys
+        found = [render(texts) for render in form.renders]
         if keys.index is not None and not all(found):
             return []
-        lengths = self._graph.plain_lengths(keys)
         for number, key in enumerate(found):
-            if key and len(key) <= lengths[number] and key.isascii():
+            if key and len(key) <= form.lengths[number] and key.isascii():
                 continue
             try:
                 found[number] = self._graph.checked_key(self.record, keys, number, texts, key)
@@ -265,22 +318,31 @@ class ItemMaker:
             texts[slot.name] = self._reader(slot)(item) if is_changed else text
         return texts
 
-    def _texts(self, item: Item, where: InputPath, refusals: Refusals) -> dict[str, str | None]:
+    def _texts(
+        self, item: Item, given: Mapping[str, Any], where: InputPath, refusals: Refusals
+    ) -> dict[str, str | None]:
         """The texts, by slot, that the attributes of an item give to its keys; no shards."""
         texts: dict[str, str | None] = {}
-        for slot, read in self._readers:
+        for slot, text_of_end, read in self._readers:
             try:
-                texts[slot.name] = read(item)
+                identity = None if text_of_end is None else given.get(slot.path[0])
+                texts[slot.name] = (
+                    read(item) if identity is None or text_of_end is None else text_of_end(identity)
+                )
             except KeygraphError as error:
                 refusals.take((*where, self.shown(slot.path[0])), error)
         return texts
 
+    def _end_text(self, slot: Slot) -> Callable[[Texts], str | None] | None:
+        """What gives the text of a slot, of the identity of the node at an end; None for what is no end's."""
+        end = self.record.ends.get(slot.path[0])
+        return None if end is None else end_text(end, slot)
+
     def _reader(self, slot: Slot) -> Callable[[Item], str | None]:
         """What gives the text of a slot, of the attributes of an item. It raises KeygraphError where it cannot be one."""
         record, name, text_of = self.record, slot.path[0], self._graph.text_of
-        if name in record.ends:
-            end = record.ends[name]
-            text_of_end = end_text(end, slot)
+        end, text_of_end = record.ends.get(name), self._end_text(slot)
+        if end is not None and text_of_end is not None:
 
             def of_end(item: Item) -> str | None:
                 identity = record.end_identity(item, end)
@@ -309,18 +371,20 @@ class ItemMaker:
 
     # --- Sizes ------------------------------------------------------------------------------------------
 
-    def check(self, item: Item, given: Iterable[str], where: InputPath, refusals: Refusals) -> None:
-        """Refuses an item that DynamoDB would; one that is too large at the largest of the given fields and ends."""
+    def check(self, item: Item, given: Iterable[str], where: InputPath, refusals: Refusals) -> int | None:
+        """The size of an item. Refuses one that DynamoDB would; one that is too large at the largest of the given fields
+        and ends."""
         if refusals.found:
-            return
+            return None
         try:
-            self._rules.check(item)
+            return self._rules.check(item)
         except ItemTooLarge as error:
             largest = max(given, key=lambda name: self._size(item, name), default=None)
             at = where if largest is None else (*where, self.shown(largest))
             refusals.add(at, *error.parts, code=error.code)
         except BadUserInput as error:
             refusals.take(where, error)
+        return None
 
     def _size(self, item: Item, name: str) -> int:
         values = [at_path(item, path) for path in self.paths([name])]

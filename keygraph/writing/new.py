@@ -37,12 +37,14 @@ class NewSteps(EndSteps):
         maker = self.maker(record)
         known = self.new(request)[1] if self.is_replaced(request) else None
         there = None if known is None else self._found(record, known, stored, where, refusals)
-        values = {**request.values, **self._kept(record, is_new=True, before=there)}
-        item, identity = maker.with_keys(maker.attributes(values, where, refusals), where, refusals)
-        maker.check(item, values, where, refusals)
+        kept = self._kept(record, is_new=True, before=there)
+        values = {**request.values, **kept} if kept else request.values
+        attributes = maker.attributes(values, where, refusals)
+        item, identity = maker.with_keys(attributes, where, refusals, values)
+        size = maker.check(item, values, where, refusals)
         if refusals.found:
             return [], Done(record, identity, None)
-        if known is None:
+        if known is None and stored:
             there = self._found(record, identity, stored, where, refusals)
         exists = self._taken(record, where)
         conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
@@ -53,16 +55,17 @@ class NewSteps(EndSteps):
         elif there is not None:
             # It stays in the shard where somebody put it.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
+            size = None
         if known is not None:
-            kept = self._kept_fields(record, LASTING)
-            conditions += self._presence.is_as_read(record, [field.attribute for field in kept], there)
+            lasting = [field.attribute for field in self._kept_fields(record, LASTING)]
+            conditions += self._presence.is_as_read(record, lasting, there)
         check_rules(maker, item, where, refusals)
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = exists if isinstance(request, Create) else self._again(record, where)
         steps = [
-            TransactionStep(actions.PutItem(item, conjunction(*conditions)), refusal, before=there),
+            TransactionStep(actions.PutItem(item, conjunction(*conditions), size), refusal, before=there),
             *others,
         ]
         if there is None and stored:
@@ -90,7 +93,7 @@ class NewSteps(EndSteps):
         values = {**request.values, **self._kept(request.record, is_new=True)}
         item = maker.attributes(values, request.where, refusals)
         refusals.found.clear()
-        item, identity = maker.with_keys(item, request.where, refusals)
+        item, identity = maker.with_keys(item, request.where, refusals, values)
         return (None, None) if refusals.found else (item, identity)
 
     def is_replaced(self, request: Create | Put) -> bool:

@@ -64,8 +64,9 @@ class Presence:
 
     def is_open(self, members: tuple[RecordType, ...]) -> Condition:
         """The condition that a node of one of these types is there, and that something may come to name it."""
-        expires = self._graph.expires and any(member.expiry for member in members)
-        return self._open_at(members, now() if expires else None)
+        if self._graph.expires and any(member.expiry for member in members):
+            return self._open_at(members, now())
+        return self._open_at(members, None)
 
     def _open_since(self, members: tuple[RecordType, ...], at: Decimal | None) -> Condition:
         there = tuple(self._there_at(member, at) for member in members)

@@ -109,7 +109,9 @@ def merged(
     for key, check in checks.items():
         if not found[key].is_check:
             found[key] = _joined(found[key], check, refusals)
-    _add(found, [addition for step in found.values() for addition in step.additions])
+    additions = [addition for step in found.values() for addition in step.additions]
+    if additions:
+        _add(found, additions)
     for key, rule in asked:
         before = found.get(key)
         condition = rule.action.condition
@@ -168,7 +170,7 @@ def _with_sums(
                 before = at_path(item, path)
                 if isinstance(before, Decimal):
                     put_at_path(new, path, number(before + amount))
-            return replace(step, action=replace(put, item=new))
+            return replace(step, action=replace(put, item=new, size=None))
         case actions.DeleteItem():
             return step
     conditions = [asked[path] for path in sums]

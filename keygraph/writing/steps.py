@@ -39,6 +39,7 @@ class StepMaker(NewSteps, MoveSteps):
         super().__init__(graph)
         self._is_looked_for = cache(self._may_be_elsewhere)
         self._is_told = cache(self._is_told_alone)
+        self._most_counted = cache(self._find_most_counted)
 
     def needed(
         self,
@@ -103,10 +104,13 @@ class StepMaker(NewSteps, MoveSteps):
         """How many items may have to be read once those are known that are read first."""
         other = self.read_later(request)
         count = 0 if other is None else len(other.table_keys.shard_texts)
-        same = self._graph.correspondences.get(request.record.name)
+        return count + self._most_counted(request.record)
+
+    def _find_most_counted(self, record: RecordType) -> int:
+        same = self._graph.correspondences.get(record.name)
         # Before and after the write an item may add to two nodes.
-        counted = [request.record] if same is None else [request.record, same.other]
-        return count + 2 * sum(map(self._tallies.places, counted))
+        counted = [record] if same is None else [record, same.other]
+        return 2 * sum(map(self._tallies.places, counted))
 
     def read_later(self, request: WriteRequest) -> RecordType | None:
         """The other type of an edge, if its item has to be read once the edge is; None for nothing to read."""
@@ -264,8 +268,9 @@ class StepMaker(NewSteps, MoveSteps):
         made_here = self._made_of_nodes(requests, stored) if self._graph.copies else _NOTHING
         for each in requests:
             # What is wrong with one request says nothing of the others.
-            mine = Refusals()
-            request, copying = self.with_copies(each, stored, made_here, mine)
+            mine, request, copying = Refusals(), each, list[TransactionStep]()
+            if self._graph.copies:
+                request, copying = self.with_copies(each, stored, made_here, mine)
             match request:
                 case Create() | Put():
                     made, outcome = self._written(request, stored, mine)
@@ -279,9 +284,10 @@ class StepMaker(NewSteps, MoveSteps):
                     made, outcome = self._deleted(request, stored, mine)
             if self._graph.tallies:
                 made = [self._tallies.counted(step, stored) for step in made]
-            made = [*made, *self._link_checks(request, stored), *copying]
-            steps += [] if mine.found else made
-            refusals.found += mine.found
+            if mine.found:
+                refusals.found += mine.found
+            else:
+                steps += [*made, *self._link_checks(request, stored), *copying]
             done.append(outcome)
         steps = merged(steps, self._graph.table, requests[0].where, refusals)
         return steps, self._as_put(steps, done)

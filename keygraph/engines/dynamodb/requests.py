@@ -269,7 +269,7 @@ class Renderer:
         for action in actions:
             body: dict[str, Any] = {"TableName": self._table.name}
             if isinstance(action, PutItem):
-                size += self._rules.check(action.item)
+                size += self._rules.check(action.item) if action.size is None else action.size
                 body["Item"] = typed_item(action.item)
             else:
                 body["Key"] = next(keys)
