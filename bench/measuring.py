@@ -91,7 +91,6 @@ async def measured(
         store,
         Cursors(b"of a measurement"),
         limits,
-        schema.schema_converter,
         found.values,
         plan.attributes,
         plan.looked_for,

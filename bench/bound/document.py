@@ -27,12 +27,11 @@ from graphql.execution.values import (
     get_variable_values,
 )
 
-from keygraph_resolvers.schema.definitions import ServedField, given_arguments
+from keygraph_resolvers.schema.definitions import ServedField
 from keygraph_resolvers.schema.field_kinds import (
     FieldKind,
 )
 from keygraph_resolvers.schema.strawberry_internals import (
-    converted_arguments,
     core_schema,
     strawberry_field,
 )
@@ -44,7 +43,6 @@ class WalkedDocument:
 
     def __init__(self, schema: GraphSchema, document: str, variables: Mapping[str, Any]) -> None:
         self._schema: GraphQLSchema = core_schema(schema)
-        self._converter = schema.schema_converter
         definitions = parse(document).definitions
         [self._operation] = (each for each in definitions if isinstance(each, OperationDefinitionNode))
         self._fragments = {
@@ -93,9 +91,7 @@ class WalkedDocument:
         return wanted is type_
 
     def given(self, node: FieldNode, definition: GraphQLField) -> Mapping[str, Any]:
-        values = get_argument_values(definition, node, self._variables)
-        served = cast(ServedField, strawberry_field(definition))
-        return given_arguments(converted_arguments(self._converter, served.arguments, values))
+        return get_argument_values(definition, node, self._variables)
 
     def type(self, name: str) -> GraphQLObjectType:
         return cast(GraphQLObjectType, self._schema.get_type(name))

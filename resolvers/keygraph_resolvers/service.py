@@ -359,7 +359,6 @@ class Service:
             self.store,
             self._cursors,
             self.limits,
-            self.schema.schema_converter,
             values,
             self._no_attributes if plan is None else plan.attributes,
             frozenset() if plan is None else plan.looked_for,

@@ -44,9 +44,8 @@ from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_resolvers.read.objects import object_of_instance
 from keygraph_resolvers.schema import field_kinds
-from keygraph_resolvers.schema.definitions import ServedField, given_arguments
+from keygraph_resolvers.schema.definitions import ServedField
 from keygraph_resolvers.schema.strawberry_internals import (
-    converted_arguments,
     core_schema,
     strawberry_field,
 )
@@ -100,9 +99,7 @@ class Naive:
         served = strawberry_field(definition) if definition else None
         if not isinstance(served, ServedField):
             return _begun(next_(source, info, **arguments))
-        converted = converted_arguments(self.schema.schema_converter, served.arguments, arguments)
-        given = given_arguments(converted)
-        return _begun(self._value(served.kind, source, info, given))
+        return _begun(self._value(served.kind, source, info, arguments))
 
     def _value(
         self, kind: field_kinds.FieldKind, source: Any, info: GraphQLResolveInfo, given: Mapping[str, Any]

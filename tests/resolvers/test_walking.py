@@ -19,7 +19,6 @@ from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.steps.walks.walk import WalkedLists, Walking
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET
-from tests.schemas import schema_of
 from tests.tracing import TracingStore
 
 CATEGORY = commerce.types["Category"]
@@ -44,10 +43,7 @@ async def tree(make_store: MakeStore) -> TracingStore:
 async def walked(store: Any, budget: int = 100) -> tuple[Reach | Exception, int, Run]:
     """What is below the top, the round trip that is next, and the run."""
     attributes = Attributes.of(commerce, {commerce.types["CategoryChild"]: frozenset()})
-    converter = schema_of(commerce).schema_converter
-    run = Run(
-        commerce, store, Cursors(SECRET), Limits(), converter, VariableValues({}, {}), attributes, frozenset()
-    )
+    run = Run(commerce, store, Cursors(SECRET), Limits(), VariableValues({}, {}), attributes, frozenset())
     came: list[tuple[Reach | Exception, int]] = []
 
     def start(run: Run, objects: Any, unread: Any, round_trip: int, place: str) -> None:

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from graphql import MiddlewareManager
 from graphql.execution.values import VariableValues
-from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from keygraph.access.claims import Viewer
 from keygraph.dynamo.items import Item
@@ -60,7 +59,6 @@ class Run:
     store: Store
     cursors: Cursors
     limits: Limits
-    converter: GraphQLCoreConverter
     variables: VariableValues
     attributes: Attributes
     """The attributes of the items that the operation asks for."""

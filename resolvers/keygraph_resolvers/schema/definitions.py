@@ -112,11 +112,6 @@ def kind_of(field: StrawberryField | None) -> FieldKind | None:
     return kind
 
 
-def given_arguments(converted: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that a client gave by their GraphQL names, of those that Strawberry has converted."""
-    return {name.removeprefix(_MARK): value for name, value in converted.items()}
-
-
 def argument(
     name: str, type_: OutputType, description: str | None = None, default: object = UNSET
 ) -> StrawberryArgument:

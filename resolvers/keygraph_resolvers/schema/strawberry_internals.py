@@ -7,20 +7,15 @@
 - `GraphQLCoreConverter.DEFINITION_BACKREF` finds the Strawberry field of a graphql-core field, and with it what the
   field means.
 - `MaybeNullValidationRule` and `OneOfInputValidationRule` are what `Schema.execute` validates beside GraphQL's own rules.
-- `convert_arguments` gives Python values for the arguments of a field. Strawberry does so only when it calls a resolver.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import strawberry
 from graphql import GraphQLField, GraphQLSchema, specified_rules
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
-from strawberry.types.arguments import StrawberryArgument, convert_arguments
 from strawberry.types.base import StrawberryObjectDefinition
 from strawberry.types.field import StrawberryField
 
@@ -42,10 +37,3 @@ def strawberry_field(definition: GraphQLField) -> StrawberryField | None:
     """The Strawberry field from which a graphql-core field was made; None for introspection's."""
     found: StrawberryField | None = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
     return found
-
-
-def converted_arguments(
-    converter: GraphQLCoreConverter, arguments: Sequence[StrawberryArgument], values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The Python values of a field's arguments, by their Python names, of graphql-core's values."""
-    return convert_arguments(dict(values), list(arguments), converter.scalar_registry, converter.config)

@@ -30,7 +30,6 @@ from keygraph.model.fields import Field
 from keygraph.model.permissions import is_told_by_key
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
@@ -42,7 +41,6 @@ from keygraph_resolvers.schema.field_kinds import (
     Stored,
     WalkOf,
 )
-from keygraph_resolvers.schema.strawberry_internals import converted_arguments, strawberry_field
 
 ToldT = TypeVar("ToldT")
 
@@ -110,9 +108,7 @@ class SelectedField:
         if not definition.args:
             return {}
         try:
-            values = get_argument_values(definition, self.nodes[0], run.variables)
-            served = cast(ServedField, strawberry_field(definition))
-            return given_arguments(converted_arguments(run.converter, served.arguments, values))
+            return get_argument_values(definition, self.nodes[0], run.variables)
         except GraphQLError as error:
             raise BadUserInput(error.message) from None
 
