@@ -21,7 +21,7 @@ from graphql import (
     SelectionSetNode,
     execute,
 )
-from graphql.execution.values import VariableValues, get_variable_values
+from graphql.execution.values import VariableValues
 
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
 from keygraph.dynamo.store import Store
@@ -47,7 +47,6 @@ from keygraph_resolvers.plan.document_limits import (
 from keygraph_resolvers.plan.documents import Document, Documents, Refused, refused
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.validation import MOST_ERRORS
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
@@ -229,7 +228,7 @@ class Service:
                 raise NotAQuery(operation.operation.value)
             if not self._has_plan(operation):
                 raise refused(f"{_PLURALS[operation.operation]} are not supported")
-            values = self._values(operation, variables)
+            values = self._documents.values(read, operation, variables or {})
             make_plan = partial(self._documents.plan, read, operation, values.coerced)
             if known is None:
                 plan = make_plan()  # a part of the same turn
@@ -318,7 +317,7 @@ class Service:
             if not self._has_plan(operation):
                 raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
-            values = self._values(operation, given | taken)
+            values = self._documents.values(read, operation, given | taken)
             plan = self._documents.plan(read, operation, values.coerced)
             run = self._run_of(values, plan, viewer)
         except DocumentLimit as beyond:
@@ -336,21 +335,6 @@ class Service:
         if self._cost_limit is not None and bound.total.read_units > self._cost_limit:
             return refused_error(bound, self._cost_limit)
         return None
-
-    def _values(
-        self, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
-    ) -> VariableValues:
-        """The values of an operation's variables."""
-        values = get_variable_values(
-            self._core,
-            operation.variable_definitions or (),
-            dict(variables or {}),
-            max_errors=MOST_ERRORS,
-            hide_suggestions=self._hides_suggestions,
-        )
-        if not isinstance(values, VariableValues):
-            raise Refused([public_error(error) for error in values])
-        return values
 
     def _run_of(self, values: VariableValues, plan: Plan | None, viewer: Claims | None) -> Run:
         """A run of a plan; without a plan one of other fields, which say themselves what they read."""

@@ -7,8 +7,8 @@ client was told is kept, in fewer bytes of its own: it drives no other out.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -22,6 +22,7 @@ from graphql import (
     Visitor,
     visit,
 )
+from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.codes import Code
 from keygraph.graph import Graph
@@ -31,7 +32,8 @@ from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.validation import validation_errors
+from keygraph_resolvers.plan.validation import MOST_ERRORS, validation_errors
+from keygraph_resolvers.plan.variables import InputReaders, Variable, read_variables
 
 _ENTRY_BYTES = 25_000
 """What a document takes, or a plan, besides what follows. These are what tracemalloc said of the examples' operations."""
@@ -68,6 +70,8 @@ class Document:
     """The hash of its text."""
     size: int = 0
     """What it takes in memory, roughly, in bytes."""
+    variables: dict[str | None, Sequence[Variable] | None] = field(default_factory=dict)
+    """The variables of its operations, by the operations' names, as far as that was found out."""
 
     @property
     def told(self) -> list[dict[str, Any]]:
@@ -136,6 +140,7 @@ class Documents:
         self._graph = graph
         self._limited = LimitedDocuments(schema, limits)
         self._most_values = limits.variable_values
+        self._inputs = InputReaders(schema)
         self._introspection = introspection
         self._suggestions = suggestions
         self.kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
@@ -199,6 +204,28 @@ class Documents:
         if count > most:
             told = "The variables have more values than they may have"
             raise DocumentLimit(f"{told}, and the limit is {most:,}.")
+
+    def values(
+        self, document: Document, operation: OperationDefinitionNode, given: Mapping[str, Any]
+    ) -> VariableValues:
+        """The values of an operation's variables. Raises Refused where they do not fit."""
+        name = operation.name.value if operation.name else None
+        if name not in document.variables:
+            document.variables[name] = self._inputs.variables(operation)
+        known = document.variables[name]
+        found = None if known is None else read_variables(known, given)
+        if found is not None:
+            return found
+        values = get_variable_values(
+            self._schema,
+            operation.variable_definitions or (),
+            dict(given),
+            max_errors=MOST_ERRORS,
+            hide_suggestions=not self._suggestions,
+        )
+        if not isinstance(values, VariableValues):
+            raise Refused([public_error(error) for error in values])
+        return values
 
     def known_plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
