@@ -67,6 +67,7 @@ class _Maker:
         if not self.model_.awkward and self.chance(3):
             self.model_.separator = "#"
         self.model_.is_flat = self.chance(8)
+        self.model_.is_camel = self.chance(3)
         self.indexes = 0
 
     def chance(self, out_of: int) -> bool:

@@ -309,6 +309,8 @@ class Model:
     """Whether the table has no sort key."""
     awkward: bool = False
     """Whether values may hold what separates the parts of keys."""
+    is_camel: bool = False
+    """Whether the names in Python are in camel case."""
 
     @property
     def nodes(self) -> list[Type]:

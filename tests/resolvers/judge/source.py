@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.resolvers.judge.plain import Index, KeyPair, Listing, Model, Type, source_of
+import re
+
+from tests.resolvers.judge.plain import Index, KeyPair, Listing, Model, Type, camel, source_of
 
 _HEAD = """from __future__ import annotations
 
@@ -34,7 +36,16 @@ def source(model: Model) -> str:
         f"table = Table('Judged', partition_key='PK'{sort_key}, indexes=[{indexes}])\n"
         f"graph = Graph(table, {', '.join(type_.name for type_ in model.types)}{told}, formats={{{formats}}})\n"
     )
-    return "\n".join(parts)
+    text = "\n".join(parts)
+    return _in_camel_case(model, text) if model.is_camel else text
+
+
+def _in_camel_case(model: Model, text: str) -> str:
+    """The same with names in camel case; attributes keep theirs."""
+    for type_ in model.types:
+        for name in (*type_.fields, *type_.ends, *type_.methods, *(each.name for each in type_.lists)):
+            text = re.sub(rf"(?<!')\b{name}\b|(?<=at='){name}\b|(?<=needs=\('){name}\b", camel(name), text)
+    return text
 
 
 def _index(index: Index) -> str:
@@ -79,7 +90,8 @@ def _class(model: Model, type_: Type) -> str:
         lines.append(f"    {end.name}: {annotation} = stored({stored})")
     for field in type_.fields.values():
         annotation = field.kind.annotation + (" | None" if field.optional else "")
-        said = [repr(field.attribute)] if field.attribute not in (None, field.name) else []
+        is_told = field.attribute is not None and (model.is_camel or field.attribute != field.name)
+        said = [repr(field.attribute)] if is_told else []
         said += [f"format={field.kind.stored_as}"] if field.kind.stored_as else []
         stored = f" = stored({', '.join(said)})" if said else ""
         lines.append(f"    {field.name}: {annotation}{stored}")
