@@ -7,7 +7,7 @@ which path leads from one node to others; here it makes keys, and refuses values
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar, cast
 
 from keygraph.check.counterparts import counterpart_mistakes
@@ -89,17 +89,22 @@ class Graph(RecordTypes):
     def _rivals(self) -> Rivals:
         return Rivals(self.types)
 
+    @cached_property
+    def _named_slots(self) -> Callable[[RecordType], list[tuple[Slot, str]]]:
+        """The slots of a type's identity, with the names of the arguments that give them."""
+        return cache(lambda record: [(slot, record.leaf_name(slot.path)) for slot in record.identity])
+
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
         """The identity of a node or edge with those key fields, by argument name.
 
         Raises BadUserInput where they make no key that parses back to them.
         """
         texts = []
-        for slot in record.identity:
-            name = record.leaf_name(slot.path)
+        for slot, name in self._named_slots(record):
             value = values[name]
-            texts.append("" if value is None else self.text_of(record, slot, value))
-            if value is not None and not texts[-1]:
+            text = "" if value is None else self.text_of(record, slot, value)
+            texts.append(text)
+            if value is not None and not text:
                 raise _refused(record, slot, f" of {record.name}: it is empty")
         self.check_identity(record, texts)
         return tuple(texts)
@@ -145,9 +150,11 @@ class Graph(RecordTypes):
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         identity, lengths, write = tuple(identity), self._rivals.plain_identities(record), record.write_key
-        if lengths and write is not None and all(identity):
-            key = cast("tuple[str, ...]", write(identity))
-            if all(len(text) <= most and text.isascii() for text, most in zip(key, lengths, strict=True)):
+        if lengths and write is not None and "" not in identity:
+            for text, most in zip(cast("tuple[str, ...]", write(identity)), lengths, strict=True):
+                if len(text) > most or not text.isascii():
+                    break
+            else:
                 return
         keys = record.table_keys
         texts = record.texts(identity) | keys.shard_texts[0]

@@ -21,7 +21,6 @@ Item: TypeAlias = dict[str, Value]
 TypedValue: TypeAlias = dict[str, Any]
 """A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
 
-_SMALLEST, _ABOVE_ALL = Decimal(1).scaleb(LOWEST_EXPONENT), Decimal(1).scaleb(HIGHEST_EXPONENT + 1)
 _PLAIN = re.compile(r"0|-?(?:[1-9][0-9]{0,17}|0(?=\.))(?:\.[0-9]{0,17}[1-9])?")
 """Text of numbers within all limits, written as DynamoDB writes them."""
 _EXACT = Context(
@@ -44,9 +43,9 @@ def number(value: str | int | Decimal) -> Decimal:
         raise ValueError(f"an invalid number, or one of more than {NUMBER_DIGITS} digits") from None
     if not exact.is_finite():
         raise ValueError("a number that is not finite")
-    if exact.is_zero():
+    if not exact:
         return Decimal(0)
-    if not _SMALLEST <= exact.copy_abs() < _ABOVE_ALL:
+    if not LOWEST_EXPONENT <= exact.adjusted() <= HIGHEST_EXPONENT:
         raise ValueError("a number outside the range that DynamoDB holds")
     return exact.normalize(_EXACT)
 

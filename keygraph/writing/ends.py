@@ -37,17 +37,14 @@ class EndSteps(StepGround):
         """That each end of the record is a node that exists; virtual nodes have no item."""
         steps = []
         for end, keys, condition in self._named_nodes(request, self._ends_of(request.record), stored):
-            missing = partial(end.missing, request.where)
-            if condition is None:
-                refusals.found.append(missing())
-                continue
             if len(keys) > 1:
                 keys = [key for key in keys if stored.get(key) is not None]
-                if not keys:
-                    refusals.found.append(missing())
-                    continue
+            if condition is None or not keys:
+                refusals.found.append(end.missing(request.where))
+                continue
             check = actions.CheckItem(keys[0], condition)
-            steps.append(TransactionStep(check, partial(missing_or_again, missing), is_check=True))
+            told = partial(missing_or_again, end, request.where)
+            steps.append(TransactionStep(check, told, is_check=True))
         return steps
 
     def _unmarked(self, record: RecordType, item: Item, given: Iterable[str]) -> list[TransactionStep]:

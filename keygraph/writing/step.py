@@ -16,6 +16,7 @@ from keygraph.dynamo.value import value
 from keygraph.errors import InputPath, Refusal
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, is_marked
+from keygraph.writing.presence import NamedEnd
 
 
 @value(frozen=True, slots=True)
@@ -71,9 +72,9 @@ def lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
     return lambda item: lost if item is None else None
 
 
-def missing_or_again(missing: Callable[[], Refusal], item: Item | None) -> Refusal | None:
+def missing_or_again(named: NamedEnd, where: InputPath, item: Item | None) -> Refusal | None:
     """What is told of a node that must be there: nothing where it has a mark, since it may stay after all."""
-    return None if is_marked(item) else missing()
+    return None if is_marked(item) else named.missing(where)
 
 
 def _again_unless(

@@ -138,6 +138,18 @@ class _Known:
         )
 
 
+class _KeyPart(NamedTuple):
+    """A part of the key of the node at an end."""
+
+    slot: Slot
+    name: str
+    """What it is called in the model."""
+    shown: str
+    """What it is called in an input."""
+    of_new: RecordType | None
+    """Of which type it may be a new id."""
+
+
 class _KnownField(NamedTuple):
     """One field of an input."""
 
@@ -147,22 +159,29 @@ class _KnownField(NamedTuple):
     of: Field | End
     is_meant: bool
     """Whether a value is what it means."""
-    parts: Sequence[tuple[Slot, str, str, RecordType | None]]
-    """Of an end: the parts of the node's key, what they are called in the model and in an input, and of which type it
-    may be a new id."""
+    is_key: bool
+    """Whether it is a key field of a node."""
+    of_new: RecordType | None
+    """Of which type it may be a new id."""
+    parts: Sequence[_KeyPart]
+    """Those of an end."""
 
 
 def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
     found = []
     for name, of in ((each.name, each.of) for each in given_fields(record, without)):
-        parts: list[tuple[Slot, str, str, RecordType | None]] = []
+        parts: list[_KeyPart] = []
         if isinstance(of, End):
             member = of.members[0]
             leaves = ((slot, member.leaf_name(slot.path)) for slot in member.identity)
-            parts = [(slot, leaf, camel(leaf), _of_new_id(member, slot.path)) for slot, leaf in leaves]
+            parts = [
+                _KeyPart(slot, leaf, camel(leaf), _of_new_id(member, slot.path)) for slot, leaf in leaves
+            ]
         is_scalar = isinstance(of, Field) and of.type.of is None and of.type.kind != "object"
-        is_meant = is_scalar and _of_new_id(record, (of.name,)) is None and of.name not in key_names(record)
-        found.append(_KnownField(name, FieldName(name), of, is_meant, parts))
+        of_new = _of_new_id(record, (of.name,)) if isinstance(of, Field) else None
+        is_meant = is_scalar and of_new is None and of.name not in key_names(record)
+        is_key_field = is_key(record, (of.name,))
+        found.append(_KnownField(name, FieldName(name), of, is_meant, is_key_field, of_new, parts))
     return found
 
 
@@ -279,20 +298,19 @@ class _Meaning:
             if each.name in given:
                 value = given[each.name]
                 if value is not None and not each.is_meant:
-                    value = self._meant(record, each, value, (*where, each.shown))
+                    value = self._meant(each, value, (*where, each.shown))
                 values[each.of.name] = value
         return values
 
-    def _meant(self, record: RecordType, each: _KnownField, value: Any, at: InputPath) -> Any:
+    def _meant(self, each: _KnownField, value: Any, at: InputPath) -> Any:
         """What the value of a field means; None where it cannot be used, which is told."""
         if isinstance(each.of, Field):
-            own = _of_new_id(record, (each.of.name,))
             try:
-                if is_key(record, (each.of.name,)):
+                if each.is_key:
                     refuse_global_id(self._graph, each.name, value)
             except BadUserInput as error:
                 self.refusals.take(at, error)
-            return self._value(each.of.type, self._id(own, value, at))
+            return self._value(each.of.type, self._id(each.of_new, value, at))
         try:
             return self._end(each.of, each.parts, value, at)
         except BadUserInput as error:
@@ -315,13 +333,7 @@ class _Meaning:
             }
         )
 
-    def _end(
-        self,
-        end: End,
-        parts: Sequence[tuple[Slot, str, str, RecordType | None]],
-        value: Any,
-        where: InputPath,
-    ) -> Texts:
+    def _end(self, end: End, parts: Sequence[_KeyPart], value: Any, where: InputPath) -> Texts:
         """The identity of the node that is named for an end."""
         member = end.members[0]
         if end.text is not None:
