@@ -166,6 +166,10 @@ class Graph(RecordTypes):
             record, texts, [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         )
 
+    def may_have_rivals(self, record: RecordType) -> bool:
+        """Whether `refuse_rivals` may refuse a key of the type."""
+        return self._rivals.may_have(record)
+
     def refuse_rivals(self, record: RecordType, texts: Mapping[str, str | None], key: Iterable[str]) -> None:
         """Raises BadUserInput where a table key of the type, with its texts, would be that of another type."""
         rivals = self._rivals.records(record, texts)

@@ -63,6 +63,10 @@ class Rivals:
                         rivals[template] = None
         return tuple(rivals)
 
+    def may_have(self, record: RecordType) -> bool:
+        """Whether a whole key of the type can be another type's."""
+        return self._records_of_type(record) != []
+
     def records(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
         """The types of which a whole key of this one can be, as the edge from a node to itself has the node's own."""
         found = self._records_of_type(record)

@@ -20,6 +20,7 @@ from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED
 from keygraph.writing.presence import NamedEnd, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Put, WriteRequest
+from keygraph.writing.rules import WriteAccess
 from keygraph.writing.step import TransactionStep, again, missing_or_again
 
 
@@ -130,16 +131,17 @@ class EndSteps(StepGround):
                 there = None
                 if stored:
                     there = next((item for key in keys if (item := stored.get(key)) is not None), None)
-                yield named, keys, self._is_open(members, own, there)
+                if self.access is None:
+                    yield named, keys, self._presence.is_open(members)
+                else:
+                    yield named, keys, self._is_open(self.access, members, own, there)
 
     def _is_open(
-        self, members: tuple[RecordType, ...], identity: Texts, there: Item | None
+        self, access: WriteAccess, members: tuple[RecordType, ...], identity: Texts, there: Item | None
     ) -> Condition | None:
         """The condition that a node is there which the viewer sees; None where they see none with that key."""
         is_open = self._presence.is_open
-        if self.access is None:
-            return is_open(members)
-        seen = {each: self.access.seen(each, identity, there) for each in members}
+        seen = {each: access.seen(each, identity, there) for each in members}
         if all(decision is True for decision in seen.values()):
             return is_open(members)
         parts: list[Condition] = []

@@ -53,6 +53,8 @@ class _KeyForm(NamedTuple):
     """Up to how many ASCII characters the graph refuses none of them."""
     attributes: tuple[tuple[str, Callable[[str], KeyValue] | None], ...]
     """The key attributes, with what makes their values; None for text."""
+    has_rivals: bool
+    """Whether it may be the key of another type."""
 
 
 class Refusals:
@@ -250,7 +252,7 @@ class ItemMaker:
             rendered = self._rendered(form, own, where, refusals)
             for (name, value_of), text in zip(form.attributes, rendered, strict=False):
                 made[name] = text if value_of is None else value_of(text)
-            if keys.index is None and not refusals.found:
+            if form.has_rivals and not refusals.found:
                 try:
                     self._graph.refuse_rivals(self.record, own, rendered)
                 except BadUserInput as error:
@@ -266,6 +268,7 @@ class ItemMaker:
                 tuple(template.render for template in keys.templates),
                 self._graph.plain_lengths(keys),
                 tuple((each.name, None if each.type == "S" else each.value) for each in keys.attributes),
+                keys.index is None and self._graph.may_have_rivals(self.record),
             )
             for keys in self.record.keys.values()
         ]

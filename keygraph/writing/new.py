@@ -34,7 +34,7 @@ class NewSteps(EndSteps):
 
     def _written(self, request: Create | Put, stored: Stored, refusals: Refusals) -> Made:
         record, where = request.record, request.where
-        maker = self.maker(record)
+        maker, partner = self.maker(record), self._partners.of(record)
         known = self.new(request)[1] if self.is_replaced(request) else None
         there = None if known is None else self._found(record, known, stored, where, refusals)
         kept = self._kept(record, is_new=True, before=there)
@@ -60,8 +60,8 @@ class NewSteps(EndSteps):
             lasting = [field.attribute for field in self._kept_fields(record, LASTING)]
             conditions += self._presence.is_as_read(record, lasting, there)
         check_rules(maker, item, where, refusals)
-        others = self._partner_put(request, item, there, stored, refusals)
-        if isinstance(request, Put) and (partner := self._partners.of(record)):
+        others = [] if partner is None else self._partner_put(request, item, there, stored, refusals)
+        if isinstance(request, Put) and partner is not None:
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = exists if isinstance(request, Create) else self._again(record, where)
         steps = [

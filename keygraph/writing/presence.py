@@ -45,7 +45,7 @@ class Presence:
 
     def is_free(self, record: RecordType) -> Condition:
         """The condition that there is no item, or one of the type that has expired."""
-        expired = self._expired(record)
+        expired = None if record.expiry is None else self._expired(record)
         return self._absent if expired is None else Or((self._absent, expired))
 
     def _expired(self, record: RecordType) -> Condition | None:

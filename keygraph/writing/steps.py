@@ -54,8 +54,9 @@ class StepMaker(NewSteps, MoveSteps):
 
         What is stored under some of them may name further ones.
         """
-        is_new = isinstance(request, Create | Put) and not is_whole and self.access is None
-        if is_new and self._is_told(request.record, isinstance(request, Put)):
+        kind = type(request)
+        is_new = (kind is Create or kind is Put) and not is_whole and self.access is None
+        if is_new and self._is_told(request.record, kind is Put):
             return []
         copied = self.copied_from(request)
         request, _ = self.with_copies(request, stored, _NOTHING, Refusals())

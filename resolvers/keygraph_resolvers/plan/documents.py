@@ -195,6 +195,8 @@ class Documents:
         count, most = len(waiting), self._most_values
         while waiting and count <= most:
             value = waiting.pop()
+            if type(value) is str:
+                continue  # as most are
             if isinstance(value, dict):
                 count += len(value)
                 waiting += value.values()
