@@ -299,6 +299,8 @@ def encode(type_: FieldType, value: Any) -> Value:
 def encoder(type_: FieldType) -> Callable[[Any], Value]:
     """What encodes the values of one type, as `encode` does, and raises for what could not be decoded again."""
     made = _MADE.get(type_.kind) if type_.written is None else None
+    if made is number and type_.kind == "int":
+        return _encode_int
     encoded = partial(encode, type_) if made is None else made
     if type_.written is None and type_.kind in _SURE:
         return encoded
@@ -309,6 +311,21 @@ def encoder(type_: FieldType) -> Callable[[Any], Value]:
         return stored
 
     return checked
+
+
+def _encode_int(value: Any) -> Value:
+    """An integer of 32 bits: quantities and counts are mostly the same few. Raises ValueError for another one."""
+    return _short(value) if type(value) is int else _checked_int(number(value))
+
+
+@kept("numbers", 4096, 700)
+def _short(value: int) -> Decimal:
+    return _checked_int(number(value))
+
+
+def _checked_int(stored: Decimal) -> Decimal:
+    _integer(stored, is_short=True)
+    return stored
 
 
 _SURE: tuple[Kind, ...] = ("id", "string", "boolean", "decimal", "bytes")

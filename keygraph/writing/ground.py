@@ -53,6 +53,8 @@ class StepGround:
         self._presence = Presence(graph)
         self._tallies = Tallies(graph, self.maker, self._presence)
         self._kept_fields = cache(_kept_fields)
+        self._kept_by_all = cache(lambda record: _kept_fields(record, ("updated",)))
+        self._kept_of_new = cache(lambda record: _kept_fields(record, ("updated", *LASTING)))
         self._key_of = graph.table.key_of
         self.access: WriteAccess | None = None
         """What the viewer may write; None where the graph has no rules."""
@@ -189,7 +191,7 @@ class StepGround:
         self, record: RecordType, *, is_new: bool = False, before: Item | None = None
     ) -> dict[str, Any]:
         """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
-        fields = self._kept_fields(record, ("updated", *LASTING) if is_new else ("updated",))
+        fields = self._kept_of_new(record) if is_new else self._kept_by_all(record)
         if not fields:
             return {}
         at = datetime.now(UTC)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from uuid_utils import uuid7
@@ -49,10 +50,10 @@ class _KeyForm(NamedTuple):
 
     keys: Keys
     renders: tuple[Callable[[Mapping[str, str | None]], str | None], ...]
-    lengths: tuple[int, ...]
-    """Up to how many ASCII characters the graph refuses none of them."""
-    attributes: tuple[tuple[str, Callable[[str], KeyValue] | None], ...]
-    """The key attributes, with what makes their values; None for text."""
+    attributes: tuple[tuple[str, Callable[[str], KeyValue] | None, int], ...]
+    """The key attributes that it makes: what makes their values, None for text, and up to how many ASCII characters the
+    graph refuses none of them."""
+    is_index: bool
     has_rivals: bool
     """Whether it may be the key of another type."""
 
@@ -110,7 +111,11 @@ class ItemMaker:
             for name, field in record.fields.items()
             if field.attribute in self._own_paths
         }
-        """The attribute of a field that alone has one, and what makes its value."""
+        """The attribute of a field, or of an end, that alone has one, and what makes its value."""
+        for name, end in record.ends.items():
+            [path, *others] = self._paths[name]
+            if path in self._own_paths and not others and len(end.identity) == 1:
+                self._single[name] = path[0], _only_end_value(end)
         copied = {field.name for field in record.fields.values() if field.kept == "copy"}
         self._needed = [name for name in record_names if not self.is_optional(name) and name not in copied]
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
@@ -243,18 +248,29 @@ class ItemMaker:
         if refusals.found:
             # What is missing there would be told a second time.
             return made, identity
+        has_absent = "" in texts.values()
         for form in self._forms:
             keys, own = form.keys, texts
-            if keys.index is None and "" in texts.values():
+            if has_absent and not form.is_index:
                 own = {name: text or None for name, text in texts.items()}
             if keys.shards:
                 own = {**own, **shard_texts(keys, identity)}
-            rendered = self._rendered(form, own, where, refusals)
-            for (name, value_of), text in zip(form.attributes, rendered, strict=False):
-                made[name] = text if value_of is None else value_of(text)
+            rendered: Sequence[str | None] = [render(own) for render in form.renders]
+            if form.is_index and not all(rendered):
+                continue  # the item is not in it
+            for (name, value_of, most), key in zip(form.attributes, rendered, strict=False):
+                if not key or len(key) > most or not key.isascii():
+                    rendered = self._checked(keys, rendered, own, where, refusals)
+                    values = zip(form.attributes, rendered, strict=False)
+                    made |= {
+                        name: text if value_of is None else value_of(text)
+                        for (name, value_of, _), text in values
+                    }
+                    break
+                made[name] = key if value_of is None else value_of(key)
             if form.has_rivals and not refusals.found:
                 try:
-                    self._graph.refuse_rivals(self.record, own, rendered)
+                    self._graph.refuse_rivals(self.record, own, [text or "" for text in rendered])
                 except BadUserInput as error:
                     refusals.take(where, error)
         return self._without_said(made) if self._in_key else made, identity
@@ -266,8 +282,11 @@ class ItemMaker:
             _KeyForm(
                 keys,
                 tuple(template.render for template in keys.templates),
-                self._graph.plain_lengths(keys),
-                tuple((each.name, None if each.type == "S" else each.value) for each in keys.attributes),
+                tuple(
+                    (each.name, None if each.type == "S" else each.value, most)
+                    for each, most in zip(keys.attributes, self._graph.plain_lengths(keys), strict=False)
+                ),
+                keys.index is not None,
                 keys.index is None and self._graph.may_have_rivals(self.record),
             )
             for keys in self.record.keys.values()
@@ -292,17 +311,17 @@ class ItemMaker:
         except KeygraphError as error:
             return error
 
-    def _rendered(
-        self, form: _KeyForm, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
+    def _checked(
+        self,
+        keys: Keys,
+        rendered: Sequence[str | None],
+        texts: Mapping[str, str | None],
+        where: InputPath,
+        refusals: Refusals,
     ) -> list[str]:
-        """The texts of the keys; nothing for an index that the item is not in."""
-        keys = form.keys
-        found = [render(texts) for render in form.renders]
-        if keys.index is not None and not all(found):
-            return []
-        for number, key in enumerate(found):
-            if key and len(key) <= form.lengths[number] and key.isascii():
-                continue
+        """The texts of keys of which one has to be looked at."""
+        found = [*rendered]
+        for number, key in enumerate(rendered):
             try:
                 found[number] = self._graph.checked_key(self.record, keys, number, texts, key)
             except BadUserInput as error:
@@ -444,6 +463,13 @@ def _end_writer(end: End) -> _Writer:
         if (path := end.attributes.get(slot.path)) is not None
     ]
     return lambda texts: [(path, stored(texts[number])) for number, path, stored in parts if texts[number]]
+
+
+def _only_end_value(end: End) -> Callable[[Texts], Value]:
+    """What makes the one attribute of an end of the identity of the node there, which is one text."""
+    [slot] = end.identity
+    is_text = slot.lossy or slot.is_stored_text
+    return itemgetter(0) if is_text else lambda texts: _stored_text(slot.text, texts[0])
 
 
 def _stored_text(text_of: KeyText, text: str) -> Value:

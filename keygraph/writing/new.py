@@ -64,8 +64,9 @@ class NewSteps(EndSteps):
         if isinstance(request, Put) and partner is not None:
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = exists if isinstance(request, Create) else self._again(record, where)
+        condition = conjunction(*conditions) if conditions else None
         steps = [
-            TransactionStep(actions.PutItem(item, conjunction(*conditions), size), refusal, before=there),
+            TransactionStep(actions.PutItem(item, condition, size), refusal, before=there),
             *others,
         ]
         if there is None and stored:
@@ -98,7 +99,7 @@ class NewSteps(EndSteps):
 
     def is_replaced(self, request: Create | Put) -> bool:
         """Whether what is kept of a record outlives its replacement."""
-        return isinstance(request, Put) and bool(self._kept_fields(request.record, LASTING))
+        return type(request) is Put and bool(self._kept_fields(request.record, LASTING))
 
     def _held_new(
         self,
