@@ -44,6 +44,11 @@ def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: 
         time.sleep(0.5)
         page.evaluate(f"{RUN}.click()")
         click(page, ".cost-line")
+        # GraphiQL shows its bar of tabs from the second one on.
+        click(page, ".graphiql-tab-add")
+        page.wait_for("document.querySelectorAll('.graphiql-tab').length === 2")
+        current = "[...document.querySelectorAll('.graphiql-tab-button')].map((each) => each.ariaCurrent)"
+        assert page.evaluate(current) == [None, "true"]
         for plugin in ("GraphiQL Explorer", "Documentation Explorer", "Examples"):
             page.evaluate(f"document.querySelector('[aria-label=\"Show {plugin}\"]')?.click()")
             time.sleep(0.5)

@@ -30,7 +30,23 @@ const useLabels = () =>
       editor?.getInputField().setAttribute('aria-label', label);
       editor?.getScrollerElement().setAttribute('tabindex', '0');
     }
+    nameTabs();
   });
+
+/** Makes GraphiQL's bar of tabs a group of buttons: a tab of ARIA holds no other button, but these hold the one that closes them. */
+const nameTabs = () => {
+  const roles = { '.graphiql-tabs': 'group', '.graphiql-tab': 'none', '.graphiql-session': 'group' };
+  for (const [selector, role] of Object.entries(roles)) {
+    document.querySelectorAll(selector).forEach((each) => each.setAttribute('role', role));
+  }
+  for (const each of document.querySelectorAll('.graphiql-tab')) {
+    const [name, close] = each.querySelectorAll('button');
+    const isActive = each.classList.contains('graphiql-tab-active');
+    each.removeAttribute('aria-selected');
+    isActive ? name?.setAttribute('aria-current', 'true') : name?.removeAttribute('aria-current');
+    close?.setAttribute('aria-label', `Close ${name.textContent}`);
+  }
+};
 
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
