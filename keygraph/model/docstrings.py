@@ -36,6 +36,8 @@ def _of_classes(source: str) -> dict[str, dict[str, str]]:
 
 def _classes(parent: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
     for each in ast.iter_child_nodes(parent):
+        if isinstance(each, ast.expr):  # no class stands in one, and most of a file are they
+            continue
         inner = prefix
         match each:
             case ast.ClassDef(name=name):

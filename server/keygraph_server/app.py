@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import NoReturn
 
 from starlette.applications import Starlette
@@ -116,7 +116,7 @@ def create_app(
         page = PageSettings(
             table,
             model.name,
-            examples_of(model),
+            partial(examples_of, model),
             asks_for_token=settings.auth is Auth.JWT,
             shows_items=settings.playground_items,
         )

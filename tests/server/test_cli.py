@@ -231,18 +231,28 @@ class TestStart:
             assert " ".join(command.help.split()).startswith(summary), name
 
     @pytest.mark.parametrize(
-        "words", [["verify"], ["export", "-"], ["table", "create"], ["draft", "Library"]]
+        "words",
+        [["verify"], ["export", "-"], ["load", "none.jsonl"], ["table", "create"], ["draft", "Library"]],
     )
     def test_a_store_that_is_not_there_is_told_at_once(self, words: list[str]) -> None:
         """A command would be silent for a minute, since it waits patiently for a store that is only slow."""
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
         model = [] if words[0] == "draft" else ["--model", "library"]
-        started = time.monotonic()
-        result = run(*words, *model, "--store", f"http://127.0.0.1:{port}")
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == f"keygraph: no connection to DynamoDB at 127.0.0.1:{port}: is it running?\n"
-        assert time.monotonic() - started < 5
+        Path("none.jsonl").touch()
+
+        def seconds() -> float:
+            started = time.monotonic()
+            result = run(*words, *model, "--store", f"http://127.0.0.1:{port}")
+            taken = time.monotonic() - started
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert (
+                result.stderr == f"keygraph: no connection to DynamoDB at 127.0.0.1:{port}: is it running?\n"
+            )
+            return taken
+
+        # The first time imports the command, beside other tests.
+        assert min(seconds(), seconds()) < 1
 
 
 class TestSchema:
@@ -347,9 +357,8 @@ class TestServe:
             "Set it with --store or KEYGRAPH_STORE.\n"
         )
 
-    def test_a_store_that_is_not_running(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_store_that_is_not_running(self) -> None:
         """DynamoDB Local that was not started would be a traceback of botocore's."""
-        monkeypatch.setenv("KEYGRAPH_DEADLINE", "0.2")
         result = run("serve", "--model", "library", "--store", "http://127.0.0.1:9", "--port", "0")
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: the store http://127.0.0.1:9 does not answer: ")

@@ -37,7 +37,7 @@ from tests.server.serving import served
 
 QUERY = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
 EXAMPLE = Example("Who", "query", "Who somebody is.", QUERY)
-SHOP = PageSettings("Shop", "shop:graph", [EXAMPLE])
+SHOP = PageSettings("Shop", "shop:graph", lambda: [EXAMPLE])
 
 
 async def _answer_no_examples(request: Request) -> Response:
@@ -250,7 +250,7 @@ class TestPage:
     def test_titles_and_queries_are_text(self, text: str) -> None:
         """A model's name or a query could run as a script in the page."""
         plain = PageReader(render_page(SHOP, read_manifest(), LOCAL))
-        told = PageSettings(text, text, [replace(EXAMPLE, description=text)])
+        told = PageSettings(text, text, lambda: [replace(EXAMPLE, description=text)])
         page = PageReader(render_page(told, read_manifest(), LOCAL))
         assert page.elements == plain.elements
         settings = page.settings()

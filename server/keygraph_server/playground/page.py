@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
@@ -32,8 +33,8 @@ class PageSettings:
     table: str
     model: str = ""
     """The import string of the model."""
-    examples: Sequence[Example] = ()
-    """What is offered until the server has been asked for examples with values. The first is in the editor."""
+    examples: Callable[[], Sequence[Example]] = tuple
+    """Gives what is offered until the server has been asked for examples with values. The first is in the editor."""
     asks_for_token: bool = False
     """Whether the page has a field for a token."""
     shows_items: bool = False
@@ -58,11 +59,12 @@ def playground_routes(
     folder = ASSETS_FOLDER if assets is None else assets
     manifest = read_manifest()
     is_local = holds_all_assets(folder, manifest)
-    content = render_page(settings, manifest, LOCAL if is_local else CDN)
+    # When it is first asked for: a start need not wait for the examples.
+    content = cache(lambda: render_page(settings, manifest, LOCAL if is_local else CDN))
     headers = {"content-security-policy": _content_security_policy(is_local)}
 
     async def show_page(request: Request) -> Response:
-        return HTMLResponse(content, headers=headers)
+        return HTMLResponse(content(), headers=headers)
 
     routes: list[BaseRoute] = [
         Route("/", show_page, name="playground", middleware=middleware),
@@ -83,7 +85,7 @@ def render_page(settings: PageSettings, manifest: Sequence[Asset], base: str) ->
     told = {
         "table": settings.table,
         "model": settings.model,
-        "examples": [asdict(example) for example in settings.examples],
+        "examples": [asdict(example) for example in settings.examples()],
         "asksForToken": settings.asks_for_token,
         "showsItems": settings.shows_items,
         "libraries": {
