@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,18 @@ from tests.end_to_end.processes import KEYGRAPH
 pytestmark = pytest.mark.timeout(SECONDS + 100)
 
 Application = Callable[[str], Path]
+
+PAGE = (Path(__file__).parents[2] / "docs/clients.md").read_text("utf-8")
+RELAY_ASKS = """
+const text = `query($after: String) { user(userId: "12345") {
+  orders(first: 2, after: $after) { nodes { orderId } pageInfo { endCursor } } } }`;
+const ask = async (after) => {
+  const asked = environment.getNetwork().execute({ text, name: "Orders", operationKind: "query" }, { after }, {});
+  return (await asked.toPromise()).data.user.orders;
+};
+const first = await ask();
+const found = [first, await ask(first.pageInfo.endCursor)].flatMap(({ nodes }) => nodes.map((each) => each.orderId));
+"""
 
 USER = "12345"
 RESULT = {
@@ -48,6 +61,23 @@ def trusting(serve: Serve, folder: Path, documents: str) -> str:
 def address(serve: Serve) -> str:
     """That of a server with default settings."""
     return serve().address()
+
+
+def test_the_first_lists_of_the_page(application: Application, address: str) -> None:
+    """Somebody who copies the program of their library from docs/clients.md would be stuck at its first list."""
+    folder = application("codegen")
+    apollo, urql, relay, _ = re.findall(r"^```js\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for name, program in {"apollo": apollo, "urql": urql, "relay": relay + RELAY_ASKS}.items():
+        assert "http://127.0.0.1:8000" in program
+        served = program.replace("http://127.0.0.1:8000", address)
+        (folder / f"{name}.mjs").write_text(f"{served}\nconsole.log({name!r}, ...found);\n", "utf-8")
+    (folder / "all.mjs").write_text(
+        "".join(f'import "./{name}.mjs";' for name in ("apollo", "urql", "relay"))
+    )
+    # They run at the same time.
+    assert sorted(run(folder, "node", "all.mjs").splitlines()) == [
+        f"{name} ORD001 ORD003 ORD006" for name in ("apollo", "relay", "urql")
+    ]
 
 
 def test_relay_with_trusted_documents(application: Application, serve: Serve) -> None:

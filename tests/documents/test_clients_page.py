@@ -17,7 +17,7 @@ async def test_its_queries_are_answered(make_store: MakeStore) -> None:
     served = await serve(graph_of("social"), make_store, *files_of("social"))
     relationships, common, sums, path = [
         await served.ask(document)
-        for document in re.findall(r"^```graphql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+        for document in re.findall(r"^```graphql\n(\{.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     ]
     assert {each["__typename"] for each in relationships["user"]["relationships"]["nodes"]} == {
         "Friendship",
