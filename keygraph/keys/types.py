@@ -310,7 +310,18 @@ def encoder(type_: FieldType) -> Callable[[Any], Value]:
         decode(type_, stored)
         return stored
 
-    return checked
+    if type_.kind != "enum":
+        return checked
+    members: dict[object, Value] = {}
+    for member in type_.cls:
+        with contextlib.suppress(ValueError):
+            members[member] = checked(member)
+
+    def checked_member(value: Any) -> Value:
+        known = members.get(value) if type(value) is type_.cls else None
+        return checked(value) if known is None else known
+
+    return checked_member
 
 
 def _encode_int(value: Any) -> Value:

@@ -272,13 +272,13 @@ def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
     requests = asked.all_requests
     # What must be known is read first, and what was done under the key.
     reads = [len(writer.needed(requests)) + (asked.key is not None), writer.needed_later(requests)]
-    size = max(request.record.item_bytes for request in requests)
-    cost = StepCost(
-        apart=1 + sum(-(-count // BATCH_GET_KEYS) for count in reads),
-        round_trips=1 + sum(map(bool, reads)),
-        items=sum(reads),
-        read_units=sum(reads) * read_units(size, consistent=True),
-    )
+    size = max([request.record.item_bytes for request in requests])
+    cost = StepCost(apart=1, round_trips=1)
+    for count in filter(None, reads):
+        cost.apart += -(-count // BATCH_GET_KEYS)
+        cost.round_trips += 1
+        cost.items += count
+        cost.read_units += count * read_units(size, consistent=True)
     searched = writer.searched(requests)
     if searched:
         _add_search(cost, searched, size)
