@@ -138,7 +138,14 @@ _READERS: dict[str, Callable[[Any], Value]] = {
 
 def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
     """The item in DynamoDB's typed form."""
-    return {name: {"S": value} if type(value) is str else to_typed(value) for name, value in item.items()}
+    return {
+        name: {"S": value}
+        if type(value) is str
+        else {"N": number_text(value)}
+        if type(value) is Decimal
+        else to_typed(value)
+        for name, value in item.items()
+    }
 
 
 def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:

@@ -1,7 +1,7 @@
 """The variables of an operation: what reads their values is made once, of their types.
 
-graphql-core finds out anew what each type is, for every value of every request, so its reading of an order with five
-items takes 0.16 ms, and this 0.04 (by timeit). It is asked where a value does not fit, and then says what is wrong.
+graphql-core finds out anew what each type is, for every value of every request: it takes 0.07 ms for the input of an
+order with five items, and this 0.02 (by timeit). It reads what does not fit its type, and says what is wrong.
 """
 
 from __future__ import annotations

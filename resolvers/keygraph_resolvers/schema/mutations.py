@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, cast
 
 from keygraph.codes import Code
 from keygraph.declare.declaration import WriteName
+from keygraph.dynamo.value import value
 from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
@@ -45,7 +45,7 @@ MOST_INPUTS = 1000
 """How many inputs one mutation may have."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Input:
     """One input: what it is of, what it says, and where it stands."""
 
@@ -55,7 +55,7 @@ class Input:
     where: InputPath
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Told:
     """What the arguments of a mutation say."""
 
