@@ -262,6 +262,8 @@ class TestPage:
         for name in ("Graph", "Schema", "Table", "Query"):
             page.press("ArrowRight")
             page.wait_for(f"document.querySelector('[role=tab][aria-selected=true]').innerText === {name!r}")
+            # The views scroll, not the page.
+            assert page.evaluate("document.documentElement.scrollHeight <= window.innerHeight"), name
 
     def test_it_fits_a_narrow_window(self, page: Page) -> None:
         """On a phone, one would scroll sideways to read."""
