@@ -56,7 +56,9 @@ async def with_faults(
         else:
             failing = 0.3 if faults.value else 0
             proxy = FaultyProxy(server, seed, failing, faults.value, one_by_one=one_by_one)
-            async with proxy.running() as url, open_store(url, graph.table) as through:
+            # Who waits for all others must not ask again meanwhile: both requests would be done.
+            deadline = 60.0 if one_by_one else 10.0
+            async with proxy.running() as url, open_store(url, graph.table, deadline=deadline) as through:
                 events = await run(through, seed, writers, each)
         return events, await problems(store, before, events)
 
