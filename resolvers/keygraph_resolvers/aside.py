@@ -1,6 +1,7 @@
 """Work that would keep the event loop for long: it is done in a thread, so that operations of others go on meanwhile.
 
-There is one such thread. Python lets the event loop go on after five milliseconds, and after as much for each more thread.
+There is one such thread. Python lets the event loop go on after five milliseconds (in a server of Keygraph's after half of one),
+and after as much for each more thread.
 """
 
 from __future__ import annotations

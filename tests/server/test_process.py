@@ -19,12 +19,13 @@ from tests.server.library import MODEL
 
 
 @pytest.fixture(autouse=True)
-def collection_as_before() -> Iterator[None]:
-    """Leaves the collector of the tests' own process as it was; another test may have started an application in it."""
-    thresholds = gc.get_threshold()
+def process_as_before() -> Iterator[None]:
+    """Leaves the tests' own process as it was; another test may have started an application in it."""
+    thresholds, switching = gc.get_threshold(), sys.getswitchinterval()
     gc.unfreeze()
     yield
     gc.unfreeze()
+    sys.setswitchinterval(switching)
     gc.set_threshold(*thresholds)
 
 
@@ -43,6 +44,12 @@ async def test_a_worker_tunes_its_collector_when_it_has_started(environment: Non
     async with app.router.lifespan_context(app):
         assert gc.get_freeze_count() > frozen + 50_000
         assert gc.get_threshold() == COLLECTED_AFTER
+
+
+async def test_a_thread_that_works_lets_the_loop_go_on_soon(environment: None) -> None:
+    """A request would wait five milliseconds several times while documents of others are read in a thread."""
+    async with (app := app_from_environment()).router.lifespan_context(app):
+        assert sys.getswitchinterval() < 0.001
 
 
 async def test_an_application_in_somebody_elses_process_leaves_the_collector_alone(environment: None) -> None:

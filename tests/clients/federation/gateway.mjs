@@ -19,7 +19,8 @@ const schema = buildSubgraphSchema({
     User: { points: ({ userId }) => POINTS[userId] ?? 0, __resolveReference: ({ userId }) => ({ userId }) },
   },
 });
-const server = createServer(createHandler({ schema }));
+// Node closes connections that were idle for five seconds, which a gateway that starts slowly has kept.
+const server = createServer({ keepAliveTimeout: 0 }, createHandler({ schema }));
 await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
 
 const sent = { keygraph: 0, points: 0 };
