@@ -222,7 +222,6 @@ class Service:
             else:
                 read = known or await self._valid(document, ends)
             seen.digest = read.digest
-            self._documents.refuse_many_values(variables or {})
             seen.operation = operation = read.operation(operation_name)
             if only_queries and operation.operation is not OperationType.QUERY:
                 raise NotAQuery(operation.operation.value)

@@ -189,7 +189,7 @@ class Documents:
         told = self._refused.get(_digest(text))
         return None if told is None else json.loads(told)
 
-    def refuse_many_values(self, variables: Mapping[str, Any]) -> None:
+    def _refuse_many_values(self, variables: Mapping[str, Any]) -> None:
         """Raises DocumentLimit where variables have too many values, each element and each member being one."""
         waiting: list[Any] = [*variables.values()]
         count, most = len(waiting), self._most_values
@@ -210,7 +210,11 @@ class Documents:
     def values(
         self, document: Document, operation: OperationDefinitionNode, given: Mapping[str, Any]
     ) -> VariableValues:
-        """The values of an operation's variables. Raises Refused where they do not fit."""
+        """The values of an operation's variables. Raises Refused where they do not fit, and DocumentLimit where there are
+        too many."""
+        self._refuse_many_values(given)
+        if not operation.variable_definitions:
+            return VariableValues({}, {})
         name = operation.name.value if operation.name else None
         if name not in document.variables:
             document.variables[name] = self._inputs.variables(operation)
@@ -220,7 +224,7 @@ class Documents:
             return found
         values = get_variable_values(
             self._schema,
-            operation.variable_definitions or (),
+            operation.variable_definitions,
             dict(given),
             max_errors=MOST_ERRORS,
             hide_suggestions=not self._suggestions,
