@@ -338,6 +338,7 @@ class TestViewers:
             ({"jwt_jwks_url": "file:///etc/passwd"}, "jwt-jwks-url"),
             ({"auth": "header", "auth_headers": "X-User"}, "KEYGRAPH_AUTH_HEADERS"),
             ({"auth": "header", "auth_headers": "X-User: sub, x-user: tenant"}, "KEYGRAPH_AUTH_HEADERS"),
+            ({"auth": "header", "auth_headers": '{"sub": "X-User"}'}, "KEYGRAPH_AUTH_HEADERS"),
         ],
     )
     def test_settings_that_cannot_be_used(self, given: dict[str, str], named: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 
 from starlette.requests import HTTPConnection
@@ -49,12 +50,17 @@ def _by_header(claims: Mapping[str, str]) -> ViewerOf:
     return viewer_of
 
 
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""What a name of a header is made of (RFC 9110, 5.6.2)."""
+_CLAIM = re.compile(r"[^\s\"'{}\[\]]+")
+
+
 def _claims_by_header(text: str) -> dict[str, str]:
     """The claims by the headers that give them, of `X-User: sub, X-Roles: roles`. Raises SettingsError."""
     found: dict[str, str] = {}
     for part in text.split(","):
         header, _, claim = (each.strip() for each in part.partition(":"))
-        if not header or not claim or header.lower() in found:
+        if not _HEADER.fullmatch(header) or not _CLAIM.fullmatch(claim) or header.lower() in found:
             raise SettingsError(
                 f"KEYGRAPH_AUTH_HEADERS cannot be used: {part.strip() or 'a part is empty'}",
                 'Write it as "X-User: sub, X-Roles: roles"',
