@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -128,9 +129,11 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             problem = f"there is no module {error.name} in {here} or on Python's path"
-            raise ModelNotLoadedError(
-                problem, "Write --model module:name, as in keygraph_examples.commerce:graph"
-            ) from None
+            meant = get_close_matches(
+                name.removesuffix(".py"), [file.stem for file in Path.cwd().glob("*.py")], 1
+            )
+            fix = "module:name, as in keygraph_examples.commerce:graph"
+            raise ModelNotLoadedError(problem, f"Write --model {meant[0] if meant else fix}") from None
         raise _broken(name, error) from error
     except ModelError:
         raise

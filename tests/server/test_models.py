@@ -89,6 +89,14 @@ class TestMistakes:
         """A misspelt module would end in a traceback."""
         assert problem(name) == f"there is no module {missing} in {folder} or on Python's path"
 
+    @pytest.mark.parametrize("name", ["libary", "library.py", "librarys:graph"])
+    def test_the_module_that_was_meant_is_named(self, folder: Path, name: str) -> None:
+        """Somebody who misspelt their model, or gave its file, would have to find out how a model is named."""
+        (folder / "library.py").write_text(MODEL)
+        with pytest.raises(ModelNotLoadedError) as caught:
+            load_model(name)
+        assert caught.value.fix == "Write --model library"
+
     def test_no_such_attribute(self, folder: Path) -> None:
         """A misspelt name would end in a traceback; the message says which names there are."""
         (folder / "library.py").write_text(MODEL)
