@@ -138,6 +138,12 @@ REMOVALS: dict[str, Removal] = {
     "test_the_time_of_an_operation_begins_with_its_first_byte": Removal(
         f"{_HTTP}/graphql_http.py", "began=began,", "began=None,"
     ),
+    "test_a_body_has_its_time_and_may_be_slow": Removal(
+        f"{_CONNECTIONS}/guarded.py", "elif seconds > settings.body_timeout:", "elif False:"
+    ),
+    "test_an_answer_must_be_taken": Removal(
+        f"{_CONNECTIONS}/guarded.py", "elif now - self._taken_at > self.gate.settings.write_timeout:", "elif False:"
+    ),
     "test_an_answer_that_is_not_taken_is_counted_whole": Removal(
         "server/keygraph_server/listening.py", 'if hasattr(socket, "TCP_NOTSENT_LOWAT"):', "if False:"
     ),

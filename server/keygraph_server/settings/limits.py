@@ -84,9 +84,9 @@ class LimitSettings(BaseModel):
     operation_timeout: float = Field(
         default=15.0,
         gt=0,
-        description="How long an operation may take, in seconds, from the first byte of its request: its body, its validation, its turn, "
-        "all its requests to DynamoDB and its answer, until that is sent. `KEYGRAPH_WRITE_TIMEOUT` limits the sending: a slow phone "
-        "gets all of its answer.",
+        description="How long an operation may take, in seconds, from the first byte of its request: reading it, its validation, its turn, "
+        "all its requests to DynamoDB and making its answer. Sending the answer does not count: `KEYGRAPH_WRITE_TIMEOUT` limits that, "
+        "and a slow phone gets all of its answer.",
     )
     operation_work: float = Field(
         default=5.0,
