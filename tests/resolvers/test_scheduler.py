@@ -264,7 +264,8 @@ async def test_what_was_worked_in_earlier_turns_is_not_counted(
     """Any operation that waits a few times would be taken for a large one, and large ones go on one at a time."""
 
     def start(trial: Trial) -> None:
-        monkeypatch.setattr(scheduler, "thread_time", lambda: trial.clock)
+        for clock in ("thread_time", "perf_counter"):
+            monkeypatch.setattr(scheduler, clock, lambda: trial.clock)
         trial.work = 0.6 * TURN_SECONDS
         for user in "uvwxyz":
             trial.load(user, 1)
@@ -278,6 +279,26 @@ async def test_what_was_worked_in_earlier_turns_is_not_counted(
     assert (await run(start, then)).turns == turns
 
 
+async def test_the_clock_of_the_processor_is_asked_for_turns_and_not_for_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is a call of the system, which would be made for each node of an operation."""
+    asked = Counter[str]()
+
+    def thread_time() -> float:
+        asked["in all"] += 1
+        return 0.0
+
+    def start(trial: Trial) -> None:
+        monkeypatch.setattr(scheduler, "thread_time", thread_time)
+        monkeypatch.setattr(scheduler, "perf_counter", lambda: 0.0)
+        for number in range(50):
+            trial.look_up(1, str(number))
+
+    assert len((await run(start, nothing)).came) == 50
+    assert asked.total() <= 4
+
+
 async def test_operations_that_work_for_long_do_so_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -289,7 +310,8 @@ async def test_operations_that_work_for_long_do_so_one_after_the_other(
         clock += 0.6 * TURN_SECONDS
         steps[rounds().number] += 1
 
-    monkeypatch.setattr(scheduler, "thread_time", lambda: clock)
+    for each in ("thread_time", "perf_counter"):
+        monkeypatch.setattr(scheduler, each, lambda: clock)
     monkeypatch.setattr(Trial, "_loaded", works)
     trials = [Trial() for _ in range(10)]
     running = []

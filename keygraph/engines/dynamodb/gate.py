@@ -143,7 +143,7 @@ class Passage:
         """Leaves with the answer (None), or with what came instead."""
         gate = self._gate
         gate.left(is_probe=self._is_probe)
-        if isinstance(failure, Throttled | TimedOut | Unavailable):
+        if failure is not None and isinstance(failure, Throttled | TimedOut | Unavailable):
             gate.failed(failure, self._began, is_probe=self._is_probe)
         else:
             gate.answered()

@@ -198,7 +198,7 @@ class MeteredStore:
             places, keys = (read.places, read.keys) if read else ((), {})
             began, ended = began - self.began, ended - self.began
             self.sent.append(Sent(request, places, keys, round_trip, began, ended, cost, items))
-            if holding is not None and isinstance(answer, Page | Batch):
+            if holding is not None and isinstance(answer, _WITH_ITEMS):
                 held = holding.take(answer.items, cost.read_units, items)
                 if read is not None:
                     read.held += held
@@ -209,6 +209,9 @@ class MeteredStore:
 
 
 _OF_PAGES = (Query, Count)
+_WITH_ITEMS = (Page, Batch)
+_SCANNED = (Page, Counted)
+_WRITTEN = (Written, Changed)
 _UNITS_OF_AN_ITEM = read_units(ITEM_BYTES, consistent=False)
 _UNITS_OF_A_PAGE = read_units(PAGE_BYTES + ITEM_BYTES, consistent=False)
 """A page ends with the item that reaches 1 MB: the fourth one at the latest."""
@@ -228,10 +231,10 @@ def most_units(request: Request[object]) -> float:
 
 def _seen(answer: object) -> tuple[Cost, int] | None:
     """What an answer has cost, and how many items were read for it; None for those about tables."""
-    if isinstance(answer, Page | Counted):
+    if isinstance(answer, _SCANNED):
         return answer.cost, answer.scanned
     if isinstance(answer, Batch):
         return answer.cost, len(answer.items) - answer.items.count(None)
-    if isinstance(answer, Written | Changed):
+    if isinstance(answer, _WRITTEN):
         return answer.cost, 0
     return None
