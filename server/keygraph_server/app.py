@@ -104,6 +104,7 @@ def create_app(
         Exposure(settings.cost_details, settings.endpoint_names),
         memory,
         telemetry.watcher,
+        settings.operation_timeout,
     )
     routes: list[BaseRoute] = [
         Route("/graphql", GraphQLEndpoint(options), methods=["GET", "POST"]),

@@ -151,6 +151,22 @@ class TestServer:
             assert response.status_code == 401
             assert response.json()["errors"][0]["message"] == "the session has ended"
 
+    @pytest.mark.parametrize("hangs", ["viewer", "context"])
+    async def test_a_function_that_hangs(self, folder: Path, hangs: str) -> None:
+        """Requests would wait for a store of sessions for ever, and no limit would count them."""
+
+        async def hanging(*_: object) -> dict[str, Any]:
+            await asyncio.sleep(60)
+            return {}
+
+        settings = settings_of(folder, operation_timeout=0.05)
+        await make_table(settings, note("1", "ann"))
+        functions: dict[str, Any] = {hangs: hanging}
+        async with running(create_app(settings, **functions)) as client:
+            response = await asyncio.wait_for(client.post("/graphql", json={"query": QUERY}), 10)
+            assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+            assert response.json()["errors"][0]["extensions"]["code"] == "TIMEOUT"
+
     async def test_a_field_that_somebody_may_not_read(self, folder: Path) -> None:
         """A client could not tell a price that is hidden from one that is missing."""
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)

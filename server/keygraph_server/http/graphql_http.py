@@ -6,7 +6,7 @@ Follows the GraphQL over HTTP specification (https://graphql.github.io/graphql-o
 from __future__ import annotations
 
 import json
-from asyncio import get_running_loop
+from asyncio import get_running_loop, timeout_at
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -175,6 +175,8 @@ class EndpointOptions:
     memory: Memory = field(default_factory=lambda: Memory(48_000_000))
     """What all operations hold, until their answers are sent."""
     watcher: Watcher | None = None
+    timeout: float = 15.0
+    """How many seconds an operation may take; here, what finds out who asks."""
 
 
 class GraphQLEndpoint:
@@ -220,7 +222,7 @@ class GraphQLEndpoint:
             media_type = negotiated(headers.get(b"accept", b""))
             viewer = None if options.viewer_of is None else options.viewer_of(HTTPConnection(scope))
             if isawaitable(viewer):
-                viewer = await viewer
+                viewer = await self._in_time(viewer, began)
             if exchange.is_get:
                 asked = self._asked_by_get(scope, headers)
             else:
@@ -236,7 +238,7 @@ class GraphQLEndpoint:
                 else options.context_of(HTTPConnection(scope), viewer or {})
             )
             if isawaitable(context):
-                context = await context
+                context = await self._in_time(context, began)
             service: Executes = scope["app"].state.service
             with_cost = (
                 options.exposure.cost_details and headers.get(_COST_FIELD, b"").strip().lower() == b"true"
@@ -273,6 +275,19 @@ class GraphQLEndpoint:
             if "errors" in response:
                 options.exposure.conceal(response["errors"])
             await self._answer(exchange, send, response, media_type, status_of(response, media_type))
+
+    async def _in_time(self, found: Awaitable[_T], began: float) -> _T:
+        """What a function of the application finds out about a request. Raises RequestRefusedError where that takes too long."""
+        seconds = self._options.timeout
+        time = timeout_at(began + seconds)
+        try:
+            async with time:
+                return await found
+        except TimeoutError:
+            if not time.expired():
+                raise
+        message = f"The operation took more than {seconds:g} seconds. Nothing of it was executed."
+        raise RequestRefusedError(message, 503, Code.TIMEOUT)
 
     def _asked_by_get(self, scope: Scope, headers: HeaderFields) -> GraphQLRequest:
         """The request in the URL. Raises RequestRefusedError if it may be a foreign page's."""
