@@ -239,10 +239,6 @@ class Permissions:
         """Takes note of what is under a key: None where that is nothing, or of another type than was asked for."""
         self._linked[key] = item
 
-    def learn_all(self, other: Permissions) -> None:
-        """Takes note of what the same viewer's permissions in another run know."""
-        self._linked |= other._linked
-
     def said(self, record: RecordType, decision: Decision, identity: Identity, item: Item | None) -> Decision:
         """What is left of a decision when what is known of other items is said; nothing is allowed where one is not."""
         left = self.with_links(record, decision, identity, item)

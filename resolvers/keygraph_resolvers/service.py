@@ -28,6 +28,7 @@ from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
+from keygraph.model.permissions import Permissions
 from keygraph.turns import BUDGET, WorkBudget
 from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
@@ -462,8 +463,7 @@ class Service:
             elif selected.key in steps:
                 again = run.again()
                 await steps[selected.key].carry_out(again, found.root)
-                if run.access is not None and again.access is not None:
-                    run.access.learn_all(again.access)
+                found.access[selected] = again.access
         return found
 
     async def _elsewhere(
@@ -518,6 +518,8 @@ class _Found:
     """The values of the root's fields that graphql-core's own execution answers."""
     errors: list[dict[str, Any]] = field(default_factory=list)
     """The errors of these fields."""
+    access: dict[SelectedField, Permissions | None] = field(default_factory=dict)
+    """For each mutation, what the viewer may do: later ones do not change it."""
     refusal: dict[str, Any] | None = None
     """The answer of an operation whose data is null because of one of them."""
 
@@ -533,7 +535,7 @@ class _Found:
 
 def _written(plan: Plan, run: Run, found: _Found, most_bytes: int) -> dict[str, Any] | None:
     """The response with what was found; None where that has more bytes."""
-    completion = Completion(plan, most_bytes, found.foreign, run.access)
+    completion = Completion(plan, most_bytes, found.foreign, run.access, found.access)
     try:
         response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
     except AnswerTooLarge:

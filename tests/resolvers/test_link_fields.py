@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, edge, node, read, update, viewer
+from keygraph import ID, Graph, Index, Many, Table, edge, node, read, update, viewer, write
 from keygraph.dynamo.items import Item
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
@@ -34,7 +34,11 @@ class Group:
     members: Many[Member]
 
 
-@edge("{group}", "MEMBER#{user.user_id}", access=[read(where={"user": viewer("sub")})])
+@edge(
+    "{group}",
+    "MEMBER#{user.user_id}",
+    access=[read(where={"user": viewer("sub")}), write(where={"user": viewer("sub")})],
+)
 class Member:
     group: Group
     user: User
@@ -90,3 +94,13 @@ async def test_a_member_writes_it(club: Shop) -> None:
     changed = 'mutation { updateGroup(input: {groupId: "b", plan: "new"}) { group { plan } } }'
     assert [code for _, code in await club.errors(changed, {"sub": "bob"})] == ["FORBIDDEN"]
     assert await club.ask(changed, ANN) == {"updateGroup": {"group": {"plan": "new"}}}
+
+
+async def test_a_later_mutation_decides_nothing_of_an_earlier_payload(club: Shop) -> None:
+    """What a later mutation reads would show, or hide, fields of an earlier one's payload."""
+    change = 'updateGroup(input: {groupId: "b", plan: "%s"}) { group { plan } }'
+    leave = 'deleteMember(input: {groupId: "b", userId: "ann"}) { group { plan } }'
+    document = f"mutation {{ first: {change % 'one'} left: {leave} }}"
+    answer = await club.answer(document, ANN)
+    assert answer["data"]["first"] == {"group": {"plan": "one"}}
+    assert answer["data"]["left"] == {"group": {"plan": None}}

@@ -13,7 +13,6 @@ with a given number.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -38,6 +37,7 @@ from keygraph.keys.types import FieldType, Kind, decoder
 from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
+from keygraph_resolvers.answer.paths import PathOf, among, below_field, in_lists, root_path
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import forbidden, is_readable
@@ -53,44 +53,14 @@ from keygraph_resolvers.schema.field_kinds import (
     PageInfo,
     Stored,
     TotalCount,
+    Writes,
+    WritesEach,
+    WritesTogether,
 )
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 FAILED: Final = object()
 """Stands for a value that is null where it may not be; its error has been reported."""
-
-# --- Paths --------------------------------------------------------------------------------------------
-
-
-PathOf: TypeAlias = Callable[[int], Path]
-"""Makes the path of the value with this number."""
-
-
-def root_path(number: int) -> Path:
-    """The path of the root, with which all others begin."""
-    return ()
-
-
-def below_field(path_of: PathOf, step: PathStep) -> PathOf:
-    """The paths of one field of objects."""
-    return lambda number: (*path_of(number), step)
-
-
-def in_lists(path_of: PathOf, ends: Sequence[int], *, is_nullable: bool) -> PathOf:
-    """The paths of the elements of lists, counted through all lists. `ends` has the number after each list's last."""
-
-    def path_of_element(number: int) -> Path:
-        place = bisect_right(ends, number)
-        index = number - (ends[place - 1] if place else 0)
-        return (*path_of(place), PathStep(index, index, is_nullable))
-
-    return path_of_element
-
-
-def among(path_of: PathOf, numbers: Sequence[int]) -> PathOf:
-    """The paths of some of the values."""
-    return lambda number: path_of(numbers[number])
-
 
 # --- Sizes --------------------------------------------------------------------------------------------
 
@@ -147,12 +117,14 @@ class Completion:
         most_bytes: int,
         foreign: Mapping[str, Any] | None = None,
         access: Permissions | None = None,
+        after: Mapping[SelectedField, Permissions | None] | None = None,
     ) -> None:
-        """The answer may have `most_bytes`. `foreign` has the values of the root's fields that are not the graph's, `access` says which fields are shown."""
+        """The answer may have `most_bytes`. `foreign` has the values of the root's fields that are not the graph's, `access` says which fields are shown, `after` which ones of each mutation's payload."""
         self.columns: dict[Selection, Any] = plan.rows
         self.foreign: Mapping[str, Any] = foreign or {}
         self.reports: list[FieldReport] = []
         self.access = access
+        self.after = after or {}
         self._left = most_bytes
 
     def count(self, size: int) -> None:
@@ -377,6 +349,8 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
             return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
         case Stored() if field in selection.restricted:
             return _restricted_column(field, selection.restricted[field], *_open_column(selection, field))
+        case Writes() | WritesEach() | WritesTogether():
+            return _mutation_column(field, *_open_column(selection, field))
     return _open_column(selection, field)
 
 
@@ -404,6 +378,16 @@ def _objects(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
 
 def _items(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
     return items
+
+
+def _mutation_column(field: SelectedField, take: Take, complete: Complete) -> tuple[Take, Complete]:
+    """What completes a mutation: later ones do not change what its payload shows."""
+
+    def complete_after(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        run.access = run.after.get(field, run.access)
+        return complete(run, objects, path_of)
+
+    return take, complete_after
 
 
 def _restricted_column(
