@@ -239,6 +239,15 @@ class Permissions:
         """Takes note of what is under a key: None where that is nothing, or of another type than was asked for."""
         self._linked[key] = item
 
+    def learn_written(self, key: Key, item: Item | None) -> None:
+        """Takes note that what is under a key was written: None where the item is not known, which is then looked up again."""
+        if key not in self._linked:
+            return
+        if item is None:
+            del self._linked[key]
+        else:
+            self._linked[key] = item
+
     def said(self, record: RecordType, decision: Decision, identity: Identity, item: Item | None) -> Decision:
         """What is left of a decision when what is known of other items is said; nothing is allowed where one is not."""
         left = self.with_links(record, decision, identity, item)

@@ -104,3 +104,10 @@ async def test_a_later_mutation_decides_nothing_of_an_earlier_payload(club: Shop
     answer = await club.answer(document, ANN)
     assert answer["data"]["first"] == {"group": {"plan": "one"}}
     assert answer["data"]["left"] == {"group": {"plan": None}}
+
+
+async def test_a_payload_is_decided_by_what_its_mutation_wrote(club: Shop) -> None:
+    """Whoever joins a group would be refused what members read, because nobody was one before."""
+    await club.world.put({"PK": "USER#eve", "SK": "USER#eve"})
+    join = 'mutation { putMember(input: {groupId: "b", userId: "eve"}) { member { group { plan } } } }'
+    assert await club.ask(join, {"sub": "eve"}) == {"putMember": {"member": {"group": {"plan": "plan b"}}}}
