@@ -158,7 +158,8 @@ class NaiveAccess:
                     node = known_end(record, name, item)
                 owner = record.ends[name].members[0].name
                 found = self._is_linked(owner, node or (), inner, wanted, is_positive)
-                parts.append(found if is_known else None)
+                is_decided = is_known or not self._values(next(iter(wanted.values())))
+                parts.append(found if is_decided else None)
             else:
                 [(operator, wanted)] = (said if isinstance(said, Mapping) else {"eq": said}).items()
                 wanted = wanted if isinstance(wanted, list) else [wanted]
@@ -223,6 +224,8 @@ class GuardedLists(NaiveLists):
         found = super().list_of(path, owner, given)
         for each in conditions(self._graph, path, given, MOST_TERMS):
             access = each.record.access
+            if self._unknown().allows(each.record, "read", (), None) is False:
+                continue
             for name in self._used(path, each, given):
                 if access and access.is_restricted(name) and self._never(each.record, name):
                     raise Forbidden("no")
@@ -247,9 +250,13 @@ class GuardedLists(NaiveLists):
 
     def _never(self, record: RecordType, name: str) -> bool:
         """Whether nobody's field is shown to the viewer: no item could change that."""
+        return self._unknown().reads(record, name, (), None) is False
+
+    def _unknown(self) -> NaiveAccess:
+        """What the viewer sees where nothing is known of any item."""
         unknown = NaiveAccess(self.access._rules)
-        unknown._value = lambda *_: (False, None)  # type: ignore[method-assign]  # nothing is known of any item
-        return unknown.reads(record, name, (), None) is False
+        unknown._value = lambda *_: (False, None)  # type: ignore[method-assign]
+        return unknown
 
     def _used(self, path: AccessPath, each: AccessPath, given: Mapping[str, Any]) -> set[str]:
         record, where = each.record, conditions(self._graph, path, given, MOST_TERMS)[each]

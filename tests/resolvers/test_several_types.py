@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from bench.bound.bound import bound
 from bench.bound.items import Items
+from keygraph import ID, Graph, Index, Table, many, node, read
 from keygraph.dynamo.store import Query
 from keygraph_resolvers.steps.explained import steps_json, steps_text
 from tests.conftest import MakeStore
@@ -254,3 +256,54 @@ async def test_each_type_is_aggregated_on_its_own(lists: World) -> None:
     cost = answer["extensions"]["cost"]
     for name in ("requests", "roundTrips", "items", "readUnits"):
         assert cost["actual"][name] <= cost["bound"][name], name
+
+
+# --- What the viewer may not see ------------------------------------------------------------------------
+
+by_time = Index("GSI1", "GSI1PK", "GSI1SK")
+
+
+@node("POST#{post_id}", by_time("FEED", "{at}", lists=False), access=[read()])
+class PublicPost:
+    post_id: ID
+    at: str
+
+
+@node(
+    "PHOTO#{photo_id}",
+    by_time("FEED", "{at}", lists=False),
+    access=[read(role="friend"), read(role="guest", fields=["photo_id"])],
+)
+class PrivatePhoto:
+    photo_id: ID
+    at: str
+
+
+private = Graph(
+    Table("Private", partition_key="PK", sort_key="SK", indexes=[by_time]),
+    PublicPost,
+    PrivatePhoto,
+    type_attribute="type",
+    lists={"feed": many(PublicPost | PrivatePhoto, index=by_time)},
+)
+
+
+async def test_a_type_that_is_hidden_is_absent(make_store: MakeStore) -> None:
+    """A feed by time would be FORBIDDEN to all who may not see its photos, because of a rule about photos' fields."""
+    feed = world(private, await make_store(private.table))
+    keys = {"POST#1": ("PublicPost", "1"), "PHOTO#2": ("PrivatePhoto", "2")}
+    await feed.put(
+        *(
+            {"PK": key, "SK": key, "type": type_, "at": at, "GSI1PK": "FEED", "GSI1SK": at}
+            for key, (type_, at) in keys.items()
+        )
+    )
+    document = '{ feed(at: { from: "0" }) { nodes { __typename } } }'
+
+    async def asked(*roles: str) -> Any:
+        answer = await feed.service.execute(document, viewer={"roles": [*roles]})
+        return answer["data"]["feed"] or answer["errors"][0]["extensions"]["code"]
+
+    assert await asked("friend") == {"nodes": [{"__typename": "PublicPost"}, {"__typename": "PrivatePhoto"}]}
+    assert await asked() == {"nodes": [{"__typename": "PublicPost"}]}
+    assert await asked("guest") == "FORBIDDEN"

@@ -210,6 +210,8 @@ class ListArguments:
 
     def _seen_type(self, access: Permissions, path: AccessPath) -> Decision:
         record = path.record
+        if access.decision(record) is False:
+            return False  # nothing of the type is there, whatever is asked of it
         used = {name: access.decision(record, "read", name) for name in self._used[path]}
         for name, decision in used.items():
             if decision is False:
