@@ -13,6 +13,7 @@ with a given number.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -37,30 +38,45 @@ from keygraph.keys.types import FieldType, Kind, decoder
 from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
-from keygraph_resolvers.answer.paths import PathOf, among, below_field, in_lists, root_path
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.objects import ListObject, Object
-from keygraph_resolvers.schema.field_kinds import (
-    Aggregate,
-    Attribute,
-    Cursor,
-    Edges,
-    FarNode,
-    GlobalId,
-    Nodes,
-    PageInfo,
-    Stored,
-    TotalCount,
-    Writes,
-    WritesEach,
-    WritesTogether,
-)
+from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 FAILED: Final = object()
 """Stands for a value that is null where it may not be; its error has been reported."""
+
+PathOf: TypeAlias = Callable[[int], Path]
+"""Makes the path of the value with this number."""
+
+
+def root_path(number: int) -> Path:
+    """The path of the root, with which all others begin."""
+    return ()
+
+
+def below_field(path_of: PathOf, step: PathStep) -> PathOf:
+    """The paths of one field of objects."""
+    return lambda number: (*path_of(number), step)
+
+
+def in_lists(path_of: PathOf, ends: Sequence[int], *, is_nullable: bool) -> PathOf:
+    """The paths of the elements of lists, counted through all lists. `ends` has the number after each list's last."""
+
+    def path_of_element(number: int) -> Path:
+        place = bisect_right(ends, number)
+        index = number - (ends[place - 1] if place else 0)
+        return (*path_of(place), PathStep(index, index, is_nullable))
+
+    return path_of_element
+
+
+def among(path_of: PathOf, numbers: Sequence[int]) -> PathOf:
+    """The paths of some of the values."""
+    return lambda number: path_of(numbers[number])
+
 
 # --- Sizes --------------------------------------------------------------------------------------------
 
@@ -347,20 +363,19 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
     match field.kind:
         case None:
             return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
-        case Stored() if field in selection.restricted:
+        case field_kinds.Stored() if field in selection.restricted:
             return _restricted_column(field, selection.restricted[field], *_open_column(selection, field))
-        case Writes() | WritesEach() | WritesTogether():
-            return _mutation_column(field, *_open_column(selection, field))
-    return _open_column(selection, field)
+    take, complete = _open_column(selection, field)
+    return take, _after(field, complete) if isinstance(field.kind, field_kinds.MUTATIONS) else complete
 
 
 def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
     """What completes a field of the graph that may be shown."""
-    if isinstance(field.kind, Stored) and is_leaf_type(field.nullable_type):
+    if isinstance(field.kind, field_kinds.Stored) and is_leaf_type(field.nullable_type):
         return _stored_column(selection, field, field.kind)
     read = _reader(field)
     complete = _completer(field, field.type, read)
-    is_itself = isinstance(field.kind, FarNode) and field.kind.path.far_end is None
+    is_itself = isinstance(field.kind, field_kinds.FarNode) and field.kind.path.far_end is None
     if read is not None or is_itself:
         return _objects, complete
     unread = LookupError(f"{field.name} was not read")
@@ -380,14 +395,14 @@ def _items(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
     return items
 
 
-def _mutation_column(field: SelectedField, take: Take, complete: Complete) -> tuple[Take, Complete]:
+def _after(field: SelectedField, complete: Complete) -> Complete:
     """What completes a mutation: later ones do not change what its payload shows."""
 
     def complete_after(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         run.access = run.after.get(field, run.access)
         return complete(run, objects, path_of)
 
-    return take, complete_after
+    return complete_after
 
 
 def _restricted_column(
@@ -427,7 +442,9 @@ _LONGEST_KEPT = 200
 """How long the attributes may be of which a written value is kept."""
 
 
-def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> tuple[Take, Complete]:
+def _stored_column(
+    selection: Selection, field: SelectedField, kind: field_kinds.Stored
+) -> tuple[Take, Complete]:
     record, stored, type_ = selection.record, kind.field, field.nullable_type
     if record is None:
         raise LookupError(f"{selection.of.name} has no items")
@@ -518,7 +535,9 @@ def _written_column(
 def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue | None) -> Complete:
     """What completes values of the type, which are read from their sources; without `read`, as they were found."""
     is_nullable = not is_non_null_type(type_)
-    position = Position(field, is_nullable, warns=isinstance(field.kind, TotalCount | Aggregate))
+    position = Position(
+        field, is_nullable, warns=isinstance(field.kind, field_kinds.TotalCount | field_kinds.Aggregate)
+    )
     own: Any = type_ if is_nullable else cast(Any, type_).of_type
     if is_list_type(own):
         elements = _completer(field, own.of_type, None)
@@ -533,21 +552,21 @@ def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue |
 def _reader(field: SelectedField) -> ReadValue | None:
     """What reads a field of an object; None where it is among what was found for the object."""
     match field.kind:
-        case Stored(stored):
+        case field_kinds.Stored(stored):
             return lambda each: each.shown(stored)
-        case GlobalId():
+        case field_kinds.GlobalId():
             return lambda each: each.id
-        case Cursor():
+        case field_kinds.Cursor():
             return lambda each: each.cursor
-        case Attribute(name):
+        case field_kinds.Attribute(name):
             return attrgetter(name)
-        case TotalCount():
+        case field_kinds.TotalCount():
             return lambda connection: _found(connection.total)
-        case PageInfo():
+        case field_kinds.PageInfo():
             return lambda connection: _with_page(connection).info
-        case Edges():
+        case field_kinds.Edges():
             return lambda connection: _with_page(connection).found[field]
-        case Nodes():
+        case field_kinds.Nodes():
             # Those that do not exist are left out.
             return lambda connection: [
                 node for node in _with_page(connection).found[field] if not node.is_missing

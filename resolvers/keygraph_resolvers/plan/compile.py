@@ -57,7 +57,6 @@ from keygraph_resolvers.schema.field_kinds import (
     WaysBetween,
     Writes,
     WritesEach,
-    WritesTogether,
     WrittenRecord,
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
@@ -97,7 +96,7 @@ def compile_plan(
     lists = [steps.list(each) for each in root.lists]
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
-    written = root.having(Writes, WritesEach, WritesTogether)
+    written = root.having(*field_kinds.MUTATIONS)
     writes = [steps.write(each, position) for position, each in enumerate(written)]
     own = [steps.own(each) for each in root.having(OwnNode)]
     ways = [steps.ways(each) for each in root.having(WaysBetween)]

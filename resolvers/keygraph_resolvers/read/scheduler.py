@@ -185,17 +185,17 @@ class Scheduler:
         asks = perf_counter() + most - before
         try:
             while due:
+                if self._worked > most:
+                    self._is_pausing = True
+                    pause = self._loop.create_task(self._pause(is_large=self._worked > TURN_SECONDS))
+                    self._tasks.add(pause)
+                    pause.add_done_callback(self._tasks.discard)
+                    break
+                then, answer = due.popleft()
+                then(*answer)
                 if perf_counter() > asks:
                     self._worked = thread_time() - began
                     asks = perf_counter() + most - self._worked
-                    if self._worked > most:
-                        self._is_pausing = True
-                        pause = self._loop.create_task(self._pause(is_large=self._worked > TURN_SECONDS))
-                        self._tasks.add(pause)
-                        pause.add_done_callback(self._tasks.discard)
-                        break
-                then, answer = due.popleft()
-                then(*answer)
             self._depart()
             self._worked = thread_time() - began
         except Exception as error:

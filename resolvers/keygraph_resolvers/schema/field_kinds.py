@@ -206,6 +206,9 @@ class WritesTogether(FieldKind):
     """The mutation that does any of the others in one transaction."""
 
 
+MUTATIONS = (Writes, WritesEach, WritesTogether)
+
+
 class ResultList(FieldKind):
     """What each of several writes answers, in the payload of the mutation that did them."""
 
