@@ -372,7 +372,7 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
 def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
     """What completes a field of the graph that may be shown."""
     if isinstance(field.kind, field_kinds.Stored) and is_leaf_type(field.nullable_type):
-        return _stored_column(selection, field, field.kind)
+        return _stored_column(selection, field, field.kind.field)
     read = _reader(field)
     complete = _completer(field, field.type, read)
     is_itself = isinstance(field.kind, field_kinds.FarNode) and field.kind.path.far_end is None
@@ -399,7 +399,7 @@ def _after(field: SelectedField, complete: Complete) -> Complete:
     """What completes a mutation: later ones do not change what its payload shows."""
 
     def complete_after(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
-        run.access = run.after.get(field, run.access)
+        run.access = run.after.get(field, run.access)  # of several in one, that of the whole holds
         return complete(run, objects, path_of)
 
     return complete_after
@@ -442,10 +442,8 @@ _LONGEST_KEPT = 200
 """How long the attributes may be of which a written value is kept."""
 
 
-def _stored_column(
-    selection: Selection, field: SelectedField, kind: field_kinds.Stored
-) -> tuple[Take, Complete]:
-    record, stored, type_ = selection.record, kind.field, field.nullable_type
+def _stored_column(selection: Selection, field: SelectedField, stored: Field) -> tuple[Take, Complete]:
+    record, type_ = selection.record, field.nullable_type
     if record is None:
         raise LookupError(f"{selection.of.name} has no items")
     serialize = None if _WRITTEN_AS_READ.get(stored.type.kind) is type_ else type_.serialize

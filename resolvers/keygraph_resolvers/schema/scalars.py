@@ -30,8 +30,7 @@ from graphql import (
 from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
-from keygraph.dynamo.items import known_number, number, number_text
-from keygraph.dynamo.limits import NUMBER_DIGITS
+from keygraph.dynamo.items import number, number_text
 from keygraph.errors import BadUserInput
 from keygraph.keys.types import ISO_DATE, FieldType, Kind, Long, Moment, moment_text
 
@@ -50,8 +49,6 @@ def _long(value: object) -> int:
 
 
 def _decimal(value: object) -> Decimal:
-    if type(value) is str and len(value) <= NUMBER_DIGITS and "_" not in value:
-        return known_number(value.strip())
     if not isinstance(value, str | int | float | Decimal) or isinstance(value, bool):
         raise TypeError
     return number(Decimal(repr(value) if isinstance(value, float) else value))
