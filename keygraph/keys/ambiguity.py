@@ -57,13 +57,15 @@ def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
 
 
 def _written_alike(one: _Templates, other: _Templates) -> Iterator[tuple[str, ...]]:
-    """Keys that both are written as; then those where a placeholder has in all places what it has in one of these."""
+    """Keys that both are written as; then those where a placeholder, or all of one of the two keys, have in all places what
+    they have in one of these."""
     alike = [*common_texts(shape(*one), shape(*other))]
     yield from alike
     for own, others in ((one, other), (other, one)):
         for template, text in ((template, key[place]) for key in alike for place, template in enumerate(own)):
-            for name, part in (template.parse(text) or {}).items():
-                fixed = (each.with_texts({name: part}) for each in own)
+            told = template.parse(text) or {}
+            for texts in (*({name: part} for name, part in told.items()), told):
+                fixed = (each.with_texts(texts) for each in own)
                 yield from common_texts(shape_of_one(*fixed), shape(*others))
 
 
