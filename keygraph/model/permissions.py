@@ -20,6 +20,7 @@ from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import KeygraphError
+from keygraph.kept import kept
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, encode
 from keygraph.model.links import LinkName, links_in
@@ -51,11 +52,13 @@ class ToldAttribute:
         return SetTo(self.path, value)
 
 
+@kept("what keys tell", 2048, 2_000)
 def told_by_key(record: RecordType) -> list[ToldAttribute]:
     """The attributes that the table key of a record tells."""
     return [*_told(record, record.identity)]
 
 
+@kept("what keys tell", 8192, 2_000)
 def told_by_path(path: AccessPath) -> list[ToldAttribute]:
     """The attributes that a list tells of all its items: by its owner, and by what a reader must say."""
     record, slots = path.record, [argument.slot for argument in path.required]
@@ -101,8 +104,7 @@ class Permissions:
         """`claims` are what is known of the viewer; None of the anonymous one."""
         self._claims = claims or {}
         self._roles = roles_of(self._claims)
-        self._decisions: dict[tuple[RecordType, Action, str | None], Decision] = {}
-        self._told: dict[tuple[RecordType | AccessPath, int], _Told] = {}
+        self._rules: dict[tuple[RecordType, Action, str | None], Rule | bool] = {}
         self._links: dict[Condition, list[LinkName]] = {}
         self._linked: dict[Key, Item | None] = {}
         """The items at the ends of links that were looked up; None for those that are not there, or of another type."""
@@ -118,25 +120,37 @@ class Permissions:
 
     def decision(self, record: RecordType, action: Action = "read", name: str | None = None) -> Decision:
         """Whether the viewer may do something with a record, or with a field of one that they see."""
+        rule = self.rule(record, action, name)
+        return rule if isinstance(rule, bool) else rule.decision
+
+    def rule(self, record: RecordType, action: Action = "read", name: str | None = None) -> Rule | bool:
+        """The same, where it depends on the record: with what is left of it by a key."""
         key = record, action, name
-        found = self._decisions.get(key)
+        found = self._rules.get(key)
         if found is None:
             access = record.access
-            found = access is None or access.decided(action, self._claims, self._roles, name)
-            self._decisions[key] = found
+            decision = access is None or access.decided(action, self._claims, self._roles, name)
+            found = decision if isinstance(decision, bool) else Rule(record, decision)
+            self._rules[key] = found
         return found
 
+    def is_told(self, record: RecordType, action: Action = "read", name: str | None = None) -> bool:
+        """Whether a record's key decides it alone."""
+        rule = self.rule(record, action, name)
+        return isinstance(rule, bool) or rule.is_told
+
     def of_key(
-        self, record: RecordType, identity: tuple[str, ...], action: Action = "read", name: str | None = None
+        self, record: RecordType, identity: Identity, action: Action = "read", name: str | None = None
     ) -> Decision:
         """What a record's key decides of that: the condition that is left, for its item."""
-        decision = self.decision(record, action, name)
-        if isinstance(decision, bool):
-            return decision
-        told = self._relevant(record, decision)
-        left = told.left(identity) if told.numbers else decision
+        rule = self.rule(record, action, name)
+        if isinstance(rule, bool):
+            return rule
+        left = rule.of_key(identity)
+        if isinstance(left, bool) or not self.is_linked(record, left):
+            return left
         # Where an attribute may decide it too, the item is read, whatever is known of other items by then.
-        return self.with_links(record, left, identity, None) if self.is_linked(record, left) else left
+        return self.with_links(record, left, identity, None)
 
     def of_item(
         self,
@@ -174,16 +188,8 @@ class Permissions:
         except (KeygraphError, ValueError):
             return False  # nobody can say what is in it
 
-    def of_list(
-        self, path: AccessPath, texts: Texts, decision: Decision, owner: Identity | None = None
-    ) -> Decision:
-        """What is left of a condition on the items of a list of an owner, which fixes these texts, by slot."""
-        if isinstance(decision, bool):
-            return decision
-        told = self._relevant(path, decision)
-        left = told.left_of(texts) if told.told else decision
-        if not self.links(path.record, left):
-            return left
+    def with_links_of_list(self, path: AccessPath, left: Decision, owner: Identity) -> Decision:
+        """What is left of a decision on the items of a list of an owner when what is known of its links is said."""
         known = [
             SetTo((name,), key is not None and name.is_met(node, self._linked[key]))
             for name, node in self._links_of_list(path, left, owner)
@@ -289,49 +295,41 @@ class Permissions:
         """What is left of a decision when what is known of its links is said."""
         return _said(decision, [*self._known_links(record, decision, identity, item)])
 
-    def is_told(self, of: RecordType | AccessPath, decision: Decision) -> bool:
-        """Whether a key of the type, or what a list fixes, decides it alone."""
-        if isinstance(decision, bool):
-            return True
-        told = self._relevant(of, decision).told
-        return set(paths_of(decision)) <= {each.path for each in told}
 
-    def _relevant(self, of: RecordType | AccessPath, decision: Condition) -> _Told:
-        # Asked for every record: conditions are told apart as objects, which are kept with what is told.
-        key = of, id(decision)
-        found = self._told.get(key)
-        if found is None:
-            paths = {*paths_of(decision)}
-            told = told_by_key(of) if isinstance(of, RecordType) else told_by_path(of)
-            names = [slot.name for slot in of.identity] if isinstance(of, RecordType) else []
-            found = self._told[key] = _Told(decision, [each for each in told if each.path in paths], names)
-        return found
+class Rule:
+    """A condition on records of a type, or on the items of a list, and what is left of it by the texts that tell a part of
+    it: for most records of an operation that is the same."""
 
-
-class _Told:
-    """What is left of a condition, by the texts that tell a part of it: most records of an operation have the same."""
-
-    def __init__(self, decision: Condition, told: Sequence[ToldAttribute], names: Sequence[str]) -> None:
-        """`names` are the slots of an identity, in order."""
+    def __init__(self, of: RecordType | AccessPath, decision: Condition) -> None:
         self.decision = decision
-        self.told = told
-        self.names = [*dict.fromkeys(each.source.name for each in told)]
-        self.numbers = [names.index(name) for name in self.names] if names else []
-        self._left: dict[tuple[str | None, ...], Decision] = {}
+        paths = {*paths_of(decision)}
+        if isinstance(of, AccessPath):
+            told, names = told_by_path(of), list[str]()
+        else:
+            told, names = told_by_key(of), [slot.name for slot in of.identity]
+        self._told = [each for each in told if each.path in paths]
+        self.is_told = paths <= {each.path for each in self._told}
+        """Whether a key of the type, or what a list fixes, decides it alone."""
+        self._names = [*dict.fromkeys(each.source.name for each in self._told)]
+        self._numbers = [names.index(name) for name in self._names] if names else []
+        self._left: dict[tuple[str | None, ...], Decision] = {} if self._names else {(): decision}
 
-    def left(self, identity: Identity) -> Decision:
+    def of_key(self, identity: Identity) -> Decision:
         """What is left of it for a record with this identity."""
-        return self._of(tuple([identity[number] or None for number in self.numbers]))
+        texts = tuple([identity[number] or None for number in self._numbers])
+        found = self._left.get(texts)
+        return self.left(texts) if found is None else found
 
-    def left_of(self, texts: Texts) -> Decision:
-        """What is left of it for the items of a list that fixes these texts."""
-        return self._of(tuple([texts.get(name) for name in self.names]))
+    def texts_of(self, texts: Texts) -> tuple[str | None, ...]:
+        """Those of a list's texts, by slot, that tell a part of it."""
+        return tuple([texts.get(name) for name in self._names])
 
-    def _of(self, texts: tuple[str | None, ...]) -> Decision:
+    def left(self, texts: tuple[str | None, ...]) -> Decision:
+        """What is left of it where the slots that tell a part of it have these texts."""
         found = self._left.get(texts)
         if found is None:
-            by_name = dict(zip(self.names, texts, strict=True))
-            changes = [each.change(by_name) for each in self.told]
+            by_name = dict(zip(self._names, texts, strict=True))
+            changes = [each.change(by_name) for each in self._told]
             found = self._left[texts] = simplified(before(self.decision, changes))
         return found
 

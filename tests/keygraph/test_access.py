@@ -30,7 +30,7 @@ from keygraph import (
 )
 from keygraph.access.grants import Decision
 from keygraph.dynamo.conditions import And, Eq, In, Not
-from keygraph.model.permissions import Permissions
+from keygraph.model.permissions import Permissions, Rule
 
 by_customer = Index("by-customer", "customerKey", "orderKey")
 by_day = Index("by-day", "day", "PK", projection="KEYS_ONLY")
@@ -124,9 +124,11 @@ def test_what_a_list_fixes_decides_before_anything_is_read() -> None:
     """The orders of a user would be filtered one by one, though the user's key decides whether they may be seen."""
     found, path = Permissions({"sub": "1"}), shop.path(USER, "orders")
     decision = found.decision(ORDER)
-    assert found.of_list(path, {"customer.user_id": "1"}, decision) is True
-    assert found.of_list(path, {"customer.user_id": "2"}, decision) is False
-    assert (found.is_told(path, decision), found.is_told(ORDER, decision)) == (True, False)
+    assert not isinstance(decision, bool)
+    rule = Rule(path, decision)
+    assert rule.left(rule.texts_of({"customer.user_id": "1"})) is True
+    assert rule.left(rule.texts_of({"customer.user_id": "2"})) is False
+    assert (rule.is_told, found.is_told(ORDER)) == (True, False)
 
 
 def test_comparisons_with_claims() -> None:

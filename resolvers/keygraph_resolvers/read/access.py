@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from keygraph.access.grants import Decision
 from keygraph.dynamo.conditions import paths_of
 from keygraph.errors import FieldName, Forbidden
 from keygraph.model.links import Link, LinkName
@@ -18,16 +17,19 @@ def seen_by_key(
     access: Permissions, record: RecordType, objects: Sequence[Object]
 ) -> tuple[Sequence[Object], Sequence[Object]]:
     """The objects of a type that the viewer sees, and those of which only an item that was not read tells it."""
-    if access.decision(record) is True:
+    rule = access.rule(record)
+    if rule is True:
         return objects, ()
     seen: list[Object] = []
     untold: list[Object] = []
     for each in objects:
-        decision: Decision
-        if each.item is not None:
-            decision = access.of_item(each.record, each.identity, each.item)
-        else:
-            decision = access.of_key(each.record, each.identity)
+        # For most the key decides it alone.
+        decision = rule and rule.of_key(each.identity)
+        if not isinstance(decision, bool):
+            if each.item is not None:
+                decision = access.of_item(record, each.identity, each.item)
+            else:
+                decision = access.of_key(record, each.identity)
         if decision is True:
             seen.append(each)
         elif decision is False:

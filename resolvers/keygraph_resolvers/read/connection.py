@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from keygraph.access.grants import Decision, all_of
 from keygraph.dynamo.conditions import And, Condition, paths_of
@@ -23,7 +23,7 @@ from keygraph.lists.named_edges import edge_keys
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import Permissions, Seen
+from keygraph.model.permissions import Permissions, Rule, Seen
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.cursors import ListCursors
@@ -68,6 +68,66 @@ class Edge(Object):
 
 
 _EVERYTHING: Seen = MappingProxyType({})
+
+
+class SeenItems(NamedTuple):
+    """What the viewer sees of a list."""
+
+    seen: Seen
+    is_closed: bool
+    """Whether it is nothing."""
+    is_whole: bool
+    """Whether it is everything."""
+
+
+class Sight:
+    """What the viewer sees of lists with the same arguments, and what is left to decide of one of them, by what it fixes."""
+
+    def __init__(self, access: Permissions, of_all: Seen) -> None:
+        """`of_all` are the decisions for the items of every such list."""
+        self.of_all = of_all
+        self._access = access
+        self._is_linked = any(access.links(path.record, decision) for path, decision in of_all.items())
+        self._rules = {
+            path: Rule(path, decision) for path, decision in of_all.items() if not isinstance(decision, bool)
+        }
+        self._found: dict[tuple[tuple[str | None, ...], ...], SeenItems] = {}
+        """For most lists of an operation the same is left."""
+
+    def of(self, neighbours: NeighbourList, owner: tuple[str, ...] | None) -> SeenItems:
+        """What they see of the list of an owner."""
+        parts = neighbours.parts
+        texts = tuple(
+            [
+                rule.texts_of(dict((parts[path.record] if parts else neighbours).values))
+                for path, rule in self._rules.items()
+            ]
+        )
+        found = self._found.get(texts)
+        if found is None:
+            left = {
+                path: rule.left(each) for (path, rule), each in zip(self._rules.items(), texts, strict=True)
+            }
+            if self._is_linked and owner is not None:
+                # What is known of other items is more from read to read.
+                left = {
+                    path: self._access.with_links_of_list(path, each, owner) for path, each in left.items()
+                }
+            found = _seen_items({**self.of_all, **left})
+            if not self._is_linked:
+                self._found[texts] = found
+        return found
+
+    def of_anyone(self) -> SeenItems:
+        """What they may see of a list of whichever owner."""
+        told = {path: True for path, rule in self._rules.items() if rule.is_told}
+        return _seen_items({**self.of_all, **told})
+
+
+def _seen_items(seen: Seen) -> SeenItems:
+    decisions = seen.values()
+    is_closed, is_whole = (all(each is wanted for each in decisions) for wanted in (False, True))
+    return SeenItems(seen, is_closed, is_whole)
 
 
 class PageEnds(NamedTuple):
@@ -165,9 +225,8 @@ class ListArguments:
         seen: Seen = _EVERYTHING
         is_closed, goes_on = False, self.goes_on
         if run.access is not None:
-            seen = self._seen_of(run.access, neighbours, self.seen(run), identity)
-            is_closed = all(decision is False for decision in seen.values())
-            if not is_closed and any(decision is not True for decision in seen.values()):
+            seen, is_closed, is_whole = self._sight(run).of(neighbours, identity)
+            if not is_closed and not is_whole:
                 neighbours, goes_on = self._narrowed(run, seen).of(identity, at), True
         page = PageOf(neighbours, extent)
         return Connection(run, self, neighbours, identity or (), page, seen, is_closed, goes_on)
@@ -180,28 +239,23 @@ class ListArguments:
         shown = self._form.shown(identity)
         if run.access is None:
             return shown
-        seen = self.seen(run)
-        if identity is not None or self.path.owner is None:
-            seen = self._seen_of(run.access, shown, seen, identity)
-        else:
-            seen = {
-                each: decision is not False if run.access.is_told(each, decision) else decision
-                for each, decision in seen.items()
-            }
-        if all(decision is True for decision in seen.values()):
-            return shown
-        if all(decision is False for decision in seen.values()):
-            return None
+        sight, is_anyone = self._sight(run), identity is None and self.path.owner is not None
+        seen, is_closed, is_whole = sight.of_anyone() if is_anyone else sight.of(shown, identity)
+        if is_closed or is_whole:
+            return shown if is_whole else None
         return self._narrowed(run, seen).shown(identity)
 
     def seen(self, run: Run) -> Seen:
         """Which items of each type the viewer sees in such a list. Raises Forbidden where they may not ask for it."""
-        access = run.access
-        if access is None:
-            return dict.fromkeys(self.wheres, True)
-        found: Seen | None = run.told.get(self)
+        return dict.fromkeys(self.wheres, True) if run.access is None else self._sight(run).of_all
+
+    def _sight(self, run: Run) -> Sight:
+        """What the viewer sees of such lists. Raises as `seen` does."""
+        found: Sight | None = run.told.get(self)
         if found is None:
-            found = run.told[self] = {each: self._seen_type(access, each) for each in self.wheres}
+            access = cast(Permissions, run.access)
+            found = Sight(access, {each: self._seen_type(access, each) for each in self.wheres})
+            run.told[self] = found
         return found
 
     def is_unseen(self, run: Run) -> bool:
@@ -217,21 +271,6 @@ class ListArguments:
             if decision is False:
                 raise forbidden(record, name)
         return all_of([access.decision(record), *used.values()])
-
-    @staticmethod
-    def _seen_of(
-        access: Permissions, neighbours: NeighbourList, seen: Seen, owner: tuple[str, ...] | None
-    ) -> Seen:
-        """What is left of that in a list, by what it fixes."""
-        parts = neighbours.parts
-        return {
-            each: decision
-            if isinstance(decision, bool)
-            else access.of_list(
-                each, dict((parts[each.record] if parts else neighbours).values), decision, owner
-            )
-            for each, decision in seen.items()
-        }
 
     def _narrowed(self, run: Run, seen: Seen) -> ListForm:
         """What is read of lists of which the viewer sees the items that meet these conditions."""

@@ -168,9 +168,7 @@ class Get(Step):
 
     def _is_untold(self, run: Run) -> bool:
         """Whether only a node's item may tell that the viewer sees it."""
-        return run.access is not None and not run.access.is_told(
-            self.record, run.access.decision(self.record)
-        )
+        return run.access is not None and not run.access.is_told(self.record)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         if run.access is not None and run.access.decision(self.record) is False:
