@@ -142,7 +142,7 @@ def test_two_types_that_meet_where_several_placeholders_repeat() -> None:
     fields = {"__annotations__": {"x": ID, "n": int}, "__module__": __name__}
     one = record("{x}0{n}", "{x}0{n}", type="Same", lists=False)(type("One", (), dict(fields)))
     other = record("{x}0{n}", "000", type="Same", lists=False)(type("Other", (), dict(fields)))
-    with pytest.raises(ModelError, match="One|Other"):
+    with pytest.raises(ModelError, match="Other"):
         Graph(TABLE, one, other, type_attribute="Type").check()
 
 
