@@ -13,7 +13,8 @@ from typing import TypeAlias, cast
 from keygraph.access.claims import Claims, roles_of
 from keygraph.access.grants import Decision
 from keygraph.access.language import Action
-from keygraph.dynamo.actions import Remove, SetTo
+from keygraph.dynamo.actions import Action as StoreAction
+from keygraph.dynamo.actions import DeleteItem, PutItem, Remove, SetTo
 from keygraph.dynamo.conditions import Condition, Path, at_path, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
@@ -245,14 +246,16 @@ class Permissions:
         """Takes note of what is under a key: None where that is nothing, or of another type than was asked for."""
         self._linked[key] = item
 
-    def learn_written(self, key: Key, item: Item | None) -> None:
-        """Takes note that what is under a key was written: None where the item is not known, which is then looked up again."""
-        if key not in self._linked:
-            return
-        if item is None:
-            del self._linked[key]
-        else:
-            self._linked[key] = item
+    def learn_written(self, written: Mapping[Key, StoreAction], items: Mapping[Key, Item | None]) -> None:
+        """Takes note of what a write has done, and of the items that it has left, as far as they are known (not None)."""
+        for key in self._linked.keys() & (written.keys() | items.keys()):
+            action, item = written.get(key), items.get(key)
+            if item is not None or isinstance(action, DeleteItem):
+                self._linked[key] = item
+            elif isinstance(action, PutItem):
+                self._linked[key] = action.item
+            else:
+                del self._linked[key]  # it is looked up again
 
     def said(self, record: RecordType, decision: Decision, identity: Identity, item: Item | None) -> Decision:
         """What is left of a decision when what is known of other items is said; nothing is allowed where one is not."""

@@ -425,3 +425,42 @@ async def test_who_has_left_sees_nothing_more(club: Shop) -> None:
         "g6",
         "g8",
     ]
+
+
+async def test_a_payload_is_decided_by_all_that_its_mutation_wrote(make_store: MakeStore) -> None:
+    """Whoever ends a friendship would see what friends see, by the other item of the edge that is gone."""
+    friendship = {"friends": {"friend": ME}}
+
+    @node(
+        "P#{person_id}",
+        access=[read(fields=["person_id", "friends"]), read(where=friendship, fields=["email"])],
+    )
+    class Person:
+        person_id: ID
+        email: str | None
+        friends: Many[Friend] = many()
+
+    @edge(
+        "{person}",
+        "F#{friend.person_id}",
+        mirror=True,
+        access=[read(), delete(where={"friend": friendship})],
+    )
+    class Friend:
+        person: Person
+        friend: Person
+
+    made = world(Graph(TABLE, Person, Friend).check(), await make_store(TABLE))
+    for name, other in ("ab", "ba"):
+        await made.put(
+            {"PK": f"P#{name}", "SK": f"P#{name}", "person_id": name, "email": f"{name}@x"},
+            {"PK": f"P#{name}", "SK": f"F#{other}"},
+        )
+    shop = Shop(made)
+    assert await shop.ask('{ person(personId: "b") { email } }', A) == {"person": {"email": "b@x"}}
+    document = (
+        'mutation { deleteFriend(input: {personId: "a", friendId: "b"}) { friend { personId email } } }'
+    )
+    answer = await shop.answer(document, A)
+    assert answer["data"] == {"deleteFriend": {"friend": {"personId": "b", "email": None}}}
+    assert [each["extensions"]["code"] for each in answer["errors"]] == ["FORBIDDEN"]

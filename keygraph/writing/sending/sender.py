@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from keygraph.codes import Code
-from keygraph.dynamo.actions import UpdateItem, key_of
+from keygraph.dynamo.actions import Action, CheckItem, UpdateItem, key_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Cost, Request, Store, Transaction, Write
 from keygraph.dynamo.table import Key
@@ -58,6 +58,8 @@ class TransactionSender:
         self.steps = steps
         self.requests = requests
         self.cost = Cost()
+        self.written: dict[Key, Action] = {}
+        """What its transactions have done to items."""
         self._store = store
         self._key = idempotency_key
         self._note = () if idempotency_key is None else (note_key(graph, idempotency_key),)
@@ -160,6 +162,9 @@ class TransactionSender:
             await self._read_reasons(steps, canceled)
         else:
             self._tries = 0
+            if self.steps.access is not None:
+                actions = (step.action for step in steps if not isinstance(step.action, CheckItem))
+                self.written |= {key_of(action, self.graph.table): action for action in actions}
             return True
         return False
 

@@ -55,7 +55,7 @@ class Writer:
                 else:
                     finished = done if await sender.finish(steps, done) else None
                 if finished is not None:
-                    return WriteAnswer(tuple(finished), sender.cost)
+                    return WriteAnswer(tuple(finished), sender.cost, sender.written)
                 await sender.pause()
         except KeygraphError as error:
             if not isinstance(error, StoreError):
