@@ -339,16 +339,26 @@ class Scheduler:
                 places[lookup.place] = None
         read = Read(tuple(places), round_trip, keys=counted)
         token = READ.set(read)
+        asked = self._nodes.futures
+        # What somebody else has asked for, such as rules, comes with a batch of its own.
+        waited = {asked[key] for key in keys if key in asked}
         try:
             futures = self._nodes.load_batch(keys)
         finally:
             READ.reset(token)
         self._left += 1
-        # With the first of a batch that comes all others have come.
-        last = next((future for future in futures if not future.done()), futures[-1])
-        last.add_done_callback(
-            lambda _: self._go_on(lambda: self._answer(keys, [*map(_answer_of, futures)], read.round_trip))
-        )
+        # With the first that comes of those that leave together all of them have come.
+        waited.add(next((future for future in futures if future not in waited), futures[-1]))
+        left = len(waited)
+
+        def came(_: asyncio.Future[Item | None]) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self._go_on(lambda: self._answer(keys, [*map(_answer_of, futures)], read.round_trip))
+
+        for future in waited:
+            future.add_done_callback(came)
 
     def _answer(
         self, keys: Sequence[Key], answers: Sequence[Item | Exception | None], round_trip: int
