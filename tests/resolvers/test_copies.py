@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keygraph import ID, Graph, Table, copy, node, read, record, write
+from keygraph import ID, Graph, Table, copy, node, read, record, stored, write
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
 
@@ -64,3 +64,25 @@ async def test_a_missing_node(make_store: MakeStore) -> None:
     assert await made.errors(f"mutation {{ {other} }}") == [
         ("NOT_FOUND", "bookId: there is no Book with this key.")
     ]
+
+
+def test_a_copy_of_what_not_everybody_reads_has_rules() -> None:
+    """Whoever may write the end would read a field by its copy that they may not read."""
+
+    def mistakes(access: Any) -> list[str]:
+        @node("PERSON#{name}", access=RULES)
+        class Person:
+            name: ID
+            email: str = stored(access=[read(role="staff")])
+
+        @record("SHELF#{shelf}", "NOTE#{number}", access=RULES)
+        class Note:
+            shelf: ID
+            number: int
+            person: Person
+            email: str = copy("person.email", access=access)
+
+        return [each.problem for each in Graph(graph.table, Person, Note).mistakes]
+
+    assert mistakes([]) == ["it copies Person.email, which has access rules, and has none itself."]
+    assert mistakes([read()]) == []
