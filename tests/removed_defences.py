@@ -203,7 +203,7 @@ REMOVALS: dict[str, Removal] = {
     # --- What may be seen
     "test_a_hidden_node_is_as_if_it_did_not_exist": Removal(
         f"{_RESOLVERS}/read/access.py",
-        "if access.decision(record) is True:",
+        "if rule is True:",
         "if True:",
         Removal(
             f"{_RESOLVERS}/read/access.py",

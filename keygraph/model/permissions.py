@@ -106,7 +106,9 @@ class Permissions:
         self._claims = claims or {}
         self._roles = roles_of(self._claims)
         self._rules: dict[tuple[RecordType, Action, str | None], Rule | bool] = {}
-        self._links: dict[Condition, list[LinkName]] = {}
+        self._links: dict[tuple[RecordType, Condition], list[LinkName]] = {}
+        """By the type too: rules of several types that are written alike are about different items."""
+
         self._linked: dict[Key, Item | None] = {}
         """The items at the ends of links that were looked up; None for those that are not there, or of another type."""
 
@@ -204,9 +206,10 @@ class Permissions:
         """What a decision on records of a type asks for of other items."""
         if isinstance(decision, bool) or record.access is None or not record.access.has_links:
             return []
-        found = self._links.get(decision)
+        key = record, decision
+        found = self._links.get(key)
         if found is None:
-            found = self._links[decision] = links_in(paths_of(decision))
+            found = self._links[key] = links_in(paths_of(decision))
         return found
 
     def is_linked(self, record: RecordType, decision: Decision) -> bool:

@@ -31,6 +31,7 @@ from keygraph import (
 from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchWrite, Request, Store, Transaction
+from keygraph.model.permissions import Permissions
 from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
@@ -464,3 +465,11 @@ async def test_a_payload_is_decided_by_all_that_its_mutation_wrote(make_store: M
     answer = await shop.answer(document, A)
     assert answer["data"] == {"deleteFriend": {"friend": {"personId": "b", "email": None}}}
     assert [each["extensions"]["code"] for each in answer["errors"]] == ["FORBIDDEN"]
+
+
+def test_rules_of_two_types_that_are_written_alike() -> None:
+    """A note would be decided by the group of a post, since both rules say `group`, which only a post's key tells."""
+    permissions = Permissions(A)
+    for name in ("Post", "Note", "Post"):
+        [found] = permissions.links(graph.types[name], permissions.decision(graph.types[name]))
+        assert found.link.owner is graph.types[name]
