@@ -11,7 +11,9 @@ from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import And, Condition, disjunction
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
+from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
+from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import Copy
@@ -44,9 +46,21 @@ class EndSteps(StepGround):
                 refusals.found.append(end.missing(request.where))
                 continue
             check = actions.CheckItem(keys[0], condition)
-            told = partial(missing_or_again, end, request.where)
+            told = partial(self._not_open, end, request.where)
             steps.append(TransactionStep(check, told, is_check=True))
         return steps
+
+    def _not_open(self, end: NamedEnd, where: InputPath, item: Item | None) -> Refusal | None:
+        """What is told of a node that must be there: nothing where it may be found by another try."""
+        told = missing_or_again(end, where, item)
+        if told is None or item is None or self.access is None:
+            return told
+        record = self._graph.recognise(item)
+        if record is None or record not in end.end.members or self._graph.is_expired(item, now()):
+            return told
+        # What a key alone says the store does not see.
+        identity = record.read_identity(item) if self.access.sees_by_item(record, is_whole=True) else None
+        return None if identity is not None and self.access.sees(record, identity, item) else told
 
     def _unmarked(self, record: RecordType, item: Item, given: Iterable[str]) -> list[TransactionStep]:
         """That no node is being deleted that an item goes on naming under another key: its edges have been looked for."""

@@ -121,7 +121,8 @@ class NewSteps(EndSteps):
             return ()
         if there is None:
             return (self._presence.is_free(request.record),)
-        return access.guard(maker, request, there, refusals, identity=own).conditions
+        guard = access.guard(maker, request, there, refusals, identity=own)
+        return (self._presence.is_there(request.record), *guard.conditions)
 
     def _partner_put(
         self, request: Create | Put, item: Item, there: Item | None, stored: Stored, refusals: Refusals
@@ -134,12 +135,12 @@ class NewSteps(EndSteps):
             return []
         mine = None if there is None else partners.item(record, there, where, refusals)
         if not partner.is_loose:
-            self._held_partner(request, mine, made, refusals)
-            return [TransactionStep(actions.PutItem(made), again, before=mine)]
+            held = self._held_partner(request, mine, made, refusals)
+            return [TransactionStep(actions.PutItem(made, conjunction(*held)), again, before=mine)]
         other = partner.record
         check_rules(self.maker(other), made, where, refusals)
         found = partners.there(record, item, stored)
-        self._held_partner(request, found, made, refusals)
+        read = None if there is None else partners.there(record, there, stored)
         back = None if found is None else partners.item(other, found, where, refusals)
         key_of = self._key_of
         if found is not None:
@@ -147,18 +148,20 @@ class NewSteps(EndSteps):
             if back is not None and key_of(back) != key_of(item):
                 told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
                 refusals.add(where, told, code=Code.CONFLICT)
+        held = self._held_partner(request, found or read, made, refusals)
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
-        steps = [
-            TransactionStep(
-                actions.PutItem(made, conjunction(*self._presence.is_as_read(other, moving, found))),
-                again,
-                before=found,
-            )
-        ]
-        before = None if there is None else partners.there(record, there, stored)
-        if there is not None and before is None:
+        conditions = [*self._presence.is_as_read(other, moving, found), *(held if found else ())]
+        steps = [TransactionStep(actions.PutItem(made, conjunction(*conditions)), again, before=found)]
+        before = read
+        if there is not None and read is None:
             # It was read later than the edge, and may be back when this is carried out.
             before = partners.item(record, there, where, refusals)
         if before is not None and key_of(before) != key_of(made):
-            steps.append(TransactionStep(actions.DeleteItem(key_of(before)), again, before=before))
+            gone = held
+            if read is None:
+                gone = [self._presence.is_free(other)] if self._holds_partner(record) else []
+            elif found is not None:
+                gone = self._held_partner(request, before, None, refusals)
+            delete = actions.DeleteItem(key_of(before), conjunction(*gone))
+            steps.append(TransactionStep(delete, again, before=before))
         return steps

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from keygraph.access.grants import Decision, all_of
-from keygraph.access.language import Action
+from keygraph.access.language import WRITES, Action
 from keygraph.codes import Code
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, changed
-from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, holds, paths_of
+from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, Path, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item
@@ -174,13 +174,11 @@ class WriteAccess:
             self.permissions.of_item(record, identity, each, action) for each in (before, after) if each
         ):
             refusals.found.append(_forbidden(record, action, where))
-        if before is None:
-            return []
         decision = self.permissions.of_key(record, identity, action)
-        if isinstance(decision, bool) or self.permissions.links(record, decision):
+        if before is None or isinstance(decision, bool):
             return []
-        seen = all(path[0] not in record.attributes_in_keys for path in paths_of(decision))
-        return [decision] if seen else []
+        is_read = self.permissions.links(record, decision) or _in_keys(record, decision)
+        return self._is_as_decided(record, decision, before) if is_read else [decision]
 
     def may_put(self, request: Put) -> bool:
         """Whether it may be put whatever is there, and whatever it is."""
@@ -251,10 +249,10 @@ class WriteAccess:
             if not isinstance(left, bool) and all(left != each.condition for each in found):
                 found.append(Foreseen(left, refusal))
         conditions = [each.condition for each in found]
-        if old is not None and told:
-            keys = {key.name for keys in record.keys.values() if keys.index for key in keys.attributes}
-            paths = {(name,) for name in keys} | {each.path for each in told}
-            conditions += [is_unchanged(path, old) for path in sorted(paths)]
+        if old is not None:
+            paths = {each.path for each in told}
+            paths |= self._paths_of_ends(record, [each.decision for each in asked])
+            conditions += are_unchanged(record, paths, old)
 
         def refusal_of(item: Item) -> Refusal | None:
             broken = [each for each in found if not holds(each.condition, item)]
@@ -264,6 +262,17 @@ class WriteAccess:
             return next((each.refusal for each in broken if not holds(each.condition, there)), None)
 
         return Guard(conditions, refusal_of)
+
+    def _paths_of_ends(self, record: RecordType, decisions: Iterable[Decision]) -> set[Path]:
+        """Where a record's item names the nodes whose lists other items stand in that decide."""
+        names = (name for each in decisions for name in self.permissions.links(record, each))
+        ends = (name.link.end for name in names if name.link.needs_item)
+        return {path for end in ends if end is not None for path in end.attributes.values()}
+
+    def _is_as_decided(self, record: RecordType, decision: Condition, item: Item) -> list[Condition]:
+        """The conditions that what decided is what was read; of other items, that they are the same ones."""
+        paths = {path for path in paths_of(decision) if not isinstance(path[0], LinkName)}
+        return are_unchanged(record, paths | self._paths_of_ends(record, [decision]), item)
 
     def _asked(
         self, maker: ItemMaker, request: WriteRequest, *, hidden: Refusal, identity: Texts | None = None
@@ -290,15 +299,14 @@ class WriteAccess:
         decision = self.permissions.with_links(
             record, self.permissions.of_key(record, identity), identity, None
         )
-        if not self.permissions.links(record, decision):
+        if isinstance(decision, bool):
             return decision
-        left = False if item is None else self.permissions.left(record, decision, identity, item)
-        if left is not True or item is None:
+        is_linked = bool(self.permissions.links(record, decision))
+        if not is_linked and (item is None or not _in_keys(record, decision)):
+            return decision
+        if item is None or self.permissions.left(record, decision, identity, item) is not True:
             return False
-        paths = [path for path in paths_of(decision) if not isinstance(path[0], LinkName)]  # type: ignore[arg-type]  # no bool: it has links
-        ends = [name.link.end for name in self.permissions.links(record, decision)]
-        paths += [path for end in ends if end is not None for path in end.attributes.values()]
-        return all_of([is_unchanged(path, item) for path in dict.fromkeys(paths)])
+        return all_of(self._is_as_decided(record, decision, item))
 
     def taken(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal:
         """What is told of a new record where there is one."""
@@ -316,20 +324,27 @@ class WriteAccess:
         """Whether the viewer sees a record whose item this is, once other items that decide it are known."""
         return self.permissions.of_item(record, identity, item)
 
-    def sees_by_item(self, record: RecordType) -> bool:
-        """Whether only a node's item tells which other items decide whether the viewer sees it."""
-        return self._needs_item(record, self.permissions.decision(record))
+    def sees_by_item(self, record: RecordType, *, is_whole: bool) -> bool:
+        """Whether a node's item must be known to say whether the viewer sees it: it tells which other items decide, or the
+        store does not see what a key alone says. What the store cannot take for the opposite is read only if `is_whole`."""
+        decision = self.permissions.decision(record)
+        if isinstance(decision, bool):
+            return False
+        is_unseen = _in_keys(record, decision) if is_whole else not _is_safe(decision, record)
+        return is_unseen or self._needs_item(record, decision)
 
     def linked(
         self, request: WriteRequest, record: RecordType, identity: Texts, item: Item | None
     ) -> dict[Key, LinkName]:
-        """The keys of other items that decide who may write so: of its record, or of a node that it names."""
+        """The keys of other items that decide who may write so: of its record, of the counterpart, or of a node that it names."""
         names: list[str | None] = [None]
         actions: tuple[Action, ...] = ("read",)
         if record is request.record:
             names += names_written(request)
             is_new = isinstance(request, Create | Put | Upsert)
             actions += ("create", "update") if is_new else (_action_of(request),)
+        elif not record.is_node:
+            actions = WRITES
         found: dict[Key, LinkName] = {}
         for action in actions:
             for name in names if action != "read" else [None]:
@@ -396,6 +411,19 @@ def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> l
         if path[0] in record.attributes_in_keys
     }
     return [as_it_is(whole, path) for path in sorted(paths)]
+
+
+def are_unchanged(record: RecordType, paths: Iterable[Path], old: Item) -> list[Condition]:
+    """The conditions that attributes are what was read, and the keys of indexes if these may say one of them alone."""
+    found = {*paths}
+    if any(path[0] in record.attributes_in_keys for path in found):
+        found |= {(key.name,) for keys in record.keys.values() if keys.index for key in keys.attributes}
+    return [is_unchanged(path, old) for path in sorted(found)]
+
+
+def _in_keys(record: RecordType, condition: Condition) -> bool:
+    """Whether it is about something that an item may have in a key alone."""
+    return any(path[0] in record.attributes_in_keys for path in paths_of(condition))
 
 
 def _is_safe(condition: Condition, record: RecordType, *, is_positive: bool = True) -> bool:

@@ -24,9 +24,8 @@ from keygraph.writing.ground import LASTING, Made, Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
-from keygraph.writing.presence import is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
-from keygraph.writing.rules import WriteAccess, told_in_keys
+from keygraph.writing.rules import WriteAccess, are_unchanged, told_in_keys
 from keygraph.writing.step import TransactionStep, again, merged
 
 _NOTHING: Stored = {}
@@ -62,7 +61,7 @@ class StepMaker(NewSteps, MoveSteps):
         request, _ = self.with_copies(request, stored, _NOTHING, Refusals())
         keys = [*copied, *self._needed(request, stored, is_whole=is_whole)]
         keys += self._counting(request, stored, with_nodes=with_nodes)
-        return [*keys, *self._learned(request, stored)] if self._may_be_linked(request.record) else keys
+        return keys if self.access is None else [*keys, *self._learned(request, stored, is_whole=is_whole)]
 
     def _is_told_alone(self, record: RecordType, is_put: bool) -> bool:
         """Whether all that is written of a new record, or of one that is put, is what the request says."""
@@ -166,21 +165,23 @@ class StepMaker(NewSteps, MoveSteps):
         """Whether other items may decide who writes records of the type, or names the nodes at their ends."""
         if self.access is None:
             return False
-        types = (record, *(member for end in record.ends.values() for member in end.members))
+        partner = self._partners.of(record)
+        types = [record, *(member for end in record.ends.values() for member in end.members)]
+        types += [partner.record] if partner else []
         return any(each.access is not None and each.access.has_links for each in types)
 
-    def _learned(self, request: WriteRequest, stored: Stored) -> list[Key]:
+    def _learned(self, request: WriteRequest, stored: Stored, *, is_whole: bool) -> list[Key]:
         """The keys of other items that decide who may write so, as far as what is stored tells them; what is stored of
-        them is known then. And those of nodes whose items tell them."""
-        access = cast(WriteAccess, self.access)
-        linked, keys = self._linked(request, stored), list[Key]()
+        them is known then. And those of nodes whose items must be known."""
+        access, keys = cast(WriteAccess, self.access), list[Key]()
+        linked = self._linked(request, stored) if self._may_be_linked(request.record) else {}
         for key, name in linked.items():
             if key in stored:
                 item = stored[key]
                 is_there = item is not None and self._graph.is_of(item, (name.link.record,))
                 access.permissions.learn(key, item if is_there else None)
         for members, own in self._named(request):
-            if any(access.sees_by_item(each) for each in members):
+            if any(access.sees_by_item(each, is_whole=is_whole) for each in members):
                 keys += self._graph.table_keys(members[0], own)
         return [*keys, *linked]
 
@@ -188,6 +189,12 @@ class StepMaker(NewSteps, MoveSteps):
         access, found = cast(WriteAccess, self.access), dict[Key, LinkName]()
         for record, identity, item in self._states(request, stored):
             found |= access.linked(request, record, identity, item)
+            if record is request.record and item is not None and self._holds_partner(record):
+                other = self._graph.correspondences[record.name].other
+                there = self._partners.there(record, item, stored)
+                there = there or self._partners.item(record, item, (), Refusals())
+                own = None if there is None else other.read_identity(there)
+                found |= {} if own is None else access.linked(request, other, own, there)
         return found
 
     def _named(self, request: WriteRequest) -> Iterator[tuple[tuple[RecordType, ...], Texts]]:
@@ -242,16 +249,12 @@ class StepMaker(NewSteps, MoveSteps):
         for key, name in self._linked(request, stored).items() if self._may_be_linked(request.record) else ():
             item, record = stored.get(key), name.link.record
             own = [] if name.condition is None else [name.condition]
-            paths = [path for each in own for path in paths_of(each)]
-            if any(path[0] in record.attributes_in_keys for path in paths):
-                indexes = [keys for keys in record.keys.values() if keys.index]
-                paths += [(each.name,) for keys in indexes for each in keys.attributes]
             if self.access is not None and self.access.permissions.are_assumed:
                 condition: Condition = And((self._presence.is_there(record), *own))
             elif item is None or not self._graph.is_of(item, (record,)):
                 condition = Not(self._presence.is_there(record))
             else:
-                same = (is_unchanged(path, item) for path in dict.fromkeys(paths))
+                same = are_unchanged(record, [path for each in own for path in paths_of(each)], item)
                 condition = And((self._presence.is_there(record), *same))
             steps.append(
                 TransactionStep(actions.CheckItem(key, condition), again, is_check=True, is_rule=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -30,10 +28,11 @@ from keygraph import (
 )
 from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, Request, Store, Transaction
+from keygraph.dynamo.store import BatchWrite
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
+from tests.resolvers.races import Interrupted
 from tests.resolvers.test_access import Shop
 from tests.resolvers.worlds import world
 
@@ -355,30 +354,9 @@ async def test_writes_are_held_by_what_other_items_say(club: Shop) -> None:
     assert answers[1]["errors"] == answers[2]["errors"]
 
 
-@dataclass
-class Interrupted:
-    """A store in which something happens before the first transaction."""
-
-    store: Store
-    happens: Sequence[Item]
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        if isinstance(request, Transaction) and self.happens:
-            items, self.happens = tuple(self.happens), ()
-            await self.store.send(BatchWrite(puts=items))
-        return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()
-
-
 async def test_nobody_gets_in_between(club: Shop) -> None:
     """Somebody who was an admin when the rule was read would rename the group when they are none any more."""
-    store = Interrupted(club.world.tracer, [member("g0", "a")])
+    store = Interrupted(club.world.tracer, BatchWrite(puts=(member("g0", "a"),)))
     late = Shop(world(graph, store))
     assert [code for _, code in await late.errors(UPDATE % "g0", A)] == ["FORBIDDEN"]
     assert await club.ask('{ group(groupId: "g0") { name } }', A) == {"group": {"name": "g0"}}
