@@ -65,14 +65,16 @@ def resolve_access(
 
 
 def _refuse_open_copies(record: RecordType, mistakes: Mistakes) -> None:
-    """Refuses a copy without rules of a field that has some: whoever may write the end would read the field by it."""
+    """Refuses a copy without rules of a field that rules keep from somebody: whoever may write the end would read it so."""
+    access = record.access
+    if access is None:
+        return
     for copied in record.fields.values():
         end, _, name = copied.kept_of.partition(".") if copied.kept == "copy" else ("", "", "")
         members = record.ends[end].members if end in record.ends else ()
-        guarded = [
-            each for each in members if each.access is not None and "read" in each.access.own.get(name, ())
-        ]
-        if guarded and record.access is not None and "read" not in record.access.own.get(copied.name, ()):
+        guarded = [each for each in members if each.access is not None and each.access.is_restricted(name)]
+        has_rules = "read" in access.own.get(copied.name, ()) or access.is_restricted(copied.name)
+        if guarded and not has_rules:
             problem = f"it copies {guarded[0].name}.{name}, which has access rules, and has none itself."
             mend = "Give it access=[…]; access=[read()] if everybody who sees the record may read it."
             mistakes.add("access", f"{record.name}.{copied.name}", problem, mend)

@@ -69,11 +69,11 @@ async def test_a_missing_node(make_store: MakeStore) -> None:
 def test_a_copy_of_what_not_everybody_reads_has_rules() -> None:
     """Whoever may write the end would read a field by its copy that they may not read."""
 
-    def mistakes(access: Any) -> list[str]:
-        @node("PERSON#{name}", access=RULES)
+    def mistakes(access: Any, own: Any = (), of_type: Any = RULES) -> list[str]:
+        @node("PERSON#{name}", access=of_type)
         class Person:
             name: ID
-            email: str = stored(access=[read(role="staff")])
+            email: str = stored(access=own)
 
         @record("SHELF#{shelf}", "NOTE#{number}", access=RULES)
         class Note:
@@ -84,5 +84,10 @@ def test_a_copy_of_what_not_everybody_reads_has_rules() -> None:
 
         return [each.problem for each in Graph(graph.table, Person, Note).mistakes]
 
-    assert mistakes([]) == ["it copies Person.email, which has access rules, and has none itself."]
-    assert mistakes([read()]) == []
+    staff, public = read(role="staff"), read(fields=["name"])
+    for own, of_type in ([[staff], RULES], [[], [public, staff]]):
+        assert mistakes([], own, of_type) == [
+            "it copies Person.email, which has access rules, and has none itself."
+        ]
+        assert mistakes([read()], own, of_type) == mistakes([staff], own, of_type) == []
+    assert mistakes([]) == mistakes([], [read()]) == []
