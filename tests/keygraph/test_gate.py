@@ -86,7 +86,7 @@ async def test_in_an_outage_a_trickle_is_sent(
             server.happened.clear()
             # The next probe ends it. When that is sent and answered also depends on what else the machine does.
             late = asyncio.get_running_loop().time() + 5.0
-            while store.traffic.outage is not None:  # noqa: ASYNC110  # the gate tells nobody
+            while store.traffic.outage is not None:  # the gate tells nobody
                 assert asyncio.get_running_loop().time() < late
                 await asyncio.sleep(0.01)
             assert server.happened.keys() == {"none"}
