@@ -163,6 +163,9 @@ class EndSteps(StepGround):
             if decision is not False:
                 own = is_open((each,))
                 parts.append(own if isinstance(decision, bool) else And((own, decision)))
+        if not parts and there is not None and any(access.seen(each, identity, None) for each in members):
+            # The transaction fails as it does where nothing is there: it tells what else is wrong.
+            return self._presence.nothing
         return disjunction(*parts)
 
     def _find_ends(self, record: RecordType) -> list[NamedEnd]:

@@ -30,6 +30,8 @@ class Presence:
         self._graph = graph
         self.there: Condition = Exists((graph.table.partition.name,))
         self._absent: Condition = Not(self.there)
+        self.nothing: Condition = And((self.there, self._absent))
+        """The condition that nothing meets."""
         # What is told by the types alone, and by the second where they expire, is decided once.
         self._there_at = kept("conditions", _KEPT, 2_000)(self._there_since)
         self._open_at = kept("conditions", _KEPT, 2_000)(self._open_since)

@@ -28,7 +28,7 @@ from keygraph import (
 )
 from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite
+from keygraph.dynamo.store import BatchWrite, Scan
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
@@ -451,3 +451,40 @@ def test_rules_of_two_types_that_are_written_alike() -> None:
     for name in ("Post", "Note", "Post"):
         [found] = permissions.links(graph.types[name], permissions.decision(graph.types[name]))
         assert found.link.owner is graph.types[name]
+
+
+@pytest.mark.parametrize("count", [3, 250])
+async def test_edges_that_decide_whether_others_go(make_store: MakeStore, count: int) -> None:
+    """Who deletes a club with its members would have deleted what makes them its owner first, and left the other members
+    there, which name a club that is no more."""
+    owner = {"members": {"person": ME}}
+
+    @node("P#{person_id}", access=[read()])
+    class Person:
+        person_id: ID
+
+    @node("CLUB#{club_id}", access=[read(), delete()])
+    class Club:
+        club_id: ID
+        members: Many[Member] = many()
+
+    @edge("{club}", "M#{person.person_id}", access=[read(), delete(where={"club": owner})])
+    class Member:
+        club: Club
+        person: Person
+
+    made = world(Graph(TABLE, Person, Club, Member).check(), await make_store(TABLE))
+    names = [f"{number:03d}" for number in range(count)]
+    await made.put({"PK": "CLUB#1", "SK": "CLUB#1", "club_id": "1"})
+    await made.put(*({"PK": "CLUB#1", "SK": f"M#{name}"} for name in names))
+    shop = Shop(made)
+
+    async def items() -> list[Item]:
+        return (await made.tracer.store.send(Scan())).items
+
+    document = 'mutation { deleteClub(input: {clubId: "1", onEdges: DETACH}) { detached } }'
+    refused = await shop.answer(document, {"sub": "somebody"})
+    assert [each["extensions"]["code"] for each in refused["errors"]] == ["FORBIDDEN"]
+    assert len(await items()) == count + 1
+    assert await shop.ask(document, {"sub": names[1]}) == {"deleteClub": {"detached": count}}
+    assert not await items()

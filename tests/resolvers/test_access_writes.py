@@ -470,3 +470,33 @@ async def test_the_counterpart_of_an_edge_is_held_too(make_store: MakeStore) -> 
     await made.done(change, both)
     await made.done(gone, both)
     assert len(await made.items()) == 3
+
+
+async def test_several_nodes_that_are_not_there(make_store: MakeStore) -> None:
+    """A hidden node would be told from none: beside it nothing else would be said to be missing."""
+
+    @node(
+        "CASE#{case_id}",
+        by_customer("KIND#{kind}", "CASE#{case_id}"),
+        access=[read(where={"kind": {"ne": "secret"}}), create()],
+    )
+    class Case:
+        case_id: ID
+        kind: str
+
+    @node("PAIR#{pair_id}", access=[read(), create()])
+    class Pair:
+        pair_id: ID
+        case: Case
+        other: Case | None
+
+    made = Shop(world(Graph(TABLE, Case, Pair).check(), await make_store(TABLE)))
+    for kind in ("open", "secret"):
+        index = {"customerKey": f"KIND#{kind}", "orderKey": f"CASE#{kind}"}
+        await made.world.put({"PK": f"CASE#{kind}", "SK": f"CASE#{kind}", **index, "case_id": kind})
+    new = 'createPair(input: {pairId: "%s", caseId: "%s", otherId: "%s"}) { pair { pairId } }'
+    both = [("NOT_FOUND", f"{name}: there is no Case with this key.") for name in ("caseId", "otherId")]
+    assert await made.refused(new % ("1", "none", "gone"), A) == both
+    assert await made.refused(new % ("1", "secret", "gone"), A) == both
+    assert await made.refused(new % ("1", "open", "secret"), A) == both[1:]
+    assert await made.done(new % ("1", "open", "open"), A)

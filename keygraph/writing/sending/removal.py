@@ -54,13 +54,28 @@ class _Batch:
     size: int = 0
     nodes: Counter[_Node] = field(default_factory=Counter)
     """How many records each node loses."""
-    added_to: set[Key] = field(default_factory=set)
-    """The nodes that it adds to."""
+    keys: set[Key] = field(default_factory=set)
+    """What it writes, adds to and checks."""
 
     @property
     def actions(self) -> int:
         """How many actions it is at most."""
-        return len(self.steps) + len(self.added_to)
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Detaching:
+    """What keeps one record from naming nodes that go."""
+
+    steps: Sequence[TransactionStep]
+    same: Sequence[NamingRecord]
+    """The record, once for each end that names such a node."""
+    written: frozenset[Key]
+    """The record's items."""
+    keys: frozenset[Key]
+    """With what is added to and checked."""
+    decided_by: frozenset[Key]
+    """The other items that decide whether the viewer may detach it."""
 
 
 def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
@@ -248,7 +263,7 @@ class Removal:
         wanted, is_first = everything, True
         while True:
             found, rest = await look(self._sender, wanted)
-            batches = [batch async for batch in self._batches(found)]
+            batches = [batch async for batch in self._batches(found, is_all=not rest)]
             last = batches[0] if batches else _Batch()
             count = len(steps) + last.actions + self._sender.own_actions
             if is_first and not rest and len(batches) <= 1 and count <= TRANSACTION_ACTIONS:
@@ -277,37 +292,50 @@ class Removal:
         for key, token in self._tokens.items():
             yield TransactionStep(UpdateItem(key, (set_mark(token),), has_mark(token)), lambda _: None)
 
-    async def _batches(self, found: Iterable[NamingRecord]) -> AsyncIterator[_Batch]:
-        """What detaches these records, in as few transactions as hold it."""
+    async def _batches(self, found: Iterable[NamingRecord], *, is_all: bool) -> AsyncIterator[_Batch]:
+        """What detaches these records, in as few transactions as hold it.
+
+        A record that decides whether the viewer may detach others goes last. If these records are not all (`is_all`), it stays
+        for now.
+        """
         most = TRANSACTION_ACTIONS - len(self._tokens)
+        made = await self._detaching(found)
+        deciding = {key for each in made for key in each.decided_by - each.written}
+        free = [each for each in made if deciding.isdisjoint(each.written)]
+        held = [each for each in made if not deciding.isdisjoint(each.written)]
+        batch = _Batch()
+        for each in free if free and not is_all else [*free, *held]:
+            size = item_size(each.same[0].item) * len(each.steps)
+            if batch.steps and (len(batch.keys | each.keys) > most or batch.size + size > TRANSACTION_BYTES):
+                yield batch
+                batch = _Batch()
+            batch.steps += each.steps
+            batch.size += size
+            batch.keys |= each.keys
+            batch.nodes.update({(named.reference.node.name, named.identity) for named in each.same})
+        if batch.steps:
+            yield batch
+
+    async def _detaching(self, found: Iterable[NamingRecord]) -> list[_Detaching]:
+        """What detaches these records, each of them once."""
         grouped: dict[Key, list[NamingRecord]] = {}
         for named in found:
             if self._is_left(named):
                 grouped.setdefault(self._graph.table.key_of(named.item), []).append(named)
         detaching = [([each.reference for each in same], same) for same in grouped.values()]
         stored = await self._stored(detaching)
-        batch, written, refusals = _Batch(), set[Key](), Refusals()
+        made, before, refusals = list[_Detaching](), set[Key](), Refusals()
         for references, same in detaching:
             steps = self._sender.steps.detached(references, same[0].item, stored, refusals)
             refusals.stop()
-            keys = {*map(self._key_of, steps)}
-            if not written.isdisjoint(keys):
+            written = frozenset([self._key_of(step) for step in steps if not step.is_rule])
+            if not before.isdisjoint(written):
                 continue  # its other item was found before
-            written |= keys
-            size = item_size(same[0].item) * len(steps)
+            before |= written
+            decided_by = frozenset([self._key_of(step) for step in steps if step.is_rule])
             added_to = {key for step in steps for each in step.additions for key in each.keys[:1]}
-            if batch.steps and (
-                batch.actions + len(steps) + len(added_to - batch.added_to) > most
-                or batch.size + size > TRANSACTION_BYTES
-            ):
-                yield batch
-                batch = _Batch()
-            batch.steps += steps
-            batch.size += size
-            batch.added_to |= added_to
-            batch.nodes.update({(each.reference.node.name, each.identity) for each in same})
-        if batch.steps:
-            yield batch
+            made.append(_Detaching(steps, same, written, written | decided_by | added_to, decided_by))
+        return made
 
     async def _stored(self, detaching: Sequence[tuple[list[EndReference], list[NamingRecord]]]) -> Stored:
         """What must be known of these records and their other items."""
