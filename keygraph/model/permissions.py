@@ -142,6 +142,23 @@ class Permissions:
         rule = self.rule(record, action, name)
         return isinstance(rule, bool) or rule.is_told
 
+    def is_told_of_list(self, path: AccessPath) -> bool:
+        """Whether what fixes a list decides, of all its items alike, whether the viewer sees them."""
+        decision = self.decision(path.record)
+        return isinstance(decision, bool) or Rule(path, decision).is_told
+
+    def is_told_whole(self, record: RecordType) -> bool:
+        """Whether the viewer sees the whole of a record, or nothing, as its key decides: what is read is what they see."""
+        return self.decision(record) is False or (self.is_told(record) and self._shows_fields(record))
+
+    def shows_all(self, record: RecordType) -> bool:
+        """Whether the viewer sees every record of a type, with all that is stored of it."""
+        return self.decision(record) is True and self._shows_fields(record)
+
+    def _shows_fields(self, record: RecordType) -> bool:
+        stored = (*record.fields, *record.ends)
+        return all(self.decision(record, "read", name) is True for name in stored)
+
     def of_key(
         self, record: RecordType, identity: Identity, action: Action = "read", name: str | None = None
     ) -> Decision:

@@ -27,6 +27,7 @@ from keygraph import (
     record,
     stored,
     viewer,
+    write,
 )
 from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
@@ -412,6 +413,36 @@ async def test_the_cost_does_not_tell_what_is_there(shop: Shop) -> None:
     assert (cost["actual"], cost["requests"], cost["bound"]["requests"]) == (None, [], 1)
     found = await shop.world.service.execute(document, viewer=HELP, with_cost=True)
     assert found["extensions"]["cost"]["actual"]["items"] == 1
+
+
+async def test_the_cost_tells_what_keys_tell(make_store: MakeStore) -> None:
+    """Whoever works for one tenant would never see what an operation costs; or, by the units, how large a hidden text is."""
+    mine = {"tenant": viewer("tenant")}
+
+    @node("T#{tenant}#FILE#{name}", access=[read(where=mine), write(where=mine)])
+    class File:
+        tenant: str
+        name: str
+        text: str | None = stored(access=[read(role="boss"), write()])
+
+    table = Table("Files", partition_key="PK", sort_key="SK")
+    made = world(Graph(table, File).check(), await make_store(table))
+    for name in ("small", "large"):
+        key = f"T#a#FILE#{name}"
+        text = "x" * (100_000 if name == "large" else 10)
+        await made.put({"PK": key, "SK": key, "tenant": "a", "name": name, "text": text})
+
+    async def actual(document: str, **claims: Any) -> Any:
+        found = await made.service.execute(document, viewer=claims, with_cost=True)
+        return found["extensions"]["cost"]["actual"]
+
+    document = '{ file(tenant: "a", name: "%s") { name } }'
+    assert (await actual(document % "large", tenant="a", roles=["boss"]))["readUnits"] == 12.5
+    assert await actual(document % "large", tenant="a") is None
+    for name in ("large", "none"):
+        assert (await actual(document % name, tenant="b", roles=["boss"]))["requests"] == 0
+    change = 'mutation { updateFile(input: {tenant: "a", name: "large", text: "y"}) { clientMutationId } }'
+    assert await actual(change, tenant="a") is None
 
 
 async def test_a_plan_is_nobodys(shop: Shop) -> None:

@@ -6,7 +6,7 @@ by `keygraph_resolvers.plan.compile`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -133,22 +133,20 @@ class Plan:
             found[link.record] = None if before is None else before | link.names
         return found
 
-    @cached_property
-    def _read_along(self) -> Iterable[RecordType]:
-        """The types of items that may be read though nobody asks for them, and are left out."""
-        if self.writes or self.walks:
-            # Writes look for what they name and for what names it, and walks read any list on their way.
-            return self.graph.types.values()
-        paths = (path for step in self.lists for path in step.path.each)
-        return {sibling for path in paths for sibling in self.graph.siblings(path)}
-
     def is_secretive(self, run: Run) -> bool:
         """Whether its actual cost would tell how much is there that the viewer does not see."""
         access = run.access
         if access is None:
             return False
-        return any(not isinstance(access.decision(record), bool) for record in self.needed) or any(
-            access.decision(record) is not True for record in self._read_along
+        if self.writes or self.walks:
+            # Writes look for what they name and for what names it, and walks read any list on their way.
+            return not all(map(access.shows_all, self.graph.types.values()))
+        paths = [path for step in self.lists for path in step.path.each]
+        read_along = {sibling for path in paths for sibling in self.graph.siblings(path)}
+        return not (
+            all(access.is_told_whole(record) for record in self.needed)
+            and all(access.is_told_of_list(path) for path in paths)
+            and all(map(access.shows_all, read_along))
         )
 
     @cached_property
