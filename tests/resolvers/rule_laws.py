@@ -266,6 +266,8 @@ class Laws:
                 continue
             if name and number == 0 and self._are_in_the_way(found, other):
                 continue
+            if name and number == 1 and self._shows_more(items, table):
+                continue
             if name and await self._races(operation, other):
                 continue
             what = "hidden records" if number == 0 else "hidden fields"
@@ -280,6 +282,26 @@ class Laws:
         )
         linked = {f"You may not create this {each}." for each in self._asked_for()}
         return bool(others) and others.keys() <= linked and others.items() <= told.items()
+
+    def _shows_more(self, others: Sequence[Item], table: Table) -> bool:
+        """Whether the viewer may read, after their own write, of what they may not have read before."""
+        there = self._by_key(self.items)
+        changed = [
+            (there[key], each) for each in others if there[key := self.graph.table.key_of(each)] != each
+        ]
+        for one, other in changed:
+            item, record = table.get(self.graph.table.key_of(one)), self.graph.recognise(one)
+            if item is None or record is None or item == one:
+                continue
+            names = [each.name for each in record.fields.values() if each.attribute[0] in one]
+            differs = [
+                each for each in names if known_value(record, each, one) != known_value(record, each, other)
+            ]
+            if any(
+                self.access.reads(record, each, record.read_identity(item) or (), item) for each in differs
+            ):
+                return True
+        return False
 
     async def _races(self, operation: Operation, other: Mapping[str, Any]) -> bool:
         """Whether an answer comes with what is hidden, too: inputs that are each for itself may be about one record, and
