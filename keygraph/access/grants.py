@@ -48,6 +48,11 @@ def none_of(part: Decision) -> Decision:
     return not part if isinstance(part, bool) else simplified(Not(part))
 
 
+def _once_known(part: Decision) -> Decision:
+    """What always holds, but is left open until this is decided: what decides it is asked for, then."""
+    return True if isinstance(part, bool) else Or((part, Not(part)))
+
+
 @dataclass(frozen=True, eq=False)
 class Grant:
     """One rule, as it is of one record type."""
@@ -139,8 +144,7 @@ class TypeAccess:
         if name is None and action == "read" and self._is_partly_linked:
             # Other items that decide about fields alone are asked for with the record.
             asked = any_of([part for grants in said for rule, part in grants if rule.links])
-            known = asked if isinstance(asked, bool) else Or((asked, Not(asked)))
-            found = found if isinstance(known, bool) else all_of([found, known])
+            found = all_of([found, _once_known(asked)])
         return found
 
     @cached_property

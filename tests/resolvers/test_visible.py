@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from graphql import build_client_schema, get_introspection_query, validate_schema
 
+from keygraph import ID, Graph, Many, Table, node, read, record, stored, write
 from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import MakeStore
@@ -100,6 +101,32 @@ async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
     assert helped["Mutation"] >= {
         name for name in whole["Mutation"] if "Likes" not in name and "Parcel" not in name
     }
+
+
+async def test_what_cannot_be_filled_in(make_store: MakeStore) -> None:
+    """Somebody would be shown a mutation that asks them for what they may not give."""
+
+    @node("CLUB#{club_id}", access=[read(), write()])
+    class Club:
+        club_id: ID
+        rank: int = stored(access=[read(), write(role="boss")])
+        games: Many[Game]
+
+    @record("{club}", "GAME#{number}", access=[read(), write()])
+    class Game:
+        club: Club
+        number: int
+        score: int = stored(access=[read(), write(role="boss")])
+        note: str | None
+
+    table = Table("Clubs", partition_key="PK", sort_key="SK")
+    service = service_of(Graph(table, Club, Game).check(), await make_store(table))
+    boss, others = await shown(service, {"roles": ["boss"]}), await shown(service, {})
+    assert {"createClub", "updateClub", "putGame"} <= boss["Mutation"]
+    assert "games" in boss["CreateClubInput"]
+    assert {"updateClub", "deleteClub"} <= others["Mutation"]
+    assert not {"createClub", "createClubs", "upsertClub", "putGame"} & others["Mutation"]
+    assert "CreateClubInput" not in others
 
 
 async def test_an_answer_that_was_kept_is_not_another_viewers(service: Service) -> None:

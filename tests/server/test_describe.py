@@ -257,7 +257,7 @@ def test_who_may_do_what_and_what_that_costs() -> None:
     """Whoever writes rules could not see which of them cost a read, or which type they forgot."""
     Path("guarded_model.py").write_text(
         "from __future__ import annotations\n"
-        "from keygraph import ID, Graph, Index, Many, Table, many, node, read, viewer, write\n"
+        "from keygraph import ID, Graph, Index, Many, Table, many, node, read, stored, viewer, write\n"
         "gsi = Index('GSI1', 'GSI1PK', 'GSI1SK')\n"
         "@node('USER#{user_id}', access=[read()], writes=False)\n"
         "class User:\n"
@@ -270,6 +270,7 @@ def test_who_may_do_what_and_what_that_costs() -> None:
         "    order_id: ID\n"
         "    customer: User\n"
         "    paid: bool\n"
+        "    note: str | None = stored(access=[write(role='boss')])\n"
         "graph = Graph(Table('Tests', partition_key='PK', sort_key='SK', indexes=[gsi]), User, Order)\n",
         "utf-8",
     )
@@ -294,6 +295,8 @@ def test_who_may_do_what_and_what_that_costs() -> None:
             "all (nothing)",
             "fields: paid (nothing)\nor as anybody",
         ),
+        # Nobody deletes a field.
+        *(("Order.note", action, "nobody", "all (nothing)", "nobody") for action in ("create", "update")),
     ]
     shown = shown_lines(run("describe", "--access", "--model", "guarded_model:graph").stdout)
     assert shown[1].split() == [*columns]

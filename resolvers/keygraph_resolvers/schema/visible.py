@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from graphql import (
+    GraphQLInputObjectType,
     GraphQLObjectType,
     GraphQLSchema,
     build_client_schema,
     introspection_from_schema,
     is_object_type,
+    is_required_input_field,
 )
 
 from keygraph.access.language import Action
@@ -128,7 +130,24 @@ class _Hiding:
         key = [slot.path[0] for slot in record.identity] if action == "move" and name is None else []
         if key and all(self._is_never(record, "move", each) for each in key):
             return True
+        if name is None and self._asks_for_more(input_name(action, record), record, _NEEDED[action]):
+            return True
         return all(self._is_never(record, each, name) for each in _NEEDED[action])
+
+    def _asks_for_more(
+        self, input_: str, record: RecordType, actions: Iterable[Action], without: str | None = None
+    ) -> bool:
+        """Whether an input has to be given what the viewer may not write."""
+        type_, key = self._core.type_map.get(input_), key_names(record)
+        if not isinstance(type_, GraphQLInputObjectType):
+            return False
+        asked = {name for name, each in type_.fields.items() if is_required_input_field(each)}
+        return any(
+            each.name in asked
+            and each.of.name not in key
+            and all(self._is_never(record, action, each.of.name) for action in actions)
+            for each in given_fields(record, without)
+        )
 
     # --- Fields of types ------------------------------------------------------------------------------
 
@@ -191,7 +210,8 @@ class _Hiding:
                     yield part_name(record, word), camel(field.name)
         for path in nested_lists(self._graph, record):
             below = nested_name(path.record, cast(str, path.end))
-            if self._is_never(path.record, "create"):
+            is_asked_for_more = self._asks_for_more(below, path.record, ("create",), path.end)
+            if is_asked_for_more or self._is_never(path.record, "create"):
                 yield below, ""
             for each in given_fields(path.record, without=path.end):
                 if self._is_never(path.record, "create", each.of.name):
