@@ -81,10 +81,21 @@ class NaiveAccess:
         self, record: RecordType, action: Action, identity: tuple[str, ...], item: Item | None
     ) -> bool | None:
         """Whether they may do something with a record."""
-        return _any(self._allows(rule, record, identity, item) for rule in self._of_type(record, action))
+        said = [self._of_type(record, action)]
+        wall = self._of_wall(record, action) or self._of_wall(record, "read")
+        if wall:
+            said.append(wall)
+        return _all(_any(self._allows(rule, record, identity, item) for rule in rules) for rules in said)
 
     def _of_type(self, record: RecordType, action: Action) -> list[AccessRule]:
-        return [rule for rule in self._rules.types.get(record.name, ()) if action in rule.actions]
+        own = [rule for rule in self._rules.types.get(record.name, ()) if action in rule.actions]
+        return own or self._of_wall(record, action)
+
+    def _of_wall(self, record: RecordType, action: Action) -> list[AccessRule]:
+        """The rules of the graph: for a type, or for what it has no rules for, they stand alone."""
+        if record.name in self._rules.outside:
+            return []
+        return [rule for rule in self._rules.wall if action in rule.actions]
 
     def reads(
         self, record: RecordType, name: str, identity: tuple[str, ...], item: Item | None

@@ -30,6 +30,10 @@ class Rules:
     claims: dict[str, Any]
     edges: dict[tuple[str, str], list[Edge]] = field(default_factory=dict)
     """The edges that rules ask for, by the type and the name of the list."""
+    wall: list[AccessRule] = field(default_factory=list)
+    """The rules of the graph."""
+    outside: frozenset[str] = frozenset()
+    """The types that the wall is not about."""
 
 
 class Edge(NamedTuple):
@@ -44,6 +48,8 @@ class Edge(NamedTuple):
 def made_rules(graph: Graph, items: Sequence[Item], random: Random, *, writes: bool = False) -> Rules:
     """Rules with which much is seen, and much is not; of writing too, if it is asked for."""
     made = Rules({}, {}, {"roles": [role for role in ROLES if random.random() < 0.4]})
+    if random.random() < 0.3:
+        make_wall(graph, items, made, random, writes=writes)
     for record in graph.types.values():
         there = [item for item in items if graph.recognise(item) is record]
         rule = RuleMaker(record, there, random, made.claims).rule
@@ -63,6 +69,34 @@ def made_rules(graph: Graph, items: Sequence[Item], random: Random, *, writes: b
             if writes and (name in record.fields or name in record.ends) and random.random() < 0.5:
                 made.own[record.name][name].append(_writing(rule(of_type=False), random, is_field=True))
     return made
+
+
+def make_wall(
+    graph: Graph, items: Sequence[Item], made: Rules, random: Random, *, writes: bool = False
+) -> None:
+    """Rules of the graph: for a role, or about a field that some types have."""
+    record = random.choice(sorted(graph.types.values(), key=lambda each: each.name))
+    there = [item for item in items if graph.recognise(item) is record]
+    rule = RuleMaker(record, there, random, made.claims).rule(of_type=False)
+    made.wall = [rule]
+    if random.random() < 0.4:
+        made.wall.append(read(role=random.choice(ROLES)))
+    if rule.where is not None:
+        names = names_in(rule.where)
+        made.outside = frozenset(
+            each.name for each in graph.types.values() if not names <= each.fields.keys() | each.ends.keys()
+        )
+    if writes and random.random() < 0.5:
+        made.wall.append(write(role=random.choice((None, "r1"))))
+
+
+def names_in(where: Mapping[str, Any]) -> set[str]:
+    """The fields and ends that a condition is about."""
+    found: set[str] = set()
+    for name, said in where.items():
+        parts = said if name in ("and", "or") else [said] if name == "not" else []
+        found |= {inner for part in parts for inner in names_in(part)} if parts else {name}
+    return found
 
 
 def made_writes(record: RecordType, rule: Callable[..., AccessRule], random: Random) -> list[AccessRule]:
@@ -242,6 +276,8 @@ def guarded(graph: Graph, rules: Rules) -> Graph | None:
             paths=graph.has_ways,
             lists=graph.declared_root_lists,
             explore=graph._explore,
+            access=rules.wall,
+            shared=[record.cls for record in graph.types.values() if record.name in rules.outside],
         )
         return None if made.mistakes or not made.has_access_rules else made
 
