@@ -219,8 +219,8 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_plan_is_nobodys": Removal(
         f"{_RESOLVERS}/read/run.py",
-        "self.access = Permissions(self.viewer) if",
-        "self.access = self.graph.__dict__.setdefault('one', Permissions(self.viewer)) if",
+        "self.access = Permissions(self.viewer, self._is_there) if",
+        "self.access = self.graph.__dict__.setdefault('one', Permissions(self.viewer, self._is_there)) if",
     ),
     "test_no_race_gets_past_a_rule": Removal(
         f"{_WRITING}/rules.py", "conditions = [each.condition for each in found]", "conditions = []"

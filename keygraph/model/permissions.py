@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,8 +101,11 @@ def restricted_name(record: RecordType, name: str) -> str | None:
 class Permissions:
     """What one viewer may do. Made for one operation; each rule is made a condition once."""
 
-    def __init__(self, claims: Claims | None = None) -> None:
-        """`claims` are what is known of the viewer; None of the anonymous one."""
+    def __init__(
+        self, claims: Claims | None = None, is_there: Callable[[Item, RecordType], bool] | None = None
+    ) -> None:
+        """`claims` are what is known of the viewer; None of the anonymous one. `is_there` says whether an item that was found
+        is there as a record of a type: another type's is not, nor one that has expired."""
         self._claims = claims or {}
         self._roles = roles_of(self._claims)
         self._rules: dict[tuple[RecordType, Action, str | None], Rule | bool] = {}
@@ -110,7 +113,8 @@ class Permissions:
         """By the type too: rules of several types that are written alike are about different items."""
 
         self._linked: dict[Key, Item | None] = {}
-        """The items at the ends of links that were looked up; None for those that are not there, or of another type."""
+        """What was found under the keys of other items, which may be of another type; None for nothing."""
+        self._is_there = is_there
 
         self.are_assumed = False
         """Whether other items that are asked for are taken to be there, of a write that is explained."""
@@ -211,7 +215,7 @@ class Permissions:
     def with_links_of_list(self, path: AccessPath, left: Decision, owner: Identity) -> Decision:
         """What is left of a decision on the items of a list of an owner when what is known of its links is said."""
         known = [
-            SetTo((name,), key is not None and name.is_met(node, self._linked[key]))
+            SetTo((name,), key is not None and self._is_met(name, node, key))
             for name, node in self._links_of_list(path, left, owner)
             if (key := name.key(node)) is None or key in self._linked
         ]
@@ -263,7 +267,7 @@ class Permissions:
         return {key: name for key, name in found.items() if key is not None and key not in self._linked}
 
     def learn(self, key: Key, item: Item | None) -> None:
-        """Takes note of what is under a key: None where that is nothing, or of another type than was asked for."""
+        """Takes note of what is under a key, whatever it is; None for nothing."""
         self._linked[key] = item
 
     def learn_written(self, written: Mapping[Key, StoreAction], items: Mapping[Key, Item | None]) -> None:
@@ -310,7 +314,13 @@ class Permissions:
                 if key is None:
                     yield SetTo((name,), False)
                 elif self.are_assumed or key in self._linked:
-                    yield SetTo((name,), self.are_assumed or name.is_met(node, self._linked[key]))
+                    yield SetTo((name,), self.are_assumed or self._is_met(name, node, key))
+
+    def _is_met(self, name: LinkName, node: Identity | None, key: Key) -> bool:
+        item = self._linked[key]
+        if item is None or not (self._is_there is None or self._is_there(item, name.link.record)):
+            return False
+        return name.is_met(node, item)
 
     def with_links(
         self, record: RecordType, decision: Decision, identity: Identity, item: Item | None

@@ -175,11 +175,8 @@ class StepMaker(NewSteps, MoveSteps):
         them is known then. And those of nodes whose items must be known."""
         access, keys = cast(WriteAccess, self.access), list[Key]()
         linked = self._linked(request, stored) if self._may_be_linked(request.record) else {}
-        for key, name in linked.items():
-            if key in stored:
-                item = stored[key]
-                is_there = item is not None and self._graph.is_of(item, (name.link.record,))
-                access.permissions.learn(key, item if is_there else None)
+        for key in linked.keys() & stored.keys():
+            access.permissions.learn(key, stored[key])
         for members, own in self._named(request):
             if any(access.sees_by_item(each, is_whole=is_whole) for each in members):
                 keys += self._graph.table_keys(members[0], own)

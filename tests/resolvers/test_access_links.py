@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,8 +24,10 @@ from keygraph import (
     read,
     record,
     stored,
+    ttl,
     update,
     viewer,
+    write,
 )
 from keygraph.declare.specifiers import One
 from keygraph.dynamo.items import Item
@@ -488,3 +491,46 @@ async def test_edges_that_decide_whether_others_go(make_store: MakeStore, count:
     assert len(await items()) == count + 1
     assert await shop.ask(document, {"sub": names[1]}) == {"deleteClub": {"detached": count}}
     assert not await items()
+
+
+async def test_a_membership_that_is_over_when_it_is_written(make_store: MakeStore) -> None:
+    """Whoever writes themselves a membership of the past would see, in its payload, what members see."""
+    inside = {"passes": {"person": ME}}
+
+    @node("P#{person_id}", access=[read()])
+    class Person:
+        person_id: ID
+
+    @node("ROOM#{room_id}", access=[read(fields=["room_id", "passes"]), read(where=inside, fields=["code"])])
+    class Room:
+        room_id: ID
+        code: str | None
+        passes: Many[Pass] = many()
+
+    @edge("{room}", "PASS#{person.person_id}", access=[read(), write(where={"person": ME})])
+    class Pass:
+        room: Room
+        person: Person
+        until: datetime | None = ttl()
+
+    made = world(Graph(TABLE, Person, Room, Pass).check(), await make_store(TABLE))
+    await made.put({"PK": "ROOM#1", "SK": "ROOM#1", "room_id": "1", "code": "42"})
+    await made.put({"PK": "P#a", "SK": "P#a", "person_id": "a"})
+    shop = Shop(made)
+    change = (
+        'mutation { putPass(input: {roomId: "1", personId: "a", until: "%s"}) { pass { room { code } } } }'
+    )
+    over = await shop.answer(change % "2001-01-01T00:00:00Z", A)
+    assert [each["extensions"]["code"] for each in over["errors"]] == ["FORBIDDEN"]
+    valid = await shop.ask(change % "2096-01-01T00:00:00Z", A)
+    assert valid == {"putPass": {"pass": {"room": {"code": "42"}}}}
+
+
+async def test_who_leaves_sees_nothing_more_in_the_payload(club: Shop) -> None:
+    """Whoever leaves a group, or several at once, would see it once more in the payload."""
+    leave = 'mutation { deleteMembership(input: {groupId: "g3", userId: "a"}) { group { name } } }'
+    left = await club.answer(leave, A)
+    assert left["data"] == {"deleteMembership": {"group": None}}
+    both = """mutation { deleteMemberships(inputs: [{groupId: "g6", userId: "a"}, {groupId: "g0", userId: "a"}],
+      atomic: true) { results { group { name } } } }"""
+    assert (await club.answer(both, A))["data"] == {"deleteMemberships": {"results": [{"group": None}] * 2}}

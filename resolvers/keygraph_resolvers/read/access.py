@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 from keygraph.dynamo.conditions import paths_of
+from keygraph.dynamo.table import Key
 from keygraph.errors import FieldName, Forbidden
 from keygraph.model.links import Link, LinkName
 from keygraph.model.permissions import Permissions
@@ -84,6 +86,16 @@ def links_of(run: Run, record: RecordType) -> list[Link]:
     """What other items decide whether the viewer sees records of a type."""
     access = run.access
     return [] if access is None else [name.link for name in access.links(record, access.decision(record))]
+
+
+def learned(run: Run, came: Iterable[tuple[Key, Any]]) -> Exception | None:
+    """Takes note of other items that were looked up, by their keys; the error of the first that could not be read."""
+    for key, answer in came:
+        if isinstance(answer, Exception):
+            return answer
+        if run.access is not None:
+            run.access.learn(key, answer)
+    return None
 
 
 def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:

@@ -8,7 +8,7 @@ BatchGetItem; no page waits for anything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from keygraph.access.grants import Decision
@@ -39,11 +39,6 @@ class Links:
         self._sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
         """Done with the answers for the keys that wait, when these leave."""
 
-    def learn(self, name: LinkName, key: Key, item: Item | None) -> None:
-        """Takes note of what was found at the end of a link."""
-        is_there = item is not None and self._graph.is_of(item, (name.link.record,))
-        self._access.learn(key, item if is_there else None)
-
     async def page(self, store: Store, query: Query, path: AccessPath, seen: Seen) -> Page:
         """A page of a list, its items with what links say that decisions on them ask for."""
         self._under_way += 1
@@ -60,7 +55,7 @@ class Links:
             if not self._under_way and self._sent is not None:
                 self._leave(self._sent)
         if wanted and sent is not None:
-            await self._came(await sent, wanted)
+            await self._came(await sent, wanted.keys())
         return replace(page, items=self.given(path, page.items, seen))
 
     def given(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> list[Item]:
@@ -120,9 +115,7 @@ class Links:
         if not sent.done():
             sent.set_result(futures)
 
-    async def _came(
-        self, futures: Sequence[asyncio.Future[Item | None]], wanted: Mapping[Key, LinkName]
-    ) -> None:
+    async def _came(self, futures: Sequence[asyncio.Future[Item | None]], wanted: Iterable[Key]) -> None:
         """Waits for the other items, and takes note of them. Raises what reading one gave."""
         read = READ.get()
         if read is not None:
@@ -130,5 +123,5 @@ class Links:
                 read.begins(read, read.round_trip)
             read.round_trip += 1
         await asyncio.wait(futures)
-        for key, name in wanted.items():
-            self.learn(name, key, await self._nodes.load(key))
+        for key in wanted:
+            self._access.learn(key, await self._nodes.load(key))

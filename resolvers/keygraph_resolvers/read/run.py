@@ -86,7 +86,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
-        self.access = Permissions(self.viewer) if self.graph.has_access_rules else None
+        self.access = Permissions(self.viewer, self._is_there) if self.graph.has_access_rules else None
 
     @property
     def resolvers_context(self) -> Any:
@@ -120,6 +120,9 @@ class Run:
     def is_expired(self, item: Item) -> bool:
         """Whether an item that was read from the table is as if it were not there."""
         return self.graph.is_expired(item, self.now)
+
+    def _is_there(self, item: Item, record: RecordType) -> bool:
+        return self.graph.is_of(item, (record,)) and not self.is_expired(item)
 
     @cached_property
     def scheduler(self) -> Scheduler:

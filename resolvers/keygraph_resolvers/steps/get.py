@@ -12,13 +12,12 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
-from keygraph.model.links import LinkName
 from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.naming.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.naming.names import key_arguments
-from keygraph_resolvers.read.access import links_of, seen_by_key, without_refused
+from keygraph_resolvers.read.access import learned, links_of, seen_by_key, without_refused
 from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Entity, Object
 from keygraph_resolvers.read.run import Run
@@ -407,7 +406,7 @@ def see(
         return
     decided: list[Object] = []
     unread: list[Object] = []
-    linked: list[tuple[tuple[Object, LinkName, Key], Key]] = []
+    linked: list[tuple[tuple[Object, Key], Key]] = []
     left: Counter[Object] = Counter()
     for each in objects:
         if each.item is None:
@@ -415,7 +414,7 @@ def see(
         else:
             decision = access.of_whole(record, each.identity, each.item)
         links = access.unknown(record, decision, each.identity, each.item)
-        linked += [((each, name, key), key) for key, name in links.items()]
+        linked += [((each, key), key) for key in links]
         left[each] = len(links)
         if decision is True:
             decided.append(each)
@@ -440,13 +439,10 @@ def see(
         keep_items(run, answers)
         go_on([each for each, _ in answers], arrived)
 
-    def links_came(answers: list[tuple[tuple[Object, LinkName, Key], Any]], arrived: int) -> None:
-        for (each, name, key), answer in answers:
-            if isinstance(answer, Exception):
-                each.error = answer
-            else:
-                run.links.learn(name, key, answer)
-        go_on([each for (each, _, _), _ in answers], arrived)
+    def links_came(answers: list[tuple[tuple[Object, Key], Any]], arrived: int) -> None:
+        for (each, key), answer in answers:
+            each.error = learned(run, [(key, answer)]) or each.error
+        go_on([each for (each, _), _ in answers], arrived)
 
     if decided:
         then(decided, round_trip)

@@ -17,7 +17,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.read.access import seen_by_item, without_refused
+from keygraph_resolvers.read.access import learned, seen_by_item, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.loaders import CountOf, PageOf
@@ -74,6 +74,13 @@ class BoundList:
             if is_counted:
                 self.found.total = error
                 self.found.found |= {each.selected: error for each in self.aggregates}
+
+    def learns(self, run: Run, came: Sequence[tuple[Any, Any]]) -> bool:
+        """Takes note of other items that were looked up for it. If one could not be read, it fails."""
+        failure = learned(run, came)
+        if failure is not None:
+            self.fail(failure, is_counted=True)
+        return failure is None
 
 
 class ListStep(Step):
@@ -181,7 +188,7 @@ class ListStep(Step):
         if not self.is_read(bound):
             return
         if self.has_links and (unknown := connection.unknown):
-            wanted = [((name, key), key) for key, name in unknown.items()]
+            wanted = [(key, key) for key in unknown]
             then = partial(self._links_came, run, bound)
             look_all_up(run, bound.place, round_trip, self._after_links, wanted, then)
         elif connection.is_closed:
@@ -250,7 +257,7 @@ class ListStep(Step):
 
     def _links_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
         """Reads the list when what decides whether the viewer sees anything of it has come."""
-        if learned(run, bound, came):
+        if bound.learns(run, came):
             owner = None if self.path.owner is None else bound.owner
             bound.connection = self.arguments(run).of(run, owner)
             self.read(run, bound, round_trip)
@@ -275,7 +282,7 @@ class ListStep(Step):
                 return
             items += answer if isinstance(answer, list) else [answer] if answer is not None else []
         if self.has_links and (unknown := bound.connection.unknown_of(items)):
-            wanted = [((name, key), key) for key, name in unknown.items()]
+            wanted = [(key, key) for key in unknown]
             then = partial(self._links_of_items_came, run, bound, items)
             look_all_up(run, bound.place, round_trip, self._spread_after, wanted, then)
         else:
@@ -284,7 +291,7 @@ class ListStep(Step):
     def _links_of_items_came(
         self, run: Run, bound: BoundList, items: Sequence[Item], came: list[tuple[Any, Any]], round_trip: int
     ) -> None:
-        if learned(run, bound, came):
+        if bound.learns(run, came):
             self._show_all(run, bound, items, round_trip)
 
     def _show_all(self, run: Run, bound: BoundList, items: Sequence[Item], round_trip: int) -> None:
@@ -364,16 +371,6 @@ class ListStep(Step):
             shown = replace(base, kind="count", attributes=(), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments)
             yield shown
-
-
-def learned(run: Run, bound: BoundList, came: Sequence[tuple[Any, Any]]) -> bool:
-    """Takes note of other items that were looked up for a list; False where one could not be read."""
-    for (name, key), answer in came:
-        if isinstance(answer, Exception):
-            bound.fail(answer, is_counted=True)
-            return False
-        run.links.learn(name, key, answer)
-    return True
 
 
 def why_not_consistent(path: AccessPath) -> BadUserInput | None:

@@ -6,7 +6,7 @@ its partition, is said of the owner's own edges alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -49,7 +49,7 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.explained import Explained, View, Where
 from keygraph_resolvers.steps.get import keep_items, look_up
-from keygraph_resolvers.steps.lists import BoundList, ListStep, learned, look_all_up, when_all
+from keygraph_resolvers.steps.lists import BoundList, ListStep, look_all_up, when_all
 from keygraph_resolvers.steps.questions.common_cost import CommonCost
 from keygraph_resolvers.steps.step import MOST_ROUND_TRIPS, Below, Starts, StepCost
 
@@ -246,7 +246,7 @@ class _Reading:
         except Exception as error:
             self._fail(error)
             return
-        unknown = {key: name for each in theirs for key, name in each.unknown.items()}
+        unknown = dict.fromkeys(key for each in theirs for key in each.unknown)
         if unknown:
             self._learn(unknown, round_trip, partial(self._bind, others))
         elif any(each.is_closed for each in theirs):
@@ -256,14 +256,14 @@ class _Reading:
             self._lists += [each.neighbours for each in theirs]
             self._begin(round_trip)
 
-    def _learn(self, wanted: Mapping[Key, LinkName], round_trip: int, then: Callable[[int], None]) -> None:
+    def _learn(self, wanted: Iterable[Key], round_trip: int, then: Callable[[int], None]) -> None:
         """Goes on when it is known what other items say that rules ask for."""
 
         def came(answers: list[tuple[Any, Any]], arrived: int) -> None:
-            if learned(self._run, self._bound, answers):
+            if self._bound.learns(self._run, answers):
                 then(arrived)
 
-        self._look_up([((name, key), key) for key, name in wanted.items()], round_trip, came)
+        self._look_up([(key, key) for key in wanted], round_trip, came)
 
     def _seen_items(
         self, side: int, items: Sequence[Item], round_trip: int, then: Callable[[Sequence[Item], int], None]

@@ -20,7 +20,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.walks.walk import Hop, Part, Vertex, Walk, Wanted
-from keygraph_resolvers.read.access import forbidden, is_readable
+from keygraph_resolvers.read.access import forbidden, is_readable, learned
 from keygraph_resolvers.read.connection import Connection, ListArguments
 from keygraph_resolvers.read.loaders import PageOf
 from keygraph_resolvers.read.meter import Read
@@ -363,7 +363,7 @@ class Walking(Generic[ResultT]):
             then(error, round_trip)
             return
         if unknown := connection.unknown:
-            keys = [((name, key), key) for key, name in unknown.items()]
+            keys = [(key, key) for key in unknown]
             came = partial(self._links_came, wanted, then)
             look_all_up(lists.run, self._place, round_trip, self._later, keys, came)
             return
@@ -383,11 +383,10 @@ class Walking(Generic[ResultT]):
         round_trip: int,
     ) -> None:
         """Reads a list when the other items have come that decide whether the viewer sees anything of it."""
-        for (name, key), answer in came:
-            if isinstance(answer, Exception):
-                then(answer, round_trip)
-                return
-            self._lists.run.links.learn(name, key, answer)
+        failure = learned(self._lists.run, came)
+        if failure is not None:
+            then(failure, round_trip)
+            return
         self._lists.forget(wanted)
         self._load(wanted, then, round_trip)
 
