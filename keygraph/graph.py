@@ -218,7 +218,8 @@ class Graph(RecordTypes):
         self, record: RecordType, keys: Keys, number: int, key: str | None, texts: Mapping[str, str | None]
     ) -> str | None:
         template = keys.templates[number]
-        if not key or any(texts.get(slot.name) == "" for slot in template.slots):
+        wanted = {name: text for name in template.slot_names if (text := texts.get(name)) is not None}
+        if not key or "" in wanted.values():
             return "it is empty"
         try:
             size = len(key.encode())
@@ -226,13 +227,13 @@ class Graph(RecordTypes):
             return "it is not text that can be stored"
         if size > KEY_BYTES[number]:
             return f"its key has more than {KEY_BYTES[number]} bytes"
-        wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}
         if LAST in key:
             return "it has the character U+10FFFF, which ends ranges of keys"
-        # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
-        is_rendered = keys.index is not None and any(slot.computed for slot in template.slots)
         found = template.parse(key)
-        if found is None or (found != wanted and not is_rendered):
+        if found is None:
+            return "it would be read back as something else"
+        # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
+        if found != wanted and (keys.index is None or not any(slot.computed for slot in template.slots)):
             return "it would be read back as something else"
         for rival in self._rivals.templates(keys, number, texts):
             if rival.parse(key) is not None:

@@ -28,6 +28,7 @@ class Rivals:
         """The same for the table keys of a type, where its identity alone makes them and no other type's can be equal;
         nothing where that is to be seen."""
         self._templates_of = cache(self._find_templates)
+        self._templates_at = cache(self._find_templates_at)
         self._records_of = cache(self._find_records)
         self._records_of_type = cache(self._find_records_of_type)
 
@@ -46,7 +47,16 @@ class Rivals:
 
     def templates(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
         """The templates that the key attribute has elsewhere and of which this one is no special case."""
+        found = self._templates_at(keys, number)
+        if found is not None:
+            return found
         return self._templates_of(keys.attributes[number].name, in_use(keys.templates[: number + 1], texts))
+
+    def _find_templates_at(self, keys: Keys, number: int) -> tuple[Template, ...] | None:
+        """Those of every such key; None where its texts decide."""
+        if _names_unions(keys):
+            return None
+        return self._templates_of(keys.attributes[number].name, keys.templates[: number + 1])
 
     def _find_templates(self, attribute: str, templates: tuple[Template, ...]) -> tuple[Template, ...]:
         own, own_partition = shape(templates[-1]), shape(templates[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -38,16 +38,15 @@ class EndSteps(StepGround):
         self, request: Create | Put | Change, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
         """That each end of the record is a node that exists; virtual nodes have no item."""
-        steps = []
+        steps, where = [], request.where
         for end, keys, condition in self._named_nodes(request, self._ends_of(request.record), stored):
             if len(keys) > 1:
                 keys = [key for key in keys if stored.get(key) is not None]
             if condition is None or not keys:
-                refusals.found.append(end.missing(request.where))
+                refusals.found.append(end.missing(where))
                 continue
-            check = actions.CheckItem(keys[0], condition)
-            told = partial(self._not_open, end, request.where)
-            steps.append(TransactionStep(check, told, is_check=True))
+            told = partial(self._not_open, end, where)
+            steps.append(TransactionStep(actions.CheckItem(keys[0], condition), told, True))
         return steps
 
     def _not_open(self, end: NamedEnd, where: InputPath, item: Item | None) -> Refusal | None:
@@ -64,7 +63,7 @@ class EndSteps(StepGround):
 
     def _unmarked(self, record: RecordType, item: Item, given: Iterable[str]) -> list[TransactionStep]:
         """That no node is being deleted that an item goes on naming under another key: its edges have been looked for."""
-        kept = (named for named in self._ends_of(record) if named.end.name not in given)
+        kept = (named for named in self._ends_of(record) if named.name not in given)
         found = ((named, record.end_identity(item, named.end)) for named in kept)
         nodes = (named.nodes(identity) for named, identity in found if identity is not None)
         keys = (self._graph.table_keys(members[0], own) for members, own in nodes if members)
@@ -78,7 +77,7 @@ class EndSteps(StepGround):
         copies = self._graph.copies.get(request.record.name, ())
         if not copies or isinstance(request, Delete):
             return []
-        ends = {named.end.name: named for named in self._ends_of(request.record)}
+        ends = {named.name: named for named in self._ends_of(request.record)}
         given = request.values
         return [
             (copy, ends[copy.end.name], given[copy.end.name]) for copy in copies if copy.end.name in given
@@ -131,24 +130,26 @@ class EndSteps(StepGround):
 
     def _named_nodes(
         self, request: WriteRequest, ends: Iterable[NamedEnd], stored: Stored
-    ) -> Iterator[tuple[NamedEnd, list[Key], Condition | None]]:
+    ) -> list[tuple[NamedEnd, list[Key], Condition | None]]:
         """Those of the ends that a request names: where the node there can be, and the condition that it is there; None
         where its key tells that the viewer does not see it."""
+        found: list[tuple[NamedEnd, list[Key], Condition | None]] = []
         given = {} if isinstance(request, Delete) else request.values
         for named in ends:
-            identity = given.get(named.end.name)
+            identity = given.get(named.name)
             if identity is None:
                 continue
             members, own = named.nodes(identity)
             if members:
                 keys = self._graph.table_keys(members[0], own)
+                if self.access is None:
+                    found.append((named, keys, self._presence.is_open(members)))
+                    continue
                 there = None
                 if stored:
                     there = next((item for key in keys if (item := stored.get(key)) is not None), None)
-                if self.access is None:
-                    yield named, keys, self._presence.is_open(members)
-                else:
-                    yield named, keys, self._is_open(self.access, members, own, there)
+                found.append((named, keys, self._is_open(self.access, members, own, there)))
+        return found
 
     def _is_open(
         self, access: WriteAccess, members: tuple[RecordType, ...], identity: Texts, there: Item | None

@@ -106,18 +106,21 @@ class ItemMaker:
             **{name: _end_writer(end) for name, end in record.ends.items()},
         }
         """What makes of a value the attributes that it is stored in."""
-        self._single = {
+        single = {
             name: (field.attribute[0], self._encoders[name])
             for name, field in record.fields.items()
             if field.attribute in self._own_paths
         }
-        """The attribute of a field, or of an end, that alone has one, and what makes its value."""
         for name, end in record.ends.items():
             [path, *others] = self._paths[name]
             if path in self._own_paths and not others and len(end.identity) == 1:
-                self._single[name] = path[0], _only_end_value(end)
+                single[name] = path[0], _only_end_value(end)
         copied = {field.name for field in record.fields.values() if field.kept == "copy"}
-        self._needed = [name for name in record_names if not self.is_optional(name) and name not in copied]
+        self._parts = [
+            (name, *single.get(name, (None, None)), not self.is_optional(name) and name not in copied)
+            for name in record_names
+        ]
+        """The fields and ends: each with the attribute that alone has it, what makes its value, and whether it must be given."""
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
         said = graph.type_values.of(record)
         self._type: Item = {name: value for name, value in said.items() if value is not None}
@@ -148,23 +151,23 @@ class ItemMaker:
     def attributes(self, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> Item:
         """The attributes of a whole record; the defaults of what is not given."""
         item: Item = {}
+        missing: list[str] = []
         given = {**self._defaults, **values} if self._defaults else values
-        single = self._single
-        for name in self._shown:
+        for name, attribute, encoded, is_needed in self._parts:
             value = given.get(name)
             if value is None:
-                continue
-            alone = single.get(name)
-            if alone is None:
+                if is_needed:
+                    missing.append(name)
+            elif attribute is None or encoded is None:
                 self.place(item, name, value, where, refusals)
-                continue
-            try:
-                item[alone[0]] = alone[1](value)
-            except _UNFIT as error:
-                self._refuse_unfit(name, error, where, refusals)
-        for name in self._needed:
+            else:
+                try:
+                    item[attribute] = encoded(value)
+                except _UNFIT as error:
+                    self._refuse_unfit(name, error, where, refusals)
+        for name in missing:
             # What is stored in one attribute needs to be given once.
-            if given.get(name) is None and all(at_path(item, path) is None for path in self._paths[name]):
+            if all(at_path(item, path) is None for path in self._paths[name]):
                 shown = self.shown(name)
                 refusals.add((*where, shown), shown, f" of {self.record.name} is missing.")
         item.update(self._type)
@@ -249,26 +252,26 @@ class ItemMaker:
             # What is missing there would be told a second time.
             return made, identity
         has_absent = "" in texts.values()
-        for form in self._forms:
-            keys, own = form.keys, texts
-            if has_absent and not form.is_index:
+        for keys, renders, attributes, is_index, has_rivals in self._forms:
+            own = texts
+            if has_absent and not is_index:
                 own = {name: text or None for name, text in texts.items()}
             if keys.shards:
                 own = {**own, **shard_texts(keys, identity)}
-            rendered: Sequence[str | None] = [render(own) for render in form.renders]
-            if form.is_index and not all(rendered):
+            rendered: Sequence[str | None] = [render(own) for render in renders]
+            if is_index and not all(rendered):
                 continue  # the item is not in it
-            for (name, value_of, most), key in zip(form.attributes, rendered, strict=False):
+            for (name, value_of, most), key in zip(attributes, rendered, strict=False):
                 if not key or len(key) > most or not key.isascii():
                     rendered = self._checked(keys, rendered, own, where, refusals)
-                    values = zip(form.attributes, rendered, strict=False)
+                    values = zip(attributes, rendered, strict=False)
                     made |= {
                         name: text if value_of is None else value_of(text)
                         for (name, value_of, _), text in values
                     }
                     break
                 made[name] = key if value_of is None else value_of(key)
-            if form.has_rivals and not refusals.found:
+            if has_rivals and not refusals.found:
                 try:
                     self._graph.refuse_rivals(self.record, own, [text or "" for text in rendered])
                 except BadUserInput as error:

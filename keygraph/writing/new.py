@@ -71,7 +71,8 @@ class NewSteps(EndSteps):
         ]
         if there is None and stored:
             steps += self._free(record, identity, item, stored, exists)
-        return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
+        steps += self._checks(request, stored, refusals)
+        return steps, Done(record, identity, item)
 
     def _free(
         self,

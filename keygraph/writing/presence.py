@@ -81,6 +81,7 @@ class NamedEnd:
     def __init__(self, end: End, shown: FieldName) -> None:
         """`shown` is what it is called in an input."""
         self.end = end
+        self.name = end.name
         self._shown = shown
         self._members = _with_items(end.members)
 

@@ -198,7 +198,7 @@ class StepMaker(NewSteps, MoveSteps):
         """The nodes that a request names at ends."""
         given = {} if isinstance(request, Delete) else request.values
         for named in self._ends_of(request.record):
-            identity = given.get(named.end.name)
+            identity = given.get(named.name)
             members, own = ((), ()) if identity is None else named.nodes(identity)
             if members:
                 yield members, own
@@ -269,9 +269,10 @@ class StepMaker(NewSteps, MoveSteps):
         made_here = self._made_of_nodes(requests, stored) if self._graph.copies else _NOTHING
         for each in requests:
             # What is wrong with one request says nothing of the others.
-            mine, request, copying = Refusals(), each, list[TransactionStep]()
+            mine, request = Refusals(), each
+            further: list[TransactionStep] = []
             if self._graph.copies:
-                request, copying = self.with_copies(each, stored, made_here, mine)
+                request, further = self.with_copies(each, stored, made_here, mine)
             match request:
                 case Create() | Put():
                     made, outcome = self._written(request, stored, mine)
@@ -288,7 +289,10 @@ class StepMaker(NewSteps, MoveSteps):
             if mine.found:
                 refusals.found += mine.found
             else:
-                steps += [*made, *self._link_checks(request, stored), *copying]
+                steps += made
+                if self.access is not None:
+                    steps += self._link_checks(request, stored)
+                steps += further
             done.append(outcome)
         steps = merged(steps, self._graph.table, requests[0].where, refusals)
         return steps, self._as_put(steps, done)

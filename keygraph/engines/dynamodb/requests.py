@@ -265,15 +265,17 @@ class Renderer:
     def _actions(self, actions: Sequence[Action]) -> tuple[list[tuple[str, dict[str, Any]]], int]:
         """DynamoDB's name of each action with its parameters, and the size of the items that are put."""
         keys = iter(self._typed_keys([each.key for each in actions if not isinstance(each, PutItem)], None))
-        found, size = [], 0
+        found, size, name = [], 0, self._table.name
         for action in actions:
-            body: dict[str, Any] = {"TableName": self._table.name}
             if isinstance(action, PutItem):
                 size += self._rules.check(action.item) if action.size is None else action.size
-                body["Item"] = typed_item(action.item)
+                body: dict[str, Any] = {"TableName": name, "Item": typed_item(action.item)}
             else:
-                body["Key"] = next(keys)
-            body |= self._update(action) if isinstance(action, UpdateItem) else self._condition(action)
+                body = {"TableName": name, "Key": next(keys)}
+            if isinstance(action, UpdateItem):
+                body.update(self._update(action))
+            elif action.condition is not None:
+                body.update(self._condition(action, action.condition))
             found.append((_ACTIONS[type(action)], body))
         return found, size
 
@@ -291,10 +293,9 @@ class Renderer:
             body |= conditional(filter_text(condition, placeholders, "condition"))
         return body | placeholders.attributes()
 
-    def _condition(self, action: PutItem | DeleteItem | CheckItem) -> Mapping[str, Any]:
+    def _condition(self, action: PutItem | DeleteItem | CheckItem, condition: Condition) -> Mapping[str, Any]:
         """The condition of an action that has no other expression."""
-        condition = action.condition
-        found = True if condition is None else condition_parameters(condition)
+        found = condition_parameters(condition)
         if isinstance(found, bool):
             constant = self._constant(action, holds=found)
             found = constant is not None and condition_parameters(constant)

@@ -42,6 +42,8 @@ from keygraph.writing.sending.edges import NamingRecord, Range, look, ranges
 from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.step import TransactionStep, merged
 
+_OF_NODES_THERE = (Delete, Move)
+"""What is asked of records that are there, and takes their keys from them."""
 _Node: TypeAlias = tuple[str, Texts]
 """A node, by its type's name and its identity."""
 
@@ -83,7 +85,7 @@ def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete |
     return [
         request
         for request in requests
-        if isinstance(request, Delete | Move) and graph.references.get(request.record.name)
+        if isinstance(request, _OF_NODES_THERE) and graph.references.get(request.record.name)
     ]
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
+
+from uuid_utils import uuid4
 
 from keygraph.codes import Code
 from keygraph.dynamo.actions import Action, CheckItem, UpdateItem, key_of
@@ -148,7 +149,7 @@ class TransactionSender:
         Raises WriteRefused with what failed conditions mean, and what the store raises.
         """
         try:
-            await self.send(Transaction(tuple(step.action for step in steps), uuid.uuid4().hex))
+            await self.send(Transaction(tuple(step.action for step in steps), uuid4().hex))
         except TransactionTooLarge as error:
             at = self.requests[0].where[:1]
             raise WriteRefused([Refusal(error.code, error.parts, at, error.details)]) from error

@@ -269,8 +269,10 @@ class _Meaning:
     ) -> dict[str, Any]:
         """The values of a new record, with an id for each field that gets one and has none."""
         fields = self._known.ids(record)
+        if not fields:
+            return values
         self._created |= {(record.name, str(given.get(camel(field.name)))) for field in fields}
-        return with_ids(record, values) if fields else values
+        return with_ids(record, values)
 
     def _id(self, record: RecordType | None, value: Any, where: InputPath) -> Any:
         """The value of a field in which records of a type get ids; for the name of a new id, that id."""

@@ -32,10 +32,14 @@ from strawberry.types.scalar import ScalarDefinition
 
 from keygraph.dynamo.items import number, number_text
 from keygraph.errors import BadUserInput
+from keygraph.kept import kept
 from keygraph.keys.types import ISO_DATE, FieldType, Kind, Long, Moment, moment_text
 
 _LONG = re.compile(r"-?[0-9]{1,38}")
 _DATE = re.compile(ISO_DATE, re.ASCII)
+_NUMBERS = (str, int, float, Decimal)
+_SHORT = 40
+"""Up to how many characters the text of a number is kept: 38 digits, a sign and a point."""
 
 
 def _long(value: object) -> int:
@@ -49,9 +53,17 @@ def _long(value: object) -> int:
 
 
 def _decimal(value: object) -> Decimal:
-    if not isinstance(value, str | int | float | Decimal) or isinstance(value, bool):
+    if isinstance(value, str) and len(value) <= _SHORT:
+        return _short_decimal(value)
+    if not isinstance(value, _NUMBERS) or isinstance(value, bool):
         raise TypeError
     return number(Decimal(repr(value) if isinstance(value, float) else value))
+
+
+@kept("numbers", 4096, 700)
+def _short_decimal(text: str) -> Decimal:
+    """The number of a short text: quantities and prices repeat."""
+    return number(Decimal(text))
 
 
 def _datetime(value: object) -> datetime:
