@@ -381,7 +381,7 @@ class Laws:
                 identity = record.read_identity(item) or ()
                 for field in record.fields.values():
                     hidden = self.access.reads(record, field.name, identity, item) is False
-                    free = field.attribute[0] not in keys and not self._decides(record, field.name)
+                    free = field.attribute[0] not in keys and not self._is_told(record, field.name)
                     if hidden and free and not any(s.path[0] == field.name for s in record.slots.values()):
                         other = random.choice(by_record[record])
                         value: Any = other
@@ -391,6 +391,13 @@ class Laws:
                             put_at_path(changed, field.attribute, value)
             found.append(changed)
         return found
+
+    def _is_told(self, record: RecordType, name: str) -> bool:
+        """Whether a field decides something, or is what a method needs that rules name, and so may tell."""
+        named = {each for rule in self.rules.types.get(record.name, ()) for each in rule.fields or ()}
+        named |= self.rules.own[record.name].keys()
+        told = [record.methods[each].needs for each in named & record.methods.keys()]
+        return self._decides(record, name) or any(needs is None or name in needs for needs in told)
 
     def _decides(self, record: RecordType, name: str) -> bool:
         access = self.guarded.schema.graph.types[record.name].access
