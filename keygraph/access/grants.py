@@ -124,6 +124,12 @@ class TypeAccess:
         own = self.own.get(name, {}).get(said)
         return [*found, *([] if own is None else [own])]
 
+    @property
+    def is_open_behind_walls(self) -> bool:
+        """Whether whoever the graph's own rules let in sees every record of the type."""
+        rules = self.rules.get("read", ())
+        return rules is self.walls.get("read") or any(rule.is_open for rule in rules)
+
     def is_restricted(self, name: str) -> bool:
         """Whether somebody may see the record and not this field."""
         found = self._restricted.get(name)

@@ -200,6 +200,11 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
     if any(field.name in rule.names for rule in owner.rules):
         yield "a rule in check= is about it, and writes of other items change it.", "Remove the rule."
     yield from _wrong_key(owner, field)
+    if not _is_guarded(owner, field.name) and _hides(owner, field, path):
+        problem = (
+            f"it counts all of {name}, also what access rules hide from a viewer, and has no rules itself."
+        )
+        yield problem, "Give it access=[…]; access=[read()] if everybody who sees the node may know it."
     for record in path.records if field.kept == "sum" else ():
         summed = _summed(field, record)
         if summed is None or summed.type.kind not in _NUMBERS or summed.type.written is not None:
@@ -214,6 +219,21 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
             )
     if field.type.written is not None:
         yield "it is not stored as a number.", "Remove the format of its type."
+
+
+def _is_guarded(record: RecordType, name: str) -> bool:
+    """Whether rules say who reads a field."""
+    access = record.access
+    return access is None or "read" in access.own.get(name, ()) or access.is_restricted(name)
+
+
+def _hides(owner: RecordType, field: Field, path: AccessPath) -> bool:
+    """Whether rules may hide a list, an item of it, or what is added up, from somebody who sees the node."""
+    name, _, of = field.kept_of.partition(".")
+    if owner.access is not None and owner.access.is_restricted(name):
+        return True
+    guarded = [each.access for each in path.records if each.access is not None]
+    return any(not access.is_open_behind_walls or (of and access.is_restricted(of)) for access in guarded)
 
 
 def why_not_counted(owner: RecordType, path: AccessPath) -> tuple[str, str] | None:

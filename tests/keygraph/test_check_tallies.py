@@ -8,7 +8,23 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, counts, node, record, rule, sums, ttl
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    counts,
+    many,
+    node,
+    read,
+    record,
+    rule,
+    stored,
+    sums,
+    ttl,
+    viewer,
+)
 from keygraph.errors import ModelError
 
 
@@ -114,3 +130,38 @@ def test_a_key_that_two_types_have() -> None:
     assert [each.problem for each in graph.mistakes] == [
         "the key at Thing.owner does not tell whether it is of Box."
     ]
+
+
+def test_a_number_of_what_is_hidden() -> None:
+    """Whoever sees none of a user's orders would see how many there are, and what they add up to."""
+
+    def wrong(of_things: Any, of_graph: Any = (), **own: Any) -> list[str]:
+        @node("B#{tenant}#{box_id}", access=[read()])
+        class Box:
+            tenant: str
+            box_id: ID
+            things: Many[Thing] = many(access=own.get("listed", ()))
+            things_count: int = counts("things", access=own.get("count", ()))
+            worth: int = sums("things.worth", access=own.get("sum", ()))
+
+        @record("{box}", "THING#{number}", access=of_things)
+        class Thing:
+            box: Box
+            number: int
+            worth: int = stored(access=own.get("worth", ()))
+
+        table = Table("Boxes", partition_key="PK", sort_key="SK")
+        return [each.where for each in Graph(table, Box, Thing, access=of_graph).mistakes]
+
+    both = ["Box.things_count", "Box.worth"]
+    assert wrong([read()]) == []
+    assert wrong([read(role="clerk")]) == both
+    assert wrong([read(role="clerk")], count=[read()]) == ["Box.worth"]
+    assert wrong([read(role="clerk")], count=[read()], sum=[read(role="clerk")]) == []
+    assert wrong([read()], worth=[read(role="clerk")]) == ["Box.worth"]
+    assert wrong([read()], listed=[read(role="clerk")]) == both
+    # Whoever sees the box is behind the wall, as its things are.
+    wall = [read(where={"tenant": viewer("tenant")})]
+    assert wrong([read()], wall) == []
+    assert wrong((), wall) == []
+    assert wrong([read(where={"number": 1})], wall) == both
