@@ -80,6 +80,10 @@ def _refuse_open_copies(record: RecordType, mistakes: Mistakes) -> None:
             mistakes.add("access", f"{record.name}.{copied.name}", problem, mend)
 
 
+class _UnresolvedError(Exception):
+    """A rule is about an end that could not be resolved, which is told of that."""
+
+
 @dataclass
 class _Where:
     """What a condition is about."""
@@ -187,6 +191,8 @@ class _TypeReader:
         for number, rule in enumerate(rules, 1):
             try:
                 found.append(self._grant(rule, name, is_wall=is_wall))
+            except _UnresolvedError:
+                continue
             except ValueError as error:
                 if is_wall:
                     mend = (
@@ -457,7 +463,10 @@ class _Reader:
             raise ValueError(f"{end.name} stands in its key in a form that loses a part of it")
         self._about.names.add(end.name)
         name = ".".join((end.name, *path))
-        return self._comparisons(name, slot.text.type, end.attributes[path], said)
+        attribute = end.attributes.get(path)
+        if attribute is None:
+            raise _UnresolvedError
+        return self._comparisons(name, slot.text.type, attribute, said)
 
     def _comparisons(self, name: str, type_: FieldType, path: Path, said: Any) -> ConditionOf:
         self._about.paths.add(path)

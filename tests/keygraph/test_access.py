@@ -476,3 +476,25 @@ def test_rules_that_contradict_themselves_or_each_other_are_mistakes() -> None:
     assert told([paid], [paid, pending]) == [f"Thing.price: {excluded.format(2, of_type)}"]
     assert told([paid, pending], wall=[paid]) == [f"Thing: {excluded.format(2, of_graph)}"]
     assert told([paid, read()], wall=[pending, paid]) == []
+
+
+def test_a_rule_about_an_end_that_is_wrong_itself() -> None:
+    """check() would fail with an error of Python's before it says what is wrong."""
+
+    @node("A#{a_id}", access=[read()])
+    class A:
+        a_id: ID
+
+    @record("{a}", "LOG#{number}", access=[read(where={"a": viewer("sub")})])
+    class Log:
+        a: A
+        number: int
+        about: Other
+
+    @record("{a}", "OTHER#{number}", access=[read()])
+    class Other:
+        a: A
+        number: int
+
+    found = Graph(TABLE, A, Log, Other).mistakes
+    assert [(each.where, each.problem) for each in found] == [("Log.about", "Other is not a node.")]
