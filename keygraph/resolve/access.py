@@ -59,7 +59,10 @@ def resolve_access(
             mistakes.add("access", "the graph", f"shared={shown} is not one of its types.", "List its types.")
     if has_rules:
         for name, record in types.items():
-            record.access = readers[name].read(graph_rules, is_shared=record.cls in shared)
+            if _has_keys(record):
+                record.access = readers[name].read(graph_rules, is_shared=record.cls in shared)
+            else:
+                record.access = TypeAccess()
         for record in types.values():
             _refuse_open_copies(record, mistakes)
 
@@ -80,8 +83,13 @@ def _refuse_open_copies(record: RecordType, mistakes: Mistakes) -> None:
             mistakes.add("access", f"{record.name}.{copied.name}", problem, mend)
 
 
+def _has_keys(record: RecordType) -> bool:
+    """Whether the keys of a type could be resolved. If not, that is told, and its rules mean nothing yet."""
+    return None in record.keys
+
+
 class _UnresolvedError(Exception):
-    """A rule is about an end that could not be resolved, which is told of that."""
+    """A rule is about a type or an end that could not be resolved, which is told of that."""
 
 
 @dataclass
@@ -363,6 +371,8 @@ class _Reader:
     def _of_list(self, node: RecordType, through: End | None, name: str, said: Any) -> ConditionOf:
         """That an item is in a list of the node, of which the rule tells the rest of the key."""
         record, *others = node.lists[name].of
+        if not _has_keys(node) or not _has_keys(record):
+            raise _UnresolvedError
         shown = name if through is None else f"{through.name}.{name}"
         if others:
             raise ValueError(f"{shown} is no key lookup: it lists several types")

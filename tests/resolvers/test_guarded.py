@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+from random import Random
 
 import pytest
 
+from keygraph import Graph
+from keygraph.model.records import RecordType
+from tests.resolvers.differential import model
 from tests.resolvers.guarded import MODELS, run
+from tests.resolvers.made_items import made_items
+from tests.resolvers.made_rules import declared, made_rules
 
 OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
 """How many operations are made of each model."""
@@ -22,3 +28,24 @@ async def test_one_answer_for_each_viewer(name: str) -> None:
         assert await run(OPERATIONS, 0, [name], lambda _: None) == []
     finally:
         logging.getLogger("keygraph").disabled = False
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_type_that_is_not_listed_is_told(name: str) -> None:
+    """Somebody with rules who forgets a type would get an error of Python's, which does not say what is wrong."""
+    schema, sample = model(name)
+    graph, random = schema.graph, Random(name)
+    rules = made_rules(graph, made_items(graph, sample, random, awkward=False), random, writes=True)
+    rules.wall = []
+    classes = [record.cls for record in graph.types.values()]
+    with declared(graph, rules):
+        for left_out in classes:
+            others = [each for each in classes if each is not left_out]
+            made = Graph(graph.table, *others, formats=graph._formats, type_attribute=graph.type_attribute)  # type: ignore[arg-type]  # what was given to it
+            about = {each.where.partition(".")[0] for each in made.mistakes}
+            named = {record.name for record in graph.types.values() if left_out in _classes_at(record)}
+            assert named - {left_out.__name__} <= about
+
+
+def _classes_at(record: RecordType) -> set[type]:
+    return {member.cls for end in record.ends.values() for member in end.members}
