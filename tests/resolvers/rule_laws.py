@@ -358,8 +358,17 @@ class Laws:
         return [
             item
             for record, item in told
-            if record is None or record.name in asked or self._is_seen(record, item)
+            if record is None or record.name in asked or self._is_half_seen(record, item)
         ]
+
+    def _is_half_seen(self, record: RecordType, item: Item) -> bool:
+        """Whether the viewer sees a record, or the other item of one that is mirrored: it is one edge."""
+        if self._is_seen(record, item) or not record.is_mirrored:
+            return self._is_seen(record, item)
+        other = self.graph.counterpart(record, item)
+        places = self.graph.table_keys(other.record, other.identity) if other else []
+        there = self._by_key(self.items)
+        return any(place in there and self._is_seen(record, there[place]) for place in places)
 
     def _asked_for(self) -> set[str]:
         """The types of the edges that rules ask for."""
