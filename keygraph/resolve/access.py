@@ -88,6 +88,13 @@ def _has_keys(record: RecordType) -> bool:
     return None in record.keys
 
 
+def _keys_of(end: End) -> Sequence[Slot]:
+    """What tells the node at an end. Raises _UnresolvedError where its keys could not be resolved."""
+    if not all(map(_has_keys, end.members)):
+        raise _UnresolvedError
+    return end.identity
+
+
 class _UnresolvedError(Exception):
     """A rule is about a type or an end that could not be resolved, which is told of that."""
 
@@ -317,7 +324,7 @@ class _Reader:
         """The condition on a key field of an end in the record's key, which has the name that the graph's rule has."""
         for end_name in self._record.key_ends:
             end = self._record.ends[end_name]
-            for slot in end.identity if end.text is None else ():
+            for slot in _keys_of(end) if end.text is None else ():
                 if slot.path and slot.path[-1] == name and not slot.lossy:
                     return self._of_slot(end, slot.path, said)
         return None
@@ -339,7 +346,7 @@ class _Reader:
     def _of_end(self, end: End, said: Any) -> ConditionOf:
         if end.text is not None:
             raise ValueError(f"{end.name} is a node of one of several types, whose keys differ")
-        own = {slot.path for slot in end.identity}
+        own = {slot.path for slot in _keys_of(end)}
         if isinstance(said, Mapping) and not {*said} <= {"eq", "ne", "in", "exists"}:
             return self._inside(end, (), said)
         if len(own) != 1:

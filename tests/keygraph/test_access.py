@@ -498,3 +498,25 @@ def test_a_rule_about_an_end_that_is_wrong_itself() -> None:
 
     found = Graph(TABLE, A, Log, Other).mistakes
     assert [(each.where, each.problem) for each in found] == [("Log.about", "Other is not a node.")]
+
+
+def test_a_rule_about_a_node_whose_key_is_wrong() -> None:
+    """check() would fail with an error of Python's, and not say that a list is in no key."""
+
+    @node("A#{a_id}", access=[read()])
+    class A:
+        a_id: list[str]
+        logs: Many[Log]
+
+    @record(
+        "{a}",
+        "LOG#{number}",
+        access=[read(where={"a": viewer("sub")}), read(where={"a": {"logs": {"number": 1}}})],
+    )
+    class Log:
+        a: A
+        number: int
+
+    wall = [read(where={"a_id": viewer("sub")})]
+    for found in (Graph(TABLE, A, Log), Graph(TABLE, A, Log, access=wall)):
+        assert "A" in {each.where.partition(".")[0] for each in found.mistakes}
