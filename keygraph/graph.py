@@ -7,8 +7,8 @@ which path leads from one node to others; here it makes keys, and refuses values
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property
-from typing import Any, TypeVar, cast
+from functools import cached_property
+from typing import TypeVar, cast
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
@@ -17,6 +17,7 @@ from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.dynamo.order import LAST
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName, Mistake, ModelError
+from keygraph.kept import kept
 from keygraph.keys.template import Slot
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
@@ -45,10 +46,6 @@ class Graph(RecordTypes):
     in one partition of several types. With `explore=True` every node has `neighbours`: everything that stands in its
     partition of the table. With `paths=True` the root answers how one node is connected to another.
     """
-
-    @cached_property
-    def _made(self) -> dict[Callable[[Graph], Any], Any]:
-        return {}
 
     def made(self, make: Callable[[Graph], _Made]) -> _Made:
         """What a function or a class makes of the graph, which is made once."""
@@ -89,18 +86,13 @@ class Graph(RecordTypes):
     def _rivals(self) -> Rivals:
         return Rivals(self.types)
 
-    @cached_property
-    def _named_slots(self) -> Callable[[RecordType], list[tuple[Slot, str]]]:
-        """The slots of a type's identity, with the names of the arguments that give them."""
-        return cache(lambda record: [(slot, record.leaf_name(slot.path)) for slot in record.identity])
-
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
         """The identity of a node or edge with those key fields, by argument name.
 
         Raises BadUserInput where they make no key that parses back to them.
         """
         texts = []
-        for slot, name in self._named_slots(record):
+        for slot, name in _named_slots(record):
             value = values[name]
             text = "" if value is None else self.text_of(record, slot, value)
             texts.append(text)
@@ -239,6 +231,12 @@ class Graph(RecordTypes):
             if rival.parse(key) is not None:
                 return f'it would be a key of another shape, "{rival}"'
         return None
+
+
+@kept("what keys tell", 2048, 2_000)
+def _named_slots(record: RecordType) -> list[tuple[Slot, str]]:
+    """The slots of a type's identity, with the names of the arguments that give them."""
+    return [(slot, record.leaf_name(slot.path)) for slot in record.identity]
 
 
 def _refused(record: RecordType, slot: Slot, problem: str) -> BadUserInput:

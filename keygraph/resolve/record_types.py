@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cache, cached_property
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from keygraph.access.language import AccessRule
 from keygraph.declare.declaration import ListOptions
@@ -76,6 +76,8 @@ class RecordTypes:
         self._explore = explore
         self.has_ways = paths
         """Whether the root is asked for ways from node to node."""
+        self._made: dict[Callable[..., Any], Any] = {}
+        """What was made of the graph, by what makes it."""
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)

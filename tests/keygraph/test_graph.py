@@ -319,7 +319,8 @@ def test_made_graphs_are_not_trivial() -> None:
     """The laws above would hold of graphs in which no two types meet."""
     found: list[bool] = []
 
-    @RELAXED
+    # It asks how graphs are made, which a few tries by chance would not always show.
+    @settings(RELAXED, derandomize=True)
     @given(graphs())
     def look(graph: Graph) -> None:
         pairs = combinations(graph.types.values(), 2)
