@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
@@ -143,7 +143,8 @@ class Graph(RecordTypes):
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         identity, lengths, write = tuple(identity), self._rivals.plain_identities(record), record.write_key
         if lengths and write is not None and "" not in identity:
-            for text, most in zip(cast("tuple[str, ...]", write(identity)), lengths, strict=True):
+            key: tuple[Any, ...] = write(identity)
+            for text, most in zip(key, lengths, strict=True):
                 if len(text) > most or not text.isascii():
                     break
             else:

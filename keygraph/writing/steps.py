@@ -39,6 +39,8 @@ class StepMaker(NewSteps, MoveSteps):
         self._is_looked_for = cache(self._may_be_elsewhere)
         self._is_told = cache(self._is_told_alone)
         self._most_counted = cache(self._find_most_counted)
+        self._reads_later = bool(graph.correspondences or graph.tallies)
+        """Whether what is read may lead to more."""
 
     def needed(
         self,
@@ -102,6 +104,8 @@ class StepMaker(NewSteps, MoveSteps):
 
     def most_read_later(self, request: WriteRequest) -> int:
         """How many items may have to be read once those are known that are read first."""
+        if not self._reads_later:
+            return 0
         other = self.read_later(request)
         count = 0 if other is None else len(other.table_keys.shard_texts)
         return count + self._most_counted(request.record)

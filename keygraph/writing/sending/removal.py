@@ -89,6 +89,16 @@ def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete |
     ]
 
 
+def first_pages(graph: Graph, requests: Iterable[WriteRequest]) -> list[Query]:
+    """The first page of each place that is searched for what names the nodes that are deleted or moved."""
+    found = [
+        each
+        for request in named_nodes(graph, requests)
+        for each in ranges(graph, graph.references[request.record.name], request.identity)
+    ]
+    return [each.query for each in found]
+
+
 class Removal:
     """The nodes that a write deletes or moves."""
 
@@ -103,16 +113,6 @@ class Removal:
         self._written: Mapping[Key, PutItem | UpdateItem | DeleteItem] = {}
         """What the requests themselves do."""
         self._detached: Counter[_Node] = Counter()
-
-    @property
-    def queries(self) -> list[Query]:
-        """The first page of each place that is searched."""
-        found = [
-            each
-            for request in self.nodes
-            for each in ranges(self._graph, self._graph.references[request.record.name], request.identity)
-        ]
-        return [each.query for each in found]
 
     async def carry_out(
         self, steps: Sequence[TransactionStep], done: Sequence[Done], stored: Stored

@@ -93,14 +93,13 @@ class TransactionSender:
 
     def needed(self, requests: Sequence[WriteRequest], stored: Stored | None = None) -> tuple[Key, ...]:
         """The keys of what must be known before anything is written, as far as what is known tells."""
-        keys = (
-            key
-            for request in requests
-            for key in self.steps.needed(
-                request, stored or {}, is_whole=self._is_whole, with_nodes=self._are_nodes_read
-            )
-        )
-        return tuple(key for key in dict.fromkeys(keys) if stored is None or key not in stored)
+        found: dict[Key, None] = {}
+        there = stored or {}
+        for request in requests:
+            keys = self.steps.needed(request, there, is_whole=self._is_whole, with_nodes=self._are_nodes_read)
+            if keys:
+                found.update(dict.fromkeys(keys))
+        return tuple([key for key in found if key not in there])
 
     async def read(self, *, is_noted: bool) -> tuple[Stored, tuple[Done, ...] | None]:
         """What must be known, and what was done before under the idempotency key.
@@ -149,7 +148,7 @@ class TransactionSender:
         Raises WriteRefused with what failed conditions mean, and what the store raises.
         """
         try:
-            await self.send(Transaction(tuple(step.action for step in steps), uuid4().hex))
+            await self.send(Transaction(tuple([step.action for step in steps]), uuid4().hex))
         except TransactionTooLarge as error:
             at = self.requests[0].where[:1]
             raise WriteRefused([Refusal(error.code, error.parts, at, error.details)]) from error

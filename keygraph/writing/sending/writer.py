@@ -15,7 +15,7 @@ from keygraph.model.permissions import Permissions
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import WriteAnswer, WriteRequest
 from keygraph.writing.sending.idempotency import IdempotencyKey
-from keygraph.writing.sending.removal import Removal
+from keygraph.writing.sending.removal import Removal, first_pages
 from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.steps import StepMaker
 
@@ -72,7 +72,7 @@ class Writer:
 
     def searched(self, requests: Sequence[WriteRequest]) -> list[Query]:
         """The first pages that are read to find what names nodes that are deleted or moved. Others may follow."""
-        return Removal(self._sender(requests)).queries
+        return first_pages(self._graph, requests)
 
     def _sender(
         self, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None

@@ -43,6 +43,8 @@ _FIELD_BYTES = 2_500
 """What a field of a plan takes, with what runs of the plan leave on it."""
 _KEY_BYTES = 400
 """What an entry of a cache takes besides its value."""
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+"""The types of values in which there are no others."""
 _REFUSED_BYTES = 1_000_000
 """What is kept of refused documents. Each takes a few hundred bytes, or ten times as many."""
 
@@ -195,7 +197,7 @@ class Documents:
         count, most = len(waiting), self._most_values
         while waiting and count <= most:
             value = waiting.pop()
-            if type(value) is str:
+            if type(value) in _LEAVES:
                 continue  # as most are
             if isinstance(value, dict):
                 count += len(value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, cast
 
 from graphql import MiddlewareManager
@@ -157,7 +158,8 @@ class Run:
 
     def again(self) -> Run:
         """A run of the same operation that knows nothing of what was read before, and reads consistently."""
-        made = replace(self, is_consistent=True)
+        made = Run(*_given(self))
+        made.is_consistent = True
         made.meter = self.meter
         return made
 
@@ -176,3 +178,7 @@ class Run:
             # Parts that know each other go at once when the run is over, not when the garbage collector comes by.
             del self.scheduler
         return root
+
+
+_given = attrgetter(*[each.name for each in fields(Run) if each.init])
+"""What a run is made of."""

@@ -255,7 +255,8 @@ class _Meaning:
                 at = (*where, shown, number)
                 if owner is None:
                     owner = self._identity(record, values, where)
-                own = {**self._values(path.record, each, at, without=end), end: owner}
+                own = self._values(path.record, each, at, without=end)
+                own[end] = owner
                 own = self._with_ids(path.record, own, each)
                 found.append((Create if path.record.is_node else Put)(path.record, own, at))
                 if path.record.is_node:
@@ -297,8 +298,9 @@ class _Meaning:
         """The values of fields and ends, by their names, of those that are given."""
         values: dict[str, Any] = {}
         for each in self._known.fields(record, without):
-            if each.name in given:
-                value = given[each.name]
+            name = each.name
+            if name in given:
+                value = given[name]
                 if value is not None and not each.is_meant:
                     value = self._meant(each, value, (*where, each.shown))
                 values[each.of.name] = value

@@ -7,7 +7,6 @@ consistently.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -212,7 +211,8 @@ class WriteStep(Step):
             return StepCost(), ()
         after = starts.after(cost.round_trips)
         own = replace(cost, round_trips=max(starts.round_trips, default=0) + cost.round_trips - 1)
-        return own, [(step, after.times(counts[step.kind])) for step in self.payloads if counts[step.kind]]
+        below = [(step, counts.get(step.kind, 0)) for step in self.payloads]
+        return own, [(step, after.times(count)) for step, count in below if count]
 
     def _costs(self, run: Run) -> tuple[StepCost, Mapping[Writes, int]]:
         """What all transactions take, and how many payloads of each kind there are. Round trips are their number."""
@@ -230,7 +230,11 @@ class WriteStep(Step):
         for each in asked:
             cost.add(_cost_of(writer, each))
         cost.round_trips *= -(-len(asked) // _AT_ONCE)
-        return cost, Counter(Writes(given.action, given.record) for each in asked for given in each.inputs)
+        counts: dict[Writes, int] = {}
+        for given in (given for each in asked for given in each.inputs):
+            kind = Writes(given.action, given.record)
+            counts[kind] = counts.get(kind, 0) + 1
+        return cost, counts
 
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
