@@ -314,26 +314,23 @@ def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of:
 
 def _row_writer(selection: Selection) -> WriteRows:
     """What writes the fields, in the order of the answer."""
-    keys = tuple(field.key for field in selection.fields)
     columns = [
         (PathStep(field.key, order, field.is_nullable), *_column(selection, field))
         for order, field in enumerate(selection.fields)
     ]
     has_items = any(take is _items for _, take, _ in columns)
-    size = sum(len(key) + 4 for key in keys) + 1
+    size = sum(len(field.key) + 4 for field in selection.fields) + 1
     """The bytes of an object, besides those of its values."""
-    pairs = partial(zip, keys)
 
     def write(run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
         run.count(size * len(objects))
-        if not keys:
-            return [{} for _ in objects]
         items = [each.item for each in objects] if has_items else ()
-        made = [
-            complete(run, take(objects, items), below_field(path_of, step))
-            for step, take, complete in columns
-        ]
-        written: list[Any] = [*map(dict, map(pairs, zip(*made, strict=True)))]
+        written: list[Any] = [{} for _ in objects]
+        for step, take, complete in columns:
+            key = step.key
+            values = complete(run, take(objects, items), below_field(path_of, step))
+            for row, value in zip(written, values, strict=True):
+                row[key] = value
         if run.reports:
             return [FAILED if any(each is FAILED for each in row.values()) else row for row in written]
         return written
