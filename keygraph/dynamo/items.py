@@ -158,17 +158,17 @@ def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> li
 
     100 items of 11 attributes take 0.4 of the time of `untyped_item` (by timeit).
     """
-    return [
-        {
-            name: value["S"]
-            if "S" in value
-            else known_number(value["N"])
-            if "N" in value
-            else from_typed(value)
-            for name, value in typed.items()
-        }
-        for typed in typed_items
-    ]
+    items = []
+    for typed in typed_items:
+        item: Item = {}
+        for name, value in typed.items():
+            text = value.get("S")
+            if text is not None:
+                item[name] = text
+            else:
+                item[name] = known_number(value["N"]) if "N" in value else from_typed(value)
+        items.append(item)
+    return items
 
 
 def text_size(text: str) -> int:
