@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, islice, product
 from typing import TypeAlias
 
 from keygraph.keys.shapes import are_disjoint, common_texts, goes_before, is_exact, shape, shape_of_one
@@ -18,6 +18,8 @@ from keygraph.keys.union import written_out
 _Templates: TypeAlias = "tuple[Template, ...]"
 """Those of a partition key, or of a partition key and a sort key."""
 
+_MOST_TRIED = 256
+"""How many keys of a template are tried."""
 _TIME = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 _SAMPLES: dict[Kind, Sequence[object]] = {
     "id": ("a", "1", "2024-01-02"),
@@ -52,7 +54,19 @@ def never_meet(one: _Templates, other: _Templates) -> bool:
 
 def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
     """A key that is of both; None where none is found."""
-    candidates = chain(_filled(one), _filled(other), _written_alike(one, other))
+    written = {
+        char
+        for units in (*shape(*one), *shape(*other))
+        for unit in units
+        if isinstance(unit, str)
+        for char in unit
+    }
+    candidates = chain(
+        _filled(one),
+        _filled(other),
+        _written_alike(one, other),
+        *(_tried(each, sorted(written)) for each in (one, other)),
+    )
     return next((key for key in candidates if _accepts(one, key) and _accepts(other, key)), None)
 
 
@@ -76,6 +90,17 @@ def _filled(templates: _Templates) -> Iterator[tuple[str, ...]]:
         for number in range(max(map(len, samples.values()), default=1)):
             texts = {name: each[number % len(each)] for name, each in samples.items() if each}
             keys = [template.render(texts) for template in written]
+            if None not in keys:
+                yield tuple(key or "" for key in keys)
+
+
+def _tried(templates: _Templates, chars: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Keys with each of some samples, and of these characters, in place of each placeholder: what repeats may meet there alone."""
+    for written in written_out(templates):
+        slots = {slot.name: slot.text for template in written for slot in template.slots}
+        tried = [[*dict.fromkeys([*filter(text.accepts, chars), *_samples(text)])] for text in slots.values()]
+        for values in islice(product(*tried), _MOST_TRIED):
+            keys = [template.render(dict(zip(slots, values, strict=True))) for template in written]
             if None not in keys:
                 yield tuple(key or "" for key in keys)
 

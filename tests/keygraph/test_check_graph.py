@@ -243,6 +243,22 @@ def test_two_types_that_cannot_be_told_apart() -> None:
     ]
 
 
+def test_types_that_meet_where_placeholders_repeat() -> None:
+    """What both accept is found only with one certain text in several places."""
+
+    @record("{n}0{x}", "{x}", type=None)
+    class A:
+        n: int
+        x: str
+
+    @record("{x}0{x}", "0", type=None)
+    class B:
+        x: str
+
+    [told] = mistakes(A, B)
+    assert "a key such as 000 / 0 can belong to both" in told
+
+
 def test_types_that_are_told_apart() -> None:
     """A right model would be refused."""
 
