@@ -343,6 +343,24 @@ async def test_the_limit_of_cost_does_not_tell_how_much_is_hidden(make_store: Ma
     assert "user" not in error["message"]
 
 
+async def test_a_page_of_hidden_items_ends_at_the_read_budget(make_store: MakeStore) -> None:
+    """A list of which nearly everything is hidden would be read to its end for one page, or could not be gone on with."""
+    made = world(graph, await make_store(graph.table), read_budget=10)
+    await made.put(order("a0", "a"), *(line("a0", number, hidden=0 < number < 39) for number in range(40)))
+    document = """query ($after: String) { order(orderId: "a0") { lines(first: 2, after: $after) {
+      nodes { number } pageInfo { hasNextPage endCursor } } } }"""
+    pages: list[list[int]] = []
+    after = None
+    while not pages or after is not None:
+        told = await made.service.execute(document, {"after": after}, viewer=A)
+        lines = told["data"]["order"]["lines"]
+        pages.append([each["number"] for each in lines["nodes"]])
+        after = lines["pageInfo"]["endCursor"] if lines["pageInfo"]["hasNextPage"] else None
+    assert pages[0] == [0]
+    assert [number for each in pages for number in each] == [0, 39]
+    assert len(pages) > 2
+
+
 async def test_lists_from_the_root(shop: Shop) -> None:
     """A list of everybody's orders would show those of others."""
     document = "{ byState(state: PAID) { totalCount nodes { orderId customer { name } } } }"
