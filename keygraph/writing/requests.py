@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.actions import Action
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Cost
-from keygraph.dynamo.table import Key
 from keygraph.dynamo.value import value
 from keygraph.errors import InputPath
 from keygraph.model.record_keys import Texts
@@ -119,6 +117,3 @@ class WriteAnswer:
 
     done: tuple[Done, ...]
     cost: Cost
-    written: Mapping[Key, Action] = field(default_factory=dict)
-    """What was done to all items that were written for them; nothing of what had been written before, under an idempotency
-    key."""

@@ -13,7 +13,7 @@ from keygraph.errors import KeygraphError, StoreError
 from keygraph.graph import Graph
 from keygraph.model.permissions import Permissions
 from keygraph.writing.items import Refusals
-from keygraph.writing.requests import WriteAnswer, WriteRequest
+from keygraph.writing.requests import Done, WriteAnswer, WriteRequest
 from keygraph.writing.sending.idempotency import IdempotencyKey
 from keygraph.writing.sending.removal import Removal, first_pages
 from keygraph.writing.sending.sender import TransactionSender
@@ -27,6 +27,7 @@ class Writer:
         """`permissions` are those of whoever writes; None allows everything."""
         self._graph = graph
         self._store = store
+        self._permissions = permissions
         self._steps = graph.made(StepMaker).of(permissions)
 
     async def write(
@@ -35,12 +36,24 @@ class Writer:
         """Carries out all requests or none. Raises WriteRefused, and what the store raises.
 
         Under an idempotency key that is known, nothing is written, and the answer is what was done the first time. A node
-        whose edges are more than one transaction holds loses them first.
+        whose edges are more than one transaction holds loses them first. The permissions learn what was written, even where
+        a later transaction fails.
         """
         refusals = Refusals()
         self._steps.refuse(requests, refusals)
         refusals.stop()
-        sender = self._sender(requests, idempotency_key)
+        sender, done = self._sender(requests, idempotency_key), tuple[Done, ...]()
+        try:
+            answer = await self._carry_out(requests, sender)
+            done = answer.done
+        finally:
+            if self._permissions is not None:
+                table_keys = self._graph.table_keys
+                items = {key: each.item for each in done for key in table_keys(each.record, each.identity)}
+                self._permissions.learn_written(sender.written, items)
+        return answer
+
+    async def _carry_out(self, requests: Sequence[WriteRequest], sender: TransactionSender) -> WriteAnswer:
         removal = Removal(sender)
         try:
             while True:
@@ -55,7 +68,7 @@ class Writer:
                 else:
                     finished = done if await sender.finish(steps, done) else None
                 if finished is not None:
-                    return WriteAnswer(tuple(finished), sender.cost, sender.written)
+                    return WriteAnswer(tuple(finished), sender.cost)
                 await sender.pause()
         except KeygraphError as error:
             if not isinstance(error, StoreError):

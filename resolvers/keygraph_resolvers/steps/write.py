@@ -118,14 +118,6 @@ class WriteStep(Step):
                 answer = await Writer(run.graph, run.meter, run.access).write(each.all_requests, each.key)
             finally:
                 READ.reset(token)
-            if run.access is not None:
-                # Payloads are decided by what stands there now.
-                items = {
-                    key: done.item
-                    for done in answer.done
-                    for key in run.graph.table_keys(done.record, done.identity)
-                }
-                run.access.learn_written(answer.written, items)
             number = 0
             for given, requests in zip(each.inputs, each.requests, strict=True):
                 # The first request of an input is of its own record.
