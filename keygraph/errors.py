@@ -50,8 +50,9 @@ class BadUserInput(KeygraphError):
         self.parts = parts
         super().__init__("".join(parts))
 
-    def message(self, shown: Callable[[str], str]) -> str:
-        """The message with the names of fields as `shown` writes them."""
+    def told(self, shown: Callable[[str], str]) -> str:
+        """The message with the names of fields as `shown` writes them. It is not called `message`: graphql-core takes an
+        attribute of that name for the text."""
         return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
 
 

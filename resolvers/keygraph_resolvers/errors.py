@@ -92,7 +92,7 @@ def public_path(path: InputPath) -> list[str | int]:
 
 def message_of(error: Exception) -> str:
     """The message of an error, in which fields are called as in the schema."""
-    return error.message(camel) if isinstance(error, BadUserInput) else str(error)
+    return error.told(camel) if isinstance(error, BadUserInput) else str(error)
 
 
 def answer_limit_error(limit: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from keygraph import (
     one,
     read,
     record,
+    ref,
     stored,
     viewer,
     write,
@@ -510,3 +511,49 @@ async def test_fields_of_the_root_are_given_whoever_asks(shop: Shop) -> None:
     service = Service(build_schema(graph, query=Query), shop.world.tracer, secret=SECRET)
     answers = [await service.execute("{ me }", viewer=claims) for claims in (A, AUDIT, None)]
     assert [each["data"]["me"] for each in answers] == ["a []", "None ['audit']", "None []"]
+
+
+async def test_nodes_that_methods_and_finders_give(make_store: MakeStore) -> None:
+    """What no rule lets a viewer see would be shown where the model's own code names it, or an index finds it; a hidden item
+    that cannot be read would tell by its error that it is there."""
+    by_mail = Index("by-mail", "mailKey", "mailSort")
+
+    @node(
+        "U#{user_id}",
+        by_mail("MAIL#{mail}", "{user_id}", finds="user_by_mail"),
+        access=[read(where={"hidden": False}), read(role="support")],
+    )
+    class User:
+        user_id: ID
+        mail: str
+        hidden: bool = False
+        age: int | None
+        best: str | None
+
+        @field(needs=("best",))
+        def friend(self) -> User | None:
+            return ref(User, user_id=self.best) if self.best else None
+
+        @field(needs=("best",))
+        def friends(self) -> list[User]:
+            return [ref(User, user_id=each) for each in (self.best or "").split(",")]
+
+    table = Table("Users", partition_key="PK", sort_key="SK", indexes=[by_mail])
+    made = world(Graph(table, User).check(), await make_store(table))
+    for name, best in (("a", "h"), ("b", "none"), ("c", "h,a,none"), ("h", "a")):
+        keys = {"PK": f"U#{name}", "SK": f"U#{name}", "mailKey": f"MAIL#{name}@", "mailSort": name}
+        # Nobody could say how old the hidden one is.
+        age: Any = "old" if name == "h" else Decimal(7)
+        values = {"user_id": name, "mail": f"{name}@", "hidden": name == "h", "age": age, "best": best}
+        await made.put({**keys, **values})
+    shop = Shop(made)
+    for name in "ab":
+        found = await shop.answer(f'{{ user(userId: "{name}") {{ friend {{ userId age }} }} }}')
+        assert found == {"data": {"user": {"friend": None}}}
+    found = await shop.ask('{ user(userId: "c") { friends { userId } } }')
+    assert found == {"user": {"friends": [None, {"userId": "a"}, None]}}
+    for mail, answer in (("h@", None), ("none@", None), ("a@", {"userId": "a"})):
+        assert await shop.ask(f'{{ userByMail(mail: "{mail}") {{ userId }} }}') == {"userByMail": answer}
+    for name in ("h", "none"):
+        assert await shop.answer(f'{{ user(userId: "{name}") {{ age }} }}') == {"data": {"user": None}}
+    assert await shop.errors('{ user(userId: "h") { age } }', HELP) == [(["user", "age"], "CORRUPT_ITEM")]

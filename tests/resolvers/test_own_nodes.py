@@ -11,6 +11,7 @@ from strawberry.permission import BasePermission
 from keygraph import ID, Context, Graph, Many, Table, field, node, record, ref
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
+from keygraph.errors import BadUserInput, FieldName
 from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 from tests.resolvers.schema_text import part
@@ -263,3 +264,23 @@ def test_a_key_that_is_misspelt() -> None:
         ref(User, user="ada")
     with pytest.raises(TypeError, match="Like is not a node"):
         ref(Like, day="mon")
+
+
+async def test_a_resolver_that_refuses_its_input(make_store: MakeStore) -> None:
+    """Whoever raises Keygraph's own error would be told how Python writes a method."""
+
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        def refused(self) -> str:
+            raise BadUserInput(FieldName("user_id"), ": nobody is called so")
+
+    schema = build_schema(Graph(TABLE, User, Post, Like).check(), query=Query)
+    answer = await Service(schema, await make_store(TABLE), secret=b"secret of the tests").execute(
+        "{ refused }"
+    )
+    [error] = answer["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (
+        "userId: nobody is called so",
+        "BAD_USER_INPUT",
+    )

@@ -326,6 +326,8 @@ class TestViewers:
         assert found == {"sub": "7", "roles": ["support", "seller"]}
         with pytest.raises(UnauthenticatedError):
             await viewer(viewer_of, ("X-Id", "7"), ("X-Id", "8"))
+        # A header of another name is not the gateway's, however a proxy may write it.
+        assert await viewer(viewer_of, ("X_Id", "7")) == {}
 
     @pytest.mark.parametrize(
         ("given", "named"),
