@@ -36,6 +36,8 @@ class _Border:
 _BORDER = _Border()
 _Unit: TypeAlias = "str | Wildcard | _Border"
 _Units: TypeAlias = tuple[_Unit, ...]
+_LeftOut: TypeAlias = tuple[frozenset[str], ...]
+"""The placeholders of each optional part that an alternative leaves out."""
 Shape: TypeAlias = tuple[_Units, ...]
 """The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
 characters and wildcards."""
@@ -61,19 +63,37 @@ def shape_of_one(*templates: Template | None) -> Shape:
 
 
 def _units(tokens: tuple[Token, ...]) -> list[_Units]:
-    alternatives: list[_Units] = [()]
+    """The alternatives: without those that leave a part out of which every placeholder stands elsewhere."""
+    return [
+        units
+        for units, left_out in _alternatives(tokens)
+        if not any(names <= _labels(units) for names in left_out)
+    ]
+
+
+def _alternatives(tokens: tuple[Token, ...]) -> list[tuple[_Units, _LeftOut]]:
+    alternatives: list[tuple[_Units, _LeftOut]] = [((), ())]
     for token in tokens:
-        added: list[_Units]
+        added: list[tuple[_Units, _LeftOut]]
         if isinstance(token, str):
-            added = [tuple(token)]
+            added = [(tuple(token), ())]
         elif isinstance(token, Slot):
-            added = [(Wildcard(token.name, token.text),)]
-        elif is_certain(token, tokens):
-            added = _units(token.tokens)
+            added = [((Wildcard(token.name, token.text),), ())]
         else:
-            added = [(), *_units(token.tokens)]
-        alternatives = [(*units, *more) for units in alternatives for more in added]
+            added = _alternatives(token.tokens)
+            if not is_certain(token, tokens):
+                names = frozenset(slot.name for slot in Template(token.tokens).slots)
+                added = [((), (names,)), *added]
+        alternatives = [
+            ((*units, *more), (*left_out, *others))
+            for units, left_out in alternatives
+            for more, others in added
+        ]
     return alternatives
+
+
+def _labels(units: _Units) -> set[str]:
+    return {unit.label for unit in units if isinstance(unit, Wildcard)}
 
 
 # --- Special cases ------------------------------------------------------------------------------------

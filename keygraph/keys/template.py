@@ -387,7 +387,8 @@ def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
         return None
 
     def read_rest(key: str) -> KeyTexts | None:
-        return (key[start:],) if len(key) > start and key.startswith(before) else None
+        text = key.removeprefix(before)
+        return (text,) if text and text is not key else None
 
     if not least:
         return lambda key: (key,) if accepts(key) else None

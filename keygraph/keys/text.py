@@ -273,6 +273,8 @@ class WholeNumber(_PaddedNumber):
         first, more = [_DIGIT] * (self.width or 1), (DIGITS, True, True)
         self.char_steps = [[*first, more], [_DASH, *(first[1:] or first), more]]
         if not self.format:
+            # Only what an integer renders as: where digits follow, a key would be cut at the wrong one.
+            self.pattern = r"(?:0|-?[1-9][0-9]*)"
             return
         try:
             texts = {number: self.render(number) for number in (0, 7, 1_234_567)}

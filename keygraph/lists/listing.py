@@ -192,7 +192,7 @@ class NeighbourList:
         record = self.path.record
         identify = self.graph.identifier(record, self.path.keys)
         found = [
-            Located._make((item, identity, record))  # which takes two thirds of the time of a call
+            tuple.__new__(Located, (item, identity, record))  # which takes half the time of a call
             for item in items
             if (identity := identify(item)) is not None
         ]

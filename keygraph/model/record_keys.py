@@ -226,6 +226,11 @@ def _text_writer(template: Template, names: Texts) -> Callable[[Texts], str]:
 # --- What reads values and ends from keys ---------------------------------------------------------------
 
 
+def text_itself(text: str) -> str | None:
+    """The value of a text that is the value; None for an optional one that is absent, which is empty."""
+    return text or None
+
+
 def optional_value(value_of: Callable[[str], Any], text: str) -> Any:
     """The value of a text; None for an optional one that is absent, which is empty."""
     return value_of(text) if text else None

@@ -34,6 +34,7 @@ from keygraph.model.record_keys import (
     attribute_reader,
     lenient_reader,
     optional_value,
+    text_itself,
     text_reader,
     texts_reader,
     value_readers,
@@ -219,7 +220,7 @@ class RecordType:
             if inner or name in found:
                 continue
             if self._is_rendered_text(slot) or (slot.text.is_plain_text and not slot.lossy):
-                found[name] = number, lambda text: text or None
+                found[name] = number, text_itself
             elif not slot.lossy:
                 found[name] = number, partial(optional_value, slot.text.value)
         return found

@@ -179,6 +179,21 @@ def test_a_placeholder_that_repeats_in_the_sort_key_is_special() -> None:
     assert not are_disjoint(own, friend)
 
 
+def test_optional_parts_with_one_placeholder_are_there_together() -> None:
+    """A key with one of them alone, which is none of the type, would count as one of it."""
+    twice = shape(template("A{id?}-{id?}"))
+    assert not is_special_case(shape(template("A1-")), twice)
+    assert are_disjoint(shape(template("A-1")), twice)
+    assert is_special_case(shape(template("A1-1")), twice)
+    assert is_special_case(shape(template("A-")), twice)
+
+
+def test_an_integer_ends_where_it_must_for_the_rest_to_be_read() -> None:
+    """A node could be written, and its key not be read."""
+    assert template("{number}0{id}").parse("00001") == {"number": "0", "id": "001"}
+    assert template("{number}0{id}").parse("1001") == {"number": "10", "id": "1"}
+
+
 @settings(max_examples=150)
 @given(templates(), templates())
 def test_shapes_agree_with_every_short_key(one: Template, other: Template) -> None:
