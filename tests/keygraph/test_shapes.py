@@ -189,7 +189,7 @@ def test_optional_parts_with_one_placeholder_are_there_together() -> None:
 
 
 def test_an_integer_ends_where_it_must_for_the_rest_to_be_read() -> None:
-    """A node could be written, and its key not be read."""
+    """A key of a node would be read as none."""
     assert template("{number}0{id}").parse("00001") == {"number": "0", "id": "001"}
     assert template("{number}0{id}").parse("1001") == {"number": "10", "id": "1"}
 
