@@ -146,6 +146,11 @@ class Permissions:
         rule = self.rule(record, action, name)
         return isinstance(rule, bool) or rule.is_told
 
+    def is_told_without_item(self, record: RecordType, name: str | None = None) -> bool:
+        """Whether a record's key, or other items, decide whether the viewer reads it, or a field of it."""
+        decision = self.decision(record, "read", name)
+        return self.is_told(record, "read", name) or self.is_linked(record, decision)
+
     def is_told_of_list(self, path: AccessPath) -> bool:
         """Whether what fixes a list decides, of all its items alike, whether the viewer sees them."""
         decision = self.decision(path.record)

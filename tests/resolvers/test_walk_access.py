@@ -8,6 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, many, node, ranked, reach, read, viewer
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
@@ -120,3 +121,67 @@ async def test_the_bound_holds(shop: Shop) -> None:
         bound, sent = answer["extensions"]["cost"]["bound"], shop.world.tracer.requests
         assert len(sent) <= bound["requests"]
         shop.world.forget()
+
+
+# --- What other items alone decide ----------------------------------------------------------------------
+
+
+@node("TEAM#{team_id}", access=[read(where={"members": {"member": ME}}), read(role="staff", fields=["name"])])
+class Team:
+    team_id: ID
+    name: str
+
+    teams: Many[Below] = many(at="team")
+    members: Many[Member] = many()
+    below: Reach[Team] = reach("teams", depth=5)
+
+
+@edge("{team}", "BELOW#{other.team_id}", access=[read()])
+class Below:
+    team: Team
+    other: Team
+
+
+@edge("{team}", "MEMBER#{member.person_id}", access=[read()])
+class Member:
+    team: Team
+    member: Person
+
+
+club = Graph(
+    Table("Club", partition_key="PK", sort_key="SK"),
+    Team,
+    Below,
+    Person,
+    Member,
+    type_attribute="type",
+    paths=True,
+)
+
+
+async def test_no_item_is_read_where_other_items_decide(make_store: MakeStore) -> None:
+    """A node that only edges name would be there as the far end of a list, and not on a walk; its item was read for that."""
+    made = world(club, await make_store(club.table))
+    shop = Shop(made)
+    teams = [
+        {"PK": f"TEAM#{each}", "SK": f"TEAM#{each}", "type": "Team", "team_id": each, "name": each}
+        for each in "acd"
+    ]
+    below = [
+        {"PK": f"TEAM#{one}", "SK": f"BELOW#{other}", "type": "Below"} for one, other in ("ab", "bc", "ad")
+    ]
+    members = [{"PK": f"TEAM#{each}", "SK": "MEMBER#max", "type": "Member"} for each in "abc"]
+    await made.put(*teams, *below, *members)
+    asked = '{ team(teamId: "a") { teams { nodes { teamId } } below { nodes { teamId } totalCount } } }'
+    found = (await shop.ask(asked, {"sub": "max"}))["team"]
+    assert found["teams"] == {"nodes": [{"teamId": "b"}]}
+    assert found["below"] == {"nodes": [{"teamId": "b"}, {"teamId": "c"}], "totalCount": 2}
+    read_keys = [
+        key for request in made.tracer.requests if isinstance(request, BatchGet) for key in request.keys
+    ]
+    assert ("TEAM#a", "TEAM#a") in read_keys
+    assert not {("TEAM#b", "TEAM#b"), ("TEAM#c", "TEAM#c")} & {*read_keys}
+
+    b = global_id(club.types["Team"], ("b",))
+    asked = f'{{ path(from: "{b}", to: "{b}", via: [TEAM_TEAMS]) {{ length }} }}'
+    assert await shop.ask(asked, {"sub": "max"}) == {"path": {"length": 0}}

@@ -31,7 +31,7 @@ def undecided(run: Run, paths: Sequence[AccessPath], nodes: Sequence[RecordType]
     for record in nodes:
         found += [each.record for each in links_of(run, record)]
         names = [restricted_name(record, path.name) for path in paths if path.owner is record]
-        if not all(access.is_told(record, "read", name) for name in (None, *filter(None, names))):
+        if not all(access.is_told_without_item(record, name) for name in (None, *filter(None, names))):
             found.append(record)
     return found
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from keygraph.access.grants import Decision
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.lists.listing import Located, NeighbourList
@@ -209,26 +210,27 @@ class WalkedLists:
                 continue
             decision = access.of_key(*node)
             told = {path: self._may_read(node, path) for path in self.of_type(node.record)}
+            is_told = decision is True and all(isinstance(each, bool) for each in told.values())
             if decision is False:
                 self._allowed[node] = None
-            elif decision is not True or None in told.values():
+            elif not is_told:
                 found.append(Object(*node))
             elif not all(told.values()):
                 self._allowed[node] = tuple(path for path, is_allowed in told.items() if is_allowed)
         return found
 
-    def _may_read(self, node: Vertex, path: AccessPath) -> bool | None:
-        """Whether the viewer may read a list of a node; None where its key does not tell."""
+    def _may_read(self, node: Vertex, path: AccessPath) -> Decision:
+        """Whether the viewer may read a list of a node: what its key leaves of that."""
         access, name = self.run.access, restricted_name(node.record, path.name)
-        if access is None or name is None:
-            return True
-        decision = access.of_key(*node, "read", name)
-        return decision if isinstance(decision, bool) else None
+        return access is None or name is None or access.of_key(*node, "read", name)
 
     def needs_item(self, node: Object) -> bool:
-        """Whether only a node's item tells which of its lists the viewer may read."""
-        vertex = Vertex(node.record, node.identity)
-        return any(self._may_read(vertex, path) is None for path in self.of_type(node.record))
+        """Whether only a node's item tells which of its lists the viewer may read: neither its key nor other items do."""
+        vertex, access = Vertex(node.record, node.identity), self.run.access
+        left = [self._may_read(vertex, path) for path in self.of_type(node.record)]
+        return access is not None and any(
+            not isinstance(each, bool) and not access.is_linked(node.record, each) for each in left
+        )
 
     def decide(self, node: Object) -> None:
         """Takes note of a node of which it is known whether the viewer sees it. Raises what reading it gave."""
