@@ -16,10 +16,13 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from keygraph.dynamo.conditions import Condition, conjunction, disjunction
 from keygraph.dynamo.store import Count, Query, Store
 from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList
+from keygraph.lists.ranges import Span
 from keygraph.lists.reading import send_page
+from keygraph.lists.siblings import filled
 from keygraph.model.paths import AccessPath
 from keygraph.turns import in_turns
 
@@ -29,15 +32,41 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
 
     Counts, where the store's own is the list's; else Queries for keys that are recognised here.
     """
-    index, by_store = neighbours.index_name, neighbours.counted
-    spans = [
-        span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
-    ]
+    index, by_store = neighbours.index_name, _counted_by_store(neighbours)
+    spans = neighbours.reading.pieces if by_store is None else by_store
     parts = [(partition, span.range) for partition in neighbours.partitions for span in spans]
     if by_store is not None:
-        return [Count(partition, index, range_, neighbours.filter_of_count) for partition, range_ in parts]
+        filter_ = _filter_of_store(neighbours)
+        return [Count(partition, index, range_, filter_) for partition, range_ in parts]
     filter_, projection = neighbours.filter_with_type, neighbours.form.projection(frozenset())
     return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
+
+
+def _counted_by_store(neighbours: NeighbourList) -> tuple[Span, ...] | None:
+    """The parts of the range of which the store's own count is the list's; None where items are recognised here.
+
+    The store is asked where items say their type and siblings say another one, or where every key that can stand
+    there is one of the list's. In an index of other keys than the table's any item may have one that is.
+    """
+    if neighbours.condition is not None or neighbours.is_checked:
+        return None
+    graph, path, reading, form = neighbours.graph, neighbours.path, neighbours.reading, neighbours.form
+    own, siblings = [*neighbours.parts] or [path.record], (*reading.singles, *reading.others)
+    if not form.tells_types:
+        if not path.reads_table_keys or reading.apart is None or neighbours.parts:
+            return None
+        return filled(path, reading.apart, dict((*neighbours.values, *form.said)))
+    excludes = graph.type_values.condition_excludes
+    if all(excludes(each, sibling) for each in own for sibling in siblings):
+        return reading.pieces
+    return reading.apart
+
+
+def _filter_of_store(neighbours: NeighbourList) -> Condition | None:
+    """What the store decides where it counts: nobody sees the keys of what is counted."""
+    if neighbours.parts:
+        return disjunction(*(_filter_of_store(part) for part in neighbours.parts.values()))
+    return conjunction(neighbours.filter_with_type, neighbours.form.begins)
 
 
 def may_count_unread(graph: Graph, path: AccessPath) -> bool:

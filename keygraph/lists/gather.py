@@ -86,7 +86,7 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any)
     is_searched = neighbours.condition is not None or neighbours.filter is not None or neighbours.form.checked
     if is_searched or reading.others:
         return None
-    if len(reading.pieces) != 1 or reading.pieces[0].is_empty or extent.count == 0:
+    if len(reading.pieces) != 1 or extent.count == 0:
         return None
     count = extent.count + extent.look_ahead
     most = count if extent.forward else max(count, FULL_PAGE)

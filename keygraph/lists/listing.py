@@ -30,7 +30,7 @@ from keygraph.lists.ranges import (
     span_of_whole,
     undecided,
 )
-from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
+from keygraph.lists.siblings import Reading, reading_alone, without_siblings
 from keygraph.model.expiry import SHOWN_NOW, Now, is_live
 from keygraph.model.paths import SORT_KEY, AccessPath
 from keygraph.model.records import RecordType
@@ -58,13 +58,13 @@ class NeighbourList:
     """A list with its values. Equal ones are the same list."""
 
     __slots__ = (
-        "_hash",
         "condition",
         "filter",
         "filter_with_type",
         "form",
         "graph",
         "has_sort_key",
+        "hash",
         "index_name",
         "is_checked",
         "is_filtered",
@@ -115,50 +115,21 @@ class NeighbourList:
         self.store_filter = self.filter_with_type if reading.others else self.filter
         """All that the store filters by: the type too, where any number of siblings may be read."""
         # What tells most lists of one operation apart. They are asked for it often.
-        self._hash = hash((form.path, partitions, span.low))
+        self.hash = hash((form.path, partitions, span.low))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         return (
-            isinstance(other, NeighbourList)
-            and self._hash == other._hash
-            and self._compared == other._compared
+            isinstance(other, NeighbourList) and self.hash == other.hash and self._compared == other._compared
         )
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.hash
 
     @property
     def _compared(self) -> tuple[object, ...]:
         return self.form.told, self.partitions, self.prefix, self.span, self.values
-
-    @property
-    def filter_of_count(self) -> Condition | None:
-        """What the store decides where it counts: nobody sees the keys of what is counted."""
-        if self.parts:
-            return disjunction(*(part.filter_of_count for part in self.parts.values()))
-        return conjunction(self.filter_with_type, self.form.begins)
-
-    @property
-    def counted(self) -> tuple[Span, ...] | None:
-        """The parts of the range of which the store's own count is the list's; None where items are recognised here.
-
-        The store is asked where items say their type and siblings say another one, or where every key that can stand
-        there is one of the list's. In an index of other keys than the table's any item may have one that is.
-        """
-        if self.condition is not None or self.is_checked:
-            return None
-        reading = self.reading
-        own, siblings = [*self.parts] or [self.path.record], (*reading.singles, *reading.others)
-        if not self.form.tells_types:
-            if not self.path.reads_table_keys or reading.apart is None or self.parts:
-                return None
-            return filled(self.path, reading.apart, dict((*self.values, *self.form.said)))
-        excludes = self.graph.type_values.condition_excludes
-        if all(excludes(each, sibling) for each in own for sibling in siblings):
-            return reading.pieces
-        return reading.apart
 
     # --- What is in the list --------------------------------------------------------------------------
 
@@ -375,6 +346,8 @@ class ListForm:
         self._shards = path.keys.shard_texts
         # What the range is made of besides the prefix; it is the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
+        self._prefix = None if path.prefix.slots else path.prefix.render({}) or ""
+        """What every sort key begins with; None where that depends on the owner, or on what a reader says."""
         self._spans: dict[tuple[str | None, ...], tuple[str, Span, Reading | None]] = {}
         self._projections: dict[frozenset[str] | None, tuple[Path, ...] | None] = {}
         self._siblings = graph.siblings(path)
@@ -485,7 +458,9 @@ class ListForm:
     def _span_of(self, texts: Mapping[str, str | None]) -> tuple[str, Span, Reading | None]:
         """What every sort key of a list begins with that fixes these texts, its range, and what is read of that where
         no siblings are."""
-        prefix = self.path.prefix.render(texts) or ""
+        prefix = self._prefix
+        if prefix is None:
+            prefix = self.path.prefix.render(texts) or ""
         place = (prefix, *[texts.get(name) for name in self._in_range])
         known = self._spans.get(place)
         if known is None:

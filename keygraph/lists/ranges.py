@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -99,7 +100,7 @@ class Narrowing:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Span:
     """A part of a sort key: every value from `low` to `high`; None is no bound.
 
@@ -140,9 +141,9 @@ class Span:
     def _last(self) -> Any:
         return last_below(self.high) if self.below else self.high
 
-    @property
+    @cached_property
     def range(self) -> Range | None:
-        """The condition on the sort key that DynamoDB takes."""
+        """The condition on the sort key that DynamoDB takes. Lists of many owners have the same."""
         if self.low is None:
             if self.high is None:
                 return None

@@ -233,7 +233,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
     for piece in pieces if forward else pieces[::-1]:
         part = piece if before is None else piece.within(before)
         rest = part if behind is None else part.within(behind)
-        if rest.is_empty:
+        if rest is not piece and rest.is_empty:
             continue
         # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
         has_start = start is not None and (not neighbours.has_sort_key or part.contains(start[1]))

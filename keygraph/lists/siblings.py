@@ -39,7 +39,7 @@ class Reading:
     """What of a range is read for a list, and which siblings are read with it."""
 
     pieces: tuple[Span, ...]
-    """The parts of the range that are read, in their order."""
+    """The parts of the range that are read, in their order. None is empty."""
     singles: tuple[RecordType, ...] = ()
     """Siblings of which one item may stand in the pieces, at a known key where the list has none."""
     others: tuple[RecordType, ...] = ()
@@ -50,7 +50,8 @@ class Reading:
 
 def reading_alone(span: Span) -> Reading:
     """What is read where no siblings can stand in the range."""
-    return Reading((span,), apart=(span,))
+    pieces = () if span.is_empty else (span,)
+    return Reading(pieces, apart=pieces)
 
 
 _Cut: TypeAlias = "tuple[Stretch, RecordType]"
@@ -73,7 +74,7 @@ def without_siblings(
     `is_shown`: the partition is no real one, but shows its placeholders.
     """
     own = tuple((path, _told(path.keys.sort, texts)) for path, texts in listed)
-    if not siblings or not own:
+    if not siblings or not own or span.is_empty:
         return reading_alone(span)
     keys = own[0][0].keys
     if any(path.keys.sort is None for path, _ in own) or keys.attributes[1].type != "S":

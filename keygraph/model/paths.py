@@ -22,7 +22,7 @@ from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
 from keygraph.model.record_keys import Keys, TextReader
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 
 SORT_KEY = "sort_key"
 """What the argument is called that is a whole sort key."""
@@ -376,14 +376,22 @@ class AccessPath:
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str | None]:
         """The texts that the owner's identity gives to the slots of this path's type; None for an optional one that is
         absent."""
-        if self.owner is None or self.end is None:
-            return {}
-        own = self.record.ends[self.end].identity_of(self.owner, identity)
-        texts = identity if own is identity else (*identity, *own)
+        end = self._end_with_text
+        texts = (
+            identity
+            if end is None or self.owner is None
+            else (*identity, *end.identity_of(self.owner, identity))
+        )
         return {
             name: (texts[place] or None) if wanted is None else _rewritten(source, texts[place], wanted)
             for name, place, source, wanted in self._sources_of_texts
         }
+
+    @cached_property
+    def _end_with_text(self) -> End | None:
+        """The owner's end, where what identifies a node there is not the node's own identity."""
+        end = None if self.end is None else self.record.ends[self.end]
+        return None if end is None or end.text is None else end
 
     @cached_property
     def _sources_of_texts(self) -> tuple[tuple[str, int, Slot, Slot | None], ...]:

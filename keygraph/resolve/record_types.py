@@ -332,7 +332,8 @@ class RecordTypes:
     def is_of(self, item: Mapping[str, Value], records: Sequence[RecordType]) -> bool:
         """Whether the item, which was read from the table, is of one of the types."""
         if len(records) == 1:
-            return self.identifier(records[0], records[0].table_keys)(item) is not None
+            [record] = records
+            return self.identifier(record, record.keys[None])(item) is not None
         return self.recognise(item) in records
 
     @cached_property

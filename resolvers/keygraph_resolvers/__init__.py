@@ -17,15 +17,14 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.selection`, `keygraph_resolvers.steps.step`,
    `keygraph_resolvers.steps.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
    key and pages of lists, and make the pages. Their cursors, if they are selected, are made in `read/cursors.py`.
-8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.model.records`, `keygraph.graph`,
-   `keygraph.keys.template`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of
-   keys, and a node into its key.
-9. `keygraph.lists.reading`, `keygraph.lists.ranges`: turn a page of a list into Query requests.
+8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.graph`, `keygraph.keys.template`,
+   `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of keys, and a node into
+   its key.
+9. `keygraph.lists.reading`: turns a page of a list into Query requests.
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
     `keygraph.dynamo.rules`, `keygraph.engines.sqlite.layout`, `keygraph.dynamo.order`,
     `keygraph.engines.sqlite.rows`: answer the requests as DynamoDB does.
-11. `keygraph.resolve.record_types`, `keygraph_resolvers.steps.gather`, `keygraph.lists.gather`: recognize the type of
-    each item, and find the lists that one Query reads with a node.
+11. `keygraph.resolve.record_types`: recognizes the type of each item.
 12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
 """
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from keygraph.access.grants import Decision, all_of
 from keygraph.dynamo.conditions import And, Condition, paths_of
@@ -146,6 +146,10 @@ class PageEnds(NamedTuple):
     @property
     def end_cursor(self) -> str | None:
         return None if self.end is None else self.connection.cursor(self.end)
+
+
+ShownPage: TypeAlias = "tuple[list[Edge], PageEnds]"
+"""The edges of a page in the client's order, and what is known around them."""
 
 
 class ListArguments:
@@ -381,12 +385,20 @@ class Connection:
             self._cursors = self.run.cursors.of(self.neighbours)
         return self._cursors.cursor(place)
 
-    def taken(self, found: Found) -> tuple[Found, PageOf | bool]:
-        """What its page has of a part that was read, which may be a longer one; and what `_behind` says of it."""
+    def page_of(self, found: Found) -> ShownPage | PageOf:
+        """The page of a part that was read, which may be a longer one; or another part that is to be read before."""
+        found = self._cut(found)
+        behind = self._behind(found)
+        return behind if isinstance(behind, PageOf) else self.page(found, is_behind=behind)
+
+    def page_behind(self, found: Found, answer: Found) -> ShownPage:
+        """The same when what `page_of` said to read has come."""
+        found = self._cut(found)
+        return self.page(found, is_behind=self._stands_behind(answer))
+
+    def _cut(self, found: Found) -> Found:
         size = self.arguments.size
-        if len(found.items) > size:
-            found = Found(found.items[:size], True, None)
-        return found, self._behind(found)
+        return found if len(found.items) <= size else Found(found.items[:size], True, None)
 
     def _behind(self, found: Found) -> PageOf | bool:
         """Whether the list has anything on the side from which the page was read: a part of it that tells, to be read,
@@ -413,8 +425,8 @@ class Connection:
         )
         return PageOf(self.neighbours, nearest)
 
-    def stands_behind(self, found: Found) -> bool:
-        """Whether what `taken` said to read has anything on the side from which the page was read."""
+    def _stands_behind(self, found: Found) -> bool:
+        """Whether what `page_of` said to read has anything on the side from which the page was read."""
         start = self.request.extent.after
         if start is None or not found.items or self.arguments.size:
             # The answer may be a longer part, which another list of the operation reads from there.
@@ -431,7 +443,7 @@ class Connection:
         here, there = self.neighbours.order_of(start), self.neighbours.order_of(end)
         return here >= there if self.request.extent.forward else here <= there
 
-    def page(self, found: Found, *, is_behind: bool = False) -> tuple[list[Edge], PageEnds]:
+    def page(self, found: Found, *, is_behind: bool = False) -> ShownPage:
         """The edges in the client's order, and what is known around them."""
         edges = [Edge(self, located) for located in found.items]
         arguments = self.arguments
@@ -450,7 +462,7 @@ class Connection:
             return edges, PageEnds(self, is_behind, found.more, last, first)
         return edges, PageEnds(self, found.more, is_behind, first, last)
 
-    def page_among(self, found: Sequence[Located]) -> tuple[list[Edge], PageEnds]:
+    def page_among(self, found: Sequence[Located]) -> ShownPage:
         """The page of a list of which all items were found."""
         size, extent = self.arguments.size, self.request.extent
         found = found if extent.forward else [*reversed(found)]

@@ -137,7 +137,7 @@ class PageOf:
         self.neighbours = neighbours
         self.extent = extent
         # Where it begins: most lists of an operation are asked for one part from there.
-        self.hash = hash((hash(neighbours), extent.forward, extent.after, extent.until))
+        self.hash = hash((neighbours.hash, extent.forward, extent.after, extent.until))
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -81,7 +81,8 @@ class Items(Step):
         for each in objects:
             bound = [one for step in self.lists for one in step.bind(run, [each], place)]
             bound.sort(key=lambda one: -one.connection.request.extent.count)
-            if self.gather is not None:
+            # One list by itself, without the item, is read with nothing else.
+            if self.gather is not None and (len(bound) > 1 or each in wanted):
                 self.gather.promise(run, each, bound, round_trip, place, is_wanted=each in wanted)
             for one in bound:
                 one.step.read(run, one, round_trip)

@@ -112,7 +112,7 @@ class ListCost:
             arguments.may_end_among_equals,
             None if arguments.to is None else len(arguments.to),
             arguments.is_key_lookup,
-            max(1, sum(not piece.is_empty for piece in reading.pieces)),
+            max(1, len(reading.pieces)),
             len(reading.singles),
             is_searched,
             is_filtered,

@@ -19,7 +19,7 @@ from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.read.access import learned, seen_by_item, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
-from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
+from keygraph_resolvers.read.connection import Connection, Edge, ListArguments, ShownPage
 from keygraph_resolvers.read.loaders import CountOf, PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import ListObject, Object, end_reader
@@ -437,12 +437,12 @@ class PageStep(Priced):
         if isinstance(answer, Exception):
             bound.fail(answer)
             return
-        found, behind = bound.connection.taken(answer)
-        if isinstance(behind, PageOf):
+        shown = bound.connection.page_of(answer)
+        if isinstance(shown, PageOf):
             read = Read((bound.place,), round_trip, self.after, True)
-            run.scheduler.load(behind, read, partial(self._behind_came, run, bound, found))
+            run.scheduler.load(shown, read, partial(self._behind_came, run, bound, answer))
         else:
-            self.show(run, bound, found, bool(behind), round_trip)
+            self.show(run, bound, shown, round_trip)
 
     def _behind_came(
         self, run: Run, bound: BoundList, found: Found, answer: Found | Exception, round_trip: int
@@ -450,10 +450,10 @@ class PageStep(Priced):
         if isinstance(answer, Exception):
             bound.fail(answer)
         else:
-            self.show(run, bound, found, bound.connection.stands_behind(answer), round_trip)
+            self.show(run, bound, bound.connection.page_behind(found, answer), round_trip)
 
-    def show(self, run: Run, bound: BoundList, found: Found, is_behind: bool, round_trip: int) -> None:
-        edges, info = bound.connection.page(found, is_behind=is_behind)
+    def show(self, run: Run, bound: BoundList, shown: ShownPage, round_trip: int) -> None:
+        edges, info = shown
         if bound.found is not None:
             bound.found.info = info
         else:

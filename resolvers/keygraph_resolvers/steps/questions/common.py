@@ -42,7 +42,7 @@ from keygraph.walks.common import (
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.naming.names import ALSO_OF
 from keygraph_resolvers.read.access import forbidden, is_readable, seen_by_item
-from keygraph_resolvers.read.connection import ListArguments
+from keygraph_resolvers.read.connection import ListArguments, ShownPage
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import Object
@@ -366,13 +366,14 @@ class _Reading:
         more, resume = walk.is_open or len(walk.found) > size, None
         if walk.is_open and walk.last is not None and len(walk.found) < size:
             resume = self._place(self._lists[0], walk.last)
-        found, behind = connection.taken(Found([each.item for each in walk.found[:size]], more, resume))
-        if isinstance(behind, bool):
-            self._show(found, round_trip, is_behind=behind)
+        found = Found([each.item for each in walk.found[:size]], more, resume)
+        shown = connection.page_of(found)
+        if not isinstance(shown, PageOf):
+            self._show(shown, round_trip)
             return
-        before = self._walk(1, behind.extent)
-        came = partial(self._behind_came, found, before, behind.extent)
-        self._run_walk(before, behind.extent, round_trip, came)
+        before = self._walk(1, shown.extent)
+        came = partial(self._behind_came, found, before, shown.extent)
+        self._run_walk(before, shown.extent, round_trip, came)
 
     def _behind_came(self, found: Found, walk: Common, extent: Extent, round_trip: int) -> None:
         there = [each.item for each in walk.found]
@@ -386,11 +387,12 @@ class _Reading:
                     order(place_of(each.item)) > here if extent.forward else order(place_of(each.item)) < here
                 )
             ]
-        self._show(found, round_trip, is_behind=walk.is_open or bool(there))
+        is_behind = walk.is_open or bool(there)
+        self._show(self._bound.connection.page(found, is_behind=is_behind), round_trip)
 
-    def _show(self, found: Found, round_trip: int, *, is_behind: bool) -> None:
+    def _show(self, shown: ShownPage, round_trip: int) -> None:
         if self._step.page is not None:
-            self._step.page.show(self._run, self._bound, found, is_behind, round_trip)
+            self._step.page.show(self._run, self._bound, shown, round_trip)
 
     # --- Running a walk -------------------------------------------------------------------------------------
 
