@@ -6,7 +6,7 @@ A store is opened for a `Table`. An `Index` is also callable: that is how a reco
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -85,6 +85,11 @@ class _KeySchema:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
 
+def _merged(own: tuple[KeyAttribute, ...], others: tuple[KeyAttribute, ...]) -> tuple[KeyAttribute, ...]:
+    names = {key.name for key in own}
+    return own + tuple(key for key in others if key.name not in names)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexKey:
     """The keys that a record type has in one index: their templates, and the fields that read it.
@@ -143,6 +148,7 @@ class Table(_KeySchema):
     """A DynamoDB table: its name, its key attributes and its indexes."""
 
     indexes: tuple[Index, ...]
+    _positions: Mapping[str | None, tuple[KeyAttribute, ...]] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -154,6 +160,9 @@ class Table(_KeySchema):
     ) -> None:
         _KeySchema.__init__(self, name, partition_key, sort_key)
         object.__setattr__(self, "indexes", tuple(indexes))
+        # Asked of every page. Of two indexes of one name, which are a mistake, the first one counts.
+        positions = {index.name: _merged(index.keys, self.keys) for index in reversed(self.indexes)}
+        object.__setattr__(self, "_positions", {None: self.keys, **positions})
 
     def index(self, name: str) -> Index:
         """The index of that name; KeyError where the table lacks it."""
@@ -167,11 +176,9 @@ class Table(_KeySchema):
         return self if index is None else self.index(index)
 
     def position(self, index: str | None) -> tuple[KeyAttribute, ...]:
-        """The attributes that give an item's place: an index's keys, then the table's, none twice."""
-        if index is None:
-            return self.keys
-        own = self.index(index).keys
-        return own + tuple(key for key in self.keys if key.name not in {mine.name for mine in own})
+        """The attributes that give an item's place: an index's keys, then the table's, none twice. KeyError where the table
+        lacks the index."""
+        return self._positions[index]
 
     def projected(self, index: Index) -> frozenset[str] | None:
         """The attributes that the index holds of its items; None for all."""

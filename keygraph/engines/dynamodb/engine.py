@@ -150,9 +150,10 @@ class DynamoDBStore:
         typed = answer.get("LastEvaluatedKey")
         if not typed:
             return None
+        [keys] = answered_items((typed,))
         if isinstance(request, Scan):
-            return self.table.position_of(untyped_item(typed), None)
-        last = self.table.position_of(untyped_item(typed), request.index)
+            return self.table.position_of(keys, None)
+        last = self.table.position_of(keys, request.index)
         return last if can_go_on(request, last) else None
 
     def _batch(self, request: BatchGet, answers: Sequence[Body], cost: Cost) -> Batch:
