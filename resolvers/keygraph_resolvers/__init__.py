@@ -3,9 +3,9 @@
 A nested query whose plan is known, here on the embedded engine, passes these modules, each in the place of its first call
 (`python -m bench.house` prints them):
 
-1. `keygraph_server.http.request_ids`, `keygraph_server.http.browsers`, `keygraph_server.http.guarding`,
-   `keygraph_server.http.graphql_http`, `keygraph_server.http.header_values`, `keygraph_resolvers.memory`, `keygraph_server.documents.known`,
-   `keygraph_server.http.disconnect`: read and check the HTTP request, find its document, and send the response.
+1. `keygraph_server.http.middleware`, `keygraph_server.http.header_values`, `keygraph_server.http.graphql_http`,
+   `keygraph_resolvers.memory`, `keygraph_server.documents.known`: read and check the HTTP request, find its document,
+   and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
 3. `keygraph_resolvers.plan.documents`, `keygraph.kept`: finds the document's plan.
 4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record

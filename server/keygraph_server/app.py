@@ -22,14 +22,12 @@ from keygraph_server.cursor_secret import with_secret
 from keygraph_server.documents.known import KnownDocuments
 from keygraph_server.documents.manifest import read_documents
 from keygraph_server.errors import CommandError, expected_message
-from keygraph_server.http.browsers import BrowserHeaders
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.exposure import Exposure
 from keygraph_server.http.graphql_http import ContextOf, EndpointOptions, GraphQLEndpoint, ViewerOf
-from keygraph_server.http.guarding import GuardEndpoints
+from keygraph_server.http.middleware import AroundEndpoints
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
-from keygraph_server.http.request_ids import IdentifyRequests
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground import PageSettings, data_routes, playground_routes
@@ -126,9 +124,7 @@ def create_app(
     app = Application(
         routes=routes,
         middleware=[
-            Middleware(IdentifyRequests),
-            Middleware(BrowserHeaders, origins, https_only=settings.is_production),
-            Middleware(GuardEndpoints, settings.max_body_bytes),
+            Middleware(AroundEndpoints, origins, settings.max_body_bytes, https_only=settings.is_production)
         ],
         lifespan=lifespan_of(model, settings, documents, memory, telemetry, when_started),
     )

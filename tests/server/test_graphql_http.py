@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from typing import Any
 
 import httpx
@@ -21,7 +22,7 @@ from starlette.routing import Route
 
 from keygraph_resolvers.errors import NotAQuery
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint, parse_body
-from keygraph_server.http.guarding import GuardEndpoints
+from keygraph_server.http.middleware import AroundEndpoints
 from keygraph_server.http.origins import Origins
 
 JSON = "application/json; charset=utf-8"
@@ -48,11 +49,11 @@ class FakeService:
         self.asked.append((document, variables, operation_name))
         match document:
             case "{":
-                return {"errors": [SYNTAX_ERROR]}
+                return {"errors": [deepcopy(SYNTAX_ERROR)]}
             case "{ day }":
-                return {"data": {"day": None}, "errors": [FIELD_ERROR]}
+                return {"data": {"day": None}, "errors": [deepcopy(FIELD_ERROR)]}
             case "{ must }":
-                return {"data": None, "errors": [FIELD_ERROR]}
+                return {"data": None, "errors": [deepcopy(FIELD_ERROR)]}
             case "{ masked }":
                 return {"errors": [{"message": "wrong", "extensions": {"code": "INTERNAL", "id": "1"}}]}
             case "{ busy }":
@@ -78,7 +79,7 @@ def service() -> FakeService:
 def app_of(endpoint: GraphQLEndpoint, service: FakeService) -> Starlette:
     app = Starlette(
         routes=[Route("/graphql", endpoint, methods=["GET", "POST"])],
-        middleware=[Middleware(GuardEndpoints, LIMIT)],
+        middleware=[Middleware(AroundEndpoints, Origins.of("none"), LIMIT)],
     )
     app.state.service = service
     return app
@@ -117,7 +118,7 @@ def message(response: httpx.Response) -> str:
     content = response.json()
     assert list(content) == ["errors"]
     [error] = content["errors"]
-    assert error["extensions"] == {"code": "BAD_USER_INPUT"}
+    assert error["extensions"] == {"code": "BAD_USER_INPUT", "requestId": response.headers["x-request-id"]}
     text: str = error["message"]
     return text
 
@@ -398,7 +399,7 @@ class TestBodyLimit:
             yield b" " * (size - 1)
             yield b" "
 
-        guarded = Middleware(GuardEndpoints, LIMIT)
+        guarded = Middleware(AroundEndpoints, Origins.of("none"), LIMIT)
         app = Starlette(routes=[Route("/count", count, methods=["POST"])], middleware=[guarded])
         async with client_of(app) as client:
             for size, status in ((LIMIT, 200), (LIMIT + 1, 413)):
@@ -473,7 +474,10 @@ class TestAnswers:
     async def test_errors_come_with_the_data(self, client: httpx.AsyncClient) -> None:
         """What could be answered would be lost for one field that could not."""
         response = await post(client, {"query": "{ day }"})
-        assert response.json() == {"data": {"day": None}, "errors": [FIELD_ERROR]}
+        [error] = response.json()["errors"]
+        assert error["extensions"].pop("requestId") == response.headers["x-request-id"]
+        assert response.json()["data"] == {"day": None}
+        assert error == FIELD_ERROR
 
     @pytest.mark.parametrize("accept", [JSON, GRAPHQL_RESPONSE])
     async def test_a_server_with_too_much_to_do_says_so_to_proxies_too(

@@ -1,8 +1,18 @@
-"""Header values: what is remembered of them."""
+"""Header values: each request's are read once, and what is remembered of them."""
 
 from __future__ import annotations
 
-from keygraph_server.http.header_values import remembered
+from keygraph_server.http.header_values import JSON, remembered, request_headers
+
+
+def test_the_headers_of_a_request_are_read_once() -> None:
+    """Each layer would go through all headers again, or two layers would see different ones."""
+    fields = [(b"accept", b"text/html"), (b"content-type", b"application/json"), (b"accept", b"*/*;q=0.1")]
+    scope = {"type": "http", "headers": fields}
+    found = request_headers(scope)
+    assert found.fields == {b"accept": b"text/html, */*;q=0.1", b"content-type": b"application/json"}
+    assert (found.answer_type, found.body_problem) == (JSON, None)
+    assert request_headers(scope) is found
 
 
 def test_a_short_value_is_read_once_and_a_long_one_is_not_kept() -> None:

@@ -19,6 +19,7 @@ from keygraph_resolvers import Observed, Service, build_schema, check
 from keygraph_server.hot import command
 from keygraph_server.hot.advice import Advice, Adviser, Totals
 from keygraph_server.http.graphql_http import Exchange
+from keygraph_server.http.header_values import RequestHeaders
 from keygraph_server.telemetry.hot_spots import HALF_LIFE, HotSpots
 from keygraph_server.telemetry.operations import EndedOperation
 from keygraph_server.telemetry.sketch import Sketch
@@ -110,7 +111,7 @@ class Server:
             service = Service(build_schema(self.graph), store, secret=b"x" * 32)
             for query in queries:
                 self.observed = Observed()
-                exchange = Exchange({}, is_get=False, observed=self.observed)
+                exchange = Exchange(RequestHeaders({}, None, None), is_get=False, observed=self.observed)
                 exchange.answer = await service.execute(query, observed=self.observed)
                 exchange.status = 200
                 assert "errors" not in exchange.answer, exchange.answer
@@ -119,7 +120,7 @@ class Server:
     async def count(self, *requests: Query) -> list[dict[str, Any]]:
         """What is told of these requests, as if an operation had sent them."""
         await self.ask("{ players { nodes { name } } }")
-        exchange = Exchange({}, is_get=False, observed=self.observed)
+        exchange = Exchange(RequestHeaders({}, None, None), is_get=False, observed=self.observed)
         assert self.observed.meter is not None
         [sent] = self.observed.meter.sent
         self.observed.meter.sent[:] = [sent._replace(request=each) for each in requests]

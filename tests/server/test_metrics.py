@@ -22,6 +22,7 @@ from keygraph_resolvers.admission import Admission
 from keygraph_resolvers.memory import Memory
 from keygraph_server.connections.gate import Gate
 from keygraph_server.http.graphql_http import Exchange
+from keygraph_server.http.header_values import RequestHeaders
 from keygraph_server.settings.connections import ConnectionSettings
 from keygraph_server.telemetry.exposition import SILENT, serve_metrics
 from keygraph_server.telemetry.metrics import OTHER, REFUSED, Family, Metrics
@@ -34,7 +35,7 @@ PAGE = Path(__file__).parents[2] / "docs/operations.md"
 
 def ended(document: str | None, *codes: str) -> EndedOperation:
     """An operation with these errors; None if its document was refused."""
-    exchange = Exchange({}, is_get=False, observed=Observed())
+    exchange = Exchange(RequestHeaders({}, None, None), is_get=False, observed=Observed())
     assert exchange.observed is not None
     if document is not None:
         [operation] = parse(document).definitions

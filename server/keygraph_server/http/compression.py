@@ -8,7 +8,7 @@ import zlib
 from starlette.middleware.gzip import GZipResponder, IdentityResponder
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keygraph_server.http.header_values import header_fields, parse_media_type, quality, remembered
+from keygraph_server.http.header_values import parse_media_type, quality, remembered, request_headers
 
 LEVEL = 1
 """The fastest level removes seven eighths of a JSON response. The best halves the rest in ten times the time."""
@@ -54,7 +54,7 @@ class CompressedFiles:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._above == 0:
             await self.app(scope, receive, send)
-        elif takes_gzip(header_fields(scope).get(b"accept-encoding", b"")):
+        elif takes_gzip(request_headers(scope).fields.get(b"accept-encoding", b"")):
             await GZipResponder(self.app, self._above, LEVEL)(scope, receive, send)
         else:
             # Adds `Vary: Accept-Encoding` to responses that it would have compressed.

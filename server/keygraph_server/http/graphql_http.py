@@ -5,8 +5,8 @@ Follows the GraphQL over HTTP specification (https://graphql.github.io/graphql-o
 
 from __future__ import annotations
 
+import asyncio
 import json
-from asyncio import get_running_loop, timeout_at
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,22 +29,20 @@ from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
 from keygraph_server.documents.manifest import PREFIX
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.compression import compressed, takes_gzip
-from keygraph_server.http.disconnect import unless_gone
 from keygraph_server.http.exposure import Exposure
 from keygraph_server.http.header_values import (
+    GRAPHQL_RESPONSE,
+    JSON,
+    OFFERED,
     HeaderFields,
-    header_fields,
-    parse_media_type,
-    quality,
-    remembered,
+    RequestHeaders,
+    request_headers,
 )
 from keygraph_server.http.origins import Origins, is_forgeable
 from keygraph_server.http.request_ids import with_request_id
 
 _T = TypeVar("_T")
 
-JSON = "application/json"
-GRAPHQL_RESPONSE = "application/graphql-response+json"
 COST_HEADER = "x-keygraph-cost"
 """A client that sends this header as `true` gets `extensions.cost`."""
 _COST_FIELD = COST_HEADER.encode()
@@ -54,10 +52,10 @@ _KEY_FIELD = IDEMPOTENCY_HEADER.encode()
 _DIGITS_AS_ZEROS = bytes(ord("0") if chr(byte) in digits else ord(" ") for byte in range(256))
 _LONG_INTEGER = b"0" * 19
 """An integer of more than 64 bits has at least this many digits. A regular expression takes 10 to 20 ms for 1 MB; this takes less than one."""
-_OFFERED = (GRAPHQL_RESPONSE, JSON)
-"""The media types of answers. JSON is for clients that do not name the other, which are older than it."""
+_UNWATCHED_SECONDS = 0.02
+"""Of shorter operations it is not watched whether the client disconnects, since that costs as much as a small operation."""
 
-_CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _OFFERED}
+_CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in OFFERED}
 # A cache must not give one form of an answer to a client that asked for another.
 _VARY = (b"vary", b"accept, accept-encoding")
 _VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
@@ -123,7 +121,7 @@ class GraphQLRequest:
 class Exchange:
     """One request and what became of it, for those who watch."""
 
-    headers: HeaderFields
+    headers: RequestHeaders
     is_get: bool
     began: float = field(default_factory=perf_counter)
     asked: GraphQLRequest | None = None
@@ -191,7 +189,7 @@ class GraphQLEndpoint:
         self._cache_control = (b"cache-control", options.cache_control.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
+        exchange = Exchange(request_headers(scope), is_get=scope["method"] != "POST")
         # What an operation has read is kept until its answer is sent.
         with self._options.memory.holding() as exchange.holding:
             if self._options.watcher is None:
@@ -213,20 +211,20 @@ class GraphQLEndpoint:
             watcher.end(exchange)
 
     async def _exchange(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
-        headers, options = exchange.headers, self._options
+        headers, options = exchange.headers.fields, self._options
         # Servers that do not say it have just read the head.
-        began = scope.get("state", {}).get(BEGAN) or get_running_loop().time()
+        began = scope.get("state", {}).get(BEGAN) or asyncio.get_running_loop().time()
         # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
         try:
-            media_type = negotiated(headers.get(b"accept", b""))
+            media_type = _accepted_type(exchange.headers)
             viewer = None if options.viewer_of is None else options.viewer_of(HTTPConnection(scope))
             if isawaitable(viewer):
                 viewer = await self._in_time(viewer, began)
             if exchange.is_get:
                 asked = self._asked_by_get(scope, headers)
             else:
-                check_headers(headers)
+                check_body_type(exchange.headers)
                 asked = parse_body(await read_body(receive))
             exchange.asked = asked
             document = options.documents.document_of(asked)
@@ -279,7 +277,7 @@ class GraphQLEndpoint:
     async def _in_time(self, found: Awaitable[_T], began: float) -> _T:
         """What a function of the application finds out about a request. Raises RequestRefusedError where that takes too long."""
         seconds = self._options.timeout
-        time = timeout_at(began + seconds)
+        time = asyncio.timeout_at(began + seconds)
         try:
             async with time:
                 return await found
@@ -306,7 +304,7 @@ class GraphQLEndpoint:
             response = {"data": None, "errors": [answer_limit_error(options.answer_limit)]}
             with_request_id(response["errors"])
             body = written(response)
-        exchange.answer, exchange.status, asked = response, status, exchange.headers
+        exchange.answer, exchange.status, asked = response, status, exchange.headers.fields
         # What one viewer may see is not for the next one.
         is_open = options.viewer_of is None and options.context_of is None
         is_kept = exchange.is_get and "errors" not in response and is_open
@@ -337,24 +335,17 @@ def idempotency_key(headers: HeaderFields) -> str | None:
     return None if value is None else value.decode("latin-1").strip().strip('"')
 
 
-def check_headers(headers: HeaderFields) -> None:
+def _accepted_type(headers: RequestHeaders) -> str:
+    """The media type of the answer. Raises RequestRefusedError if the client accepts none of those offered."""
+    if headers.answer_type is None:
+        raise RequestRefusedError(f"answers are {GRAPHQL_RESPONSE} or {JSON}", 406)
+    return headers.answer_type
+
+
+def check_body_type(headers: RequestHeaders) -> None:
     """Raises RequestRefusedError unless the headers declare a JSON body in UTF-8."""
-    problem = _problem_of_type(headers.get(b"content-type", b""))
-    if problem is not None:
-        raise RequestRefusedError(problem, 415)
-    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise RequestRefusedError("requests with a Content-Encoding are not supported", 415)
-
-
-@remembered
-def _problem_of_type(content_type: bytes) -> str | None:
-    """What is wrong with a Content-Type; None if it is valid."""
-    media_type, parameters = parse_media_type(content_type.decode("latin-1"))
-    if media_type != JSON:
-        return f"the Content-Type of a request must be {JSON}"
-    if parameters.get("charset", "utf-8").lower() not in {"utf-8", "utf8"}:
-        return "the charset of a request must be utf-8"
-    return None
+    if headers.body_problem is not None:
+        raise RequestRefusedError(headers.body_problem, 415)
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -444,34 +435,50 @@ def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> 
     return value
 
 
-def negotiated(accept: bytes) -> str:
-    """The media type of the answer for an Accept header.
-
-    Raises RequestRefusedError if the client accepts none of the offered types.
-    """
-    found = _best(accept)
-    if found is None:
-        raise RequestRefusedError(f"answers are {GRAPHQL_RESPONSE} or {JSON}", 406)
-    return found
-
-
-@remembered
-def _best(accept: bytes) -> str | None:
-    ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
-    weights = {offered: _weight(offered, ranges or [("*/*", {})]) for offered in _OFFERED}
-    is_named = any(name == GRAPHQL_RESPONSE for name, _ in ranges)
-    if weights[JSON] > 0 and (weights[JSON] > weights[GRAPHQL_RESPONSE] or not is_named):
-        return JSON
-    return GRAPHQL_RESPONSE if weights[GRAPHQL_RESPONSE] > 0 else None
+async def unless_gone(receive: Receive, answering: Awaitable[_T]) -> _T | None:
+    """The answer; None if the client disconnects first, and then the work is cancelled."""
+    task: asyncio.Task[Any] | None = asyncio.current_task()
+    if task is None:
+        return await answering
+    departure = _Departure(receive, task)
+    try:
+        return await answering
+    except asyncio.CancelledError:
+        # A server that stops also cancels, and then the task must end.
+        if departure.has_happened and task.uncancel() == 0:
+            return None
+        raise
+    finally:
+        departure.forget()
 
 
-def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
-    """The weight of a media type: that of the most specific range that matches (RFC 9110, 12.5.1)."""
-    for wanted in (offered, f"{offered.partition('/')[0]}/*", "*/*"):
-        weights = [quality(parameters) for name, parameters in ranges if name == wanted]
-        if weights:
-            return max(weights)
-    return 0.0
+class _Departure:
+    """Cancels a task when its client disconnects."""
+
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+        self.has_happened = False
+        self._receive = receive
+        self._task = task
+        self._watching: asyncio.Task[None] | None = None
+        self._begins = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        except RequestRefusedError:
+            return  # a GET with a body that is too large: nobody wants it
+        self.has_happened = True
+        self._task.cancel()
+
+    def forget(self) -> None:
+        """Stop watching: the task is done."""
+        self._begins.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
 
 
 def status_of(response: dict[str, Any], media_type: str) -> int:

@@ -1,10 +1,11 @@
-"""The header fields of a request, and the parameters and weights of their values."""
+"""The headers of a request, read once, and the parameters and weights of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from starlette.types import Scope
 
@@ -13,10 +14,43 @@ from keygraph.kept import kept
 HeaderFields: TypeAlias = Mapping[bytes, bytes]
 _T = TypeVar("_T")
 
+JSON = "application/json"
+GRAPHQL_RESPONSE = "application/graphql-response+json"
+OFFERED = (GRAPHQL_RESPONSE, JSON)
+"""The media types of answers. JSON is for clients that do not name the other, which are older than it."""
+
+_IN_SCOPE = "keygraph.headers"
+"""Where the scope of a request has its headers once they are read."""
 _VALUES_KEPT = 256
 """Clients send the same few values with every request."""
 _LONGEST_KEPT = 256
 """In bytes. A longer value is read each time, so that what clients send cannot fill the memory."""
+
+
+@dataclass(slots=True, eq=False)
+class RequestHeaders:
+    """The headers of a request, and what they say to GraphQL over HTTP."""
+
+    fields: HeaderFields
+    """By lower-case name."""
+    answer_type: str | None
+    """The media type of the answer; None if the client accepts none of those offered."""
+    body_problem: str | None
+    """What keeps the body from being JSON in UTF-8; None if nothing does."""
+
+
+def request_headers(scope: Scope) -> RequestHeaders:
+    """The headers of a request, read when they are first asked for. Fields of one name are joined (RFC 9110, 5.3)."""
+    if _IN_SCOPE in scope:
+        return cast(RequestHeaders, scope[_IN_SCOPE])
+    fields: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        fields[name] = fields[name] + b", " + value if name in fields else value
+    problem = _problem_of_type(fields.get(b"content-type", b""))
+    if problem is None and fields.get(b"content-encoding", b"identity").lower() != b"identity":
+        problem = "requests with a Content-Encoding are not supported"
+    found = scope[_IN_SCOPE] = RequestHeaders(fields, _answer_type(fields.get(b"accept", b"")), problem)
+    return found
 
 
 def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
@@ -30,12 +64,26 @@ def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
     return look_up
 
 
-def header_fields(scope: Scope) -> HeaderFields:
-    """The header fields of a request by lower-case name. Fields of one name are joined (RFC 9110, 5.3)."""
-    found: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        found[name] = found[name] + b", " + value if name in found else value
-    return found
+@remembered
+def _answer_type(accept: bytes) -> str | None:
+    """The media type of the answer for an Accept header; None if the client accepts none of those offered."""
+    ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
+    weights = {offered: _weight(offered, ranges or [("*/*", {})]) for offered in OFFERED}
+    is_named = any(name == GRAPHQL_RESPONSE for name, _ in ranges)
+    if weights[JSON] > 0 and (weights[JSON] > weights[GRAPHQL_RESPONSE] or not is_named):
+        return JSON
+    return GRAPHQL_RESPONSE if weights[GRAPHQL_RESPONSE] > 0 else None
+
+
+@remembered
+def _problem_of_type(content_type: bytes) -> str | None:
+    """What is wrong with the Content-Type of a request; None if it is valid."""
+    media_type, parameters = parse_media_type(content_type.decode("latin-1"))
+    if media_type != JSON:
+        return f"the Content-Type of a request must be {JSON}"
+    if parameters.get("charset", "utf-8").lower() not in {"utf-8", "utf8"}:
+        return "the charset of a request must be utf-8"
+    return None
 
 
 def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
@@ -46,6 +94,15 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
         key, _, value = part.partition("=")
         parameters[key.strip().lower()] = value.strip().strip('"')
     return name.strip().lower(), parameters
+
+
+def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
+    """The weight of a media type: that of the most specific range that matches (RFC 9110, 12.5.1)."""
+    for wanted in (offered, f"{offered.partition('/')[0]}/*", "*/*"):
+        weights = [quality(parameters) for name, parameters in ranges if name == wanted]
+        if weights:
+            return max(weights)
+    return 0.0
 
 
 def quality(parameters: dict[str, str]) -> float:

@@ -26,8 +26,8 @@ from keygraph.tables.sample import sample
 from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.errors import RequestRefusedError
-from keygraph_server.http.graphql_http import check_headers
-from keygraph_server.http.header_values import header_fields
+from keygraph_server.http.graphql_http import check_body_type
+from keygraph_server.http.header_values import request_headers
 from keygraph_server.models import Model
 from keygraph_server.playground.values import TableValues
 from keygraph_server.queries import examples_of, nothing_known
@@ -67,7 +67,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
 
 def _route(name: str, ask: _Ask) -> Route:
     async def answer(request: Request) -> Response:
-        check_headers(header_fields(request.scope))
+        check_body_type(request_headers(request.scope))
         try:
             asked = orjson.loads(await request.body())
             content = await ask(request.app.state.service.store, asked if isinstance(asked, dict) else {})

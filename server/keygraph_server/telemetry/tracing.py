@@ -59,7 +59,7 @@ class Tracing:
         """Begin the operation's span, as a child of the one that the client names. It is the current one until `end`."""
         from opentelemetry import context, propagate, trace
 
-        headers = exchange.headers
+        headers = exchange.headers.fields
         carrier = {
             name.decode(): headers[name].decode("latin-1") for name in _PARENT_FIELDS if name in headers
         }

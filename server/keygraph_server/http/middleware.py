@@ -1,0 +1,150 @@
+"""What stands around every endpoint: it reads the headers of a request once, limits its body, and answers with an error that
+does not tell about the inside if the endpoint fails. Every answer carries the id of its request, and the headers that keep
+browsers from more than to read it and say which pages may (CORS)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from functools import partial
+from typing import Any
+
+import orjson
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keygraph.codes import Code
+from keygraph_resolvers.errors import internal_error
+from keygraph_server.errors import RequestRefusedError
+from keygraph_server.http.header_values import HeaderFields, remembered, request_headers
+from keygraph_server.http.origins import Origins
+from keygraph_server.http.request_ids import REQUEST_ID, REQUEST_ID_HEADER, with_request_id
+from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
+
+_ID_FIELD = REQUEST_ID_HEADER.encode()
+_PLAIN_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+_READ_BY_PAGES = (b"access-control-expose-headers", b"retry-after, x-request-id")
+_VARY = (b"vary", b"origin")
+_ASKS_FIRST = b"access-control-request-method"
+_PREFLIGHT_SECONDS = 7_200
+"""How long a browser remembers what it may send. Chrome remembers no longer."""
+
+
+class AroundEndpoints:
+    """ASGI middleware around every endpoint.
+
+    An endpoint that fails is answered for (500), also if it is cut off by a stop (503), or if the body of a request is too
+    large (413). An unexpected error is logged with an id, and the client gets only that id. Starlette's middleware answers
+    preflights; for other requests of pages it takes 13 µs, and what is done here takes 2 (a loop over `__call__` and an app
+    that does nothing).
+    """
+
+    def __init__(
+        self, app: ASGIApp, origins: Origins, max_body_bytes: int, *, https_only: bool = False
+    ) -> None:
+        """Pages of `origins` may read answers; requests of others are answered, but browsers do not show the answer.
+
+        With `https_only`, a browser that has once used HTTPS asks by nothing else for a year.
+        """
+        self.app = app
+        self._preflights = CORSMiddleware(
+            app,
+            allow_origins=() if origins.pattern else ("*",),
+            allow_origin_regex=origins.pattern.pattern if origins.pattern else None,
+            allow_methods=("GET", "POST"),
+            allow_headers=("*",),
+            max_age=_PREFLIGHT_SECONDS,
+        )
+        self._most = max_body_bytes
+        self._pages = (*SECURE_HEADERS, HTTPS_ONLY) if https_only else SECURE_HEADERS
+        self._all_else = (*self._pages, NO_CONTENT_POLICY)
+        self._of_origin = remembered(partial(_headers_for, origins))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        fields = request_headers(scope).fields
+        request_id = _id_of(fields)
+        REQUEST_ID.set(request_id)
+        app, of_request = self.app, [(_ID_FIELD, request_id.encode())]
+        origin = fields.get(b"origin")
+        if origin is not None:
+            if scope["method"] == "OPTIONS" and _ASKS_FIRST in fields:
+                app = self._preflights
+            else:
+                of_request = [*self._of_origin(origin), *of_request]
+        is_started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal is_started
+            is_started = True
+            if message["type"] == "http.response.start":
+                headers, added = message.get("headers", ()), self._all_else
+                for name, _ in headers:
+                    if name == NO_CONTENT_POLICY[0]:
+                        added = self._pages
+                message["headers"] = [*headers, *added, *of_request]
+            await send(message)
+
+        try:
+            await app(scope, self._limited(fields, receive), sending)
+        except asyncio.CancelledError:
+            # The server stops and has waited long enough. Who is left can ask another one.
+            if not is_started:
+                stopped = RequestRefusedError(
+                    "the server stops; send the request again", 503, Code.UNAVAILABLE
+                )
+                headers = {"retry-after": "1", "connection": "close"}
+                await _refusal(stopped, headers)(scope, receive, sending)
+        except RequestRefusedError as refused:
+            await _refusal(refused)(scope, receive, sending)
+        except Exception as error:
+            # A partly sent answer cannot be taken back, so the connection is closed.
+            if is_started:
+                raise
+            await _answer([internal_error(error)], 500)(scope, receive, sending)
+
+    def _limited(self, fields: HeaderFields, receive: Receive) -> Receive:
+        """What gives the body. It raises RequestRefusedError for one that has more bytes than are allowed."""
+        most, count = self._most, int(fields.get(b"content-length", -1))
+        if 0 <= count <= most:
+            return receive
+        count = max(count, 0)
+
+        async def receiving() -> Message:
+            nonlocal count
+            if count <= most:
+                message = await receive()
+                count += len(message.get("body", b""))
+                if count <= most:
+                    return message
+            raise RequestRefusedError(f"the body of a request is limited to {most} bytes", 413)
+
+        return receiving
+
+
+def _id_of(fields: HeaderFields) -> str:
+    """The id that a proxy or the client has given a request, if that is short and plain; else one that no other has."""
+    given = fields.get(_ID_FIELD)
+    if given is not None and _PLAIN_ID.fullmatch(given):
+        return given.decode()
+    return os.urandom(16).hex()
+
+
+def _headers_for(origins: Origins, origin: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers by which pages of an origin may read an answer, or may not."""
+    if not origins.allow(origin.decode("latin-1")):
+        return (_VARY,)
+    return ((b"access-control-allow-origin", origin if origins.pattern else b"*"), _READ_BY_PAGES, _VARY)
+
+
+def _refusal(refused: RequestRefusedError, headers: dict[str, str] | None = None) -> Response:
+    return _answer(refused.response["errors"], refused.status or 400, headers)
+
+
+def _answer(errors: list[dict[str, Any]], status: int, headers: dict[str, str] | None = None) -> Response:
+    with_request_id(errors)
+    return Response(orjson.dumps({"errors": errors}), status, headers, media_type="application/json")
