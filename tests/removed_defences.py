@@ -157,7 +157,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_HTTP}/header_values.py", "if len(value) <= _LONGEST_KEPT", "if True"
     ),
     "test_a_larger_one_in_chunks_is_not_read_to_its_end": Removal(
-        f"{_HTTP}/guarding.py", 'count += len(message.get("body", b""))', "count += 0"
+        f"{_HTTP}/middleware.py", 'count += len(message.get("body", b""))', "count += 0"
     ),
     "test_what_neither_runs_nor_waits_is_refused_at_once": Removal(
         f"{_RESOLVERS}/admission.py", "if self._places.locked() and self.waiting", "if False and self.waiting"
@@ -189,7 +189,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_HTTP}/graphql_http.py", "only_queries=exchange.is_get", "only_queries=False"
     ),
     "test_every_answer_has_them": Removal(
-        f"{_HTTP}/browsers.py", "[*headers, *added, *of_origin]", "[*headers, *of_origin]"
+        f"{_HTTP}/middleware.py", "[*headers, *added, *of_request]", "[*headers, *of_request]"
     ),
     "test_in_production_browsers_stay_with_https": Removal(
         "server/keygraph_server/connections/refusals.py", "if https_only else _SECURE", "if False else _SECURE"
@@ -256,7 +256,7 @@ REMOVALS: dict[str, Removal] = {
         "server/keygraph_server/settings/serving.py", "min_length=SECRET_CHARACTERS", "min_length=1"
     ),
     "test_an_unexpected_error_shows_nothing_but_its_id": Removal(
-        f"{_HTTP}/guarding.py", "_answer([internal_error(error)], 500)", "_answer([{'message': str(error)}], 500)"
+        f"{_HTTP}/middleware.py", "_answer([internal_error(error)], 500)", "_answer([{'message': str(error)}], 500)"
     ),
     "test_names_are_not_suggested": Removal(
         "server/keygraph_server/services.py", "suggestions=settings.suggestions", "suggestions=True"
