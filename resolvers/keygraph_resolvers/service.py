@@ -17,7 +17,6 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     OperationDefinitionNode,
-    OperationType,
     SelectionSetNode,
     execute,
 )
@@ -34,7 +33,7 @@ from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.aside import Aside
-from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
+from keygraph_resolvers.errors import answer_limit_error, internal_error, public_error
 from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
@@ -45,7 +44,7 @@ from keygraph_resolvers.plan.document_limits import (
     DocumentLimits,
     caused,
 )
-from keygraph_resolvers.plan.documents import Document, Documents, Refused, refused
+from keygraph_resolvers.plan.documents import Document, Documents, Refused
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
@@ -59,7 +58,6 @@ from keygraph_resolvers.steps.selection import SelectedField
 
 PreparedT = TypeVar("PreparedT", Document, Plan)
 
-_PLURALS = {kind: f"{kind.value}s" for kind in OperationType} | {OperationType.QUERY: "queries"}
 _INTROSPECTION = ("__schema", "__type")
 _AT_ONCE = 200_000
 """Answers of more bytes are written in a thread. This takes about 10 ms."""
@@ -217,31 +215,34 @@ class Service:
         ends = (asyncio.get_running_loop().time() if began is None else began) + self._timeout
         seen = Observed() if observed is None else observed
         try:
-            known = self._documents.known(document)
-            if hooks is not None:
-                read = await hooks.read(lambda: self._document(document, ends))
-            else:
-                read = known or await self._valid(document, ends)
-            seen.digest = read.digest
-            seen.operation = operation = read.operation(operation_name)
-            if only_queries and operation.operation is not OperationType.QUERY:
-                raise NotAQuery(operation.operation.value)
-            if not self._has_plan(operation):
-                raise refused(f"{_PLURALS[operation.operation]} are not supported")
-            values = self._documents.values(read, operation, variables or {})
-            make_plan = partial(self._documents.plan, read, operation, values.coerced)
-            if known is None:
-                plan = make_plan()  # a part of the same turn
-            else:
-                known_plan = self._documents.known_plan(read, operation, values.coerced)
-                plan = known_plan or await self._prepared(make_plan, ends)
+            asked, is_new = None, False
+            if hooks is None:
+                asked = self._documents.prepared_again(
+                    document, operation_name, variables or {}, seen, only_queries=only_queries
+                )
+            if asked is None:
+                is_new = self._documents.known(document) is None
+                if hooks is None:
+                    read = await self._valid(document, ends)
+                else:
+                    read = await hooks.read(lambda: self._document(document, ends))
+                asked = self._documents.prepared(
+                    read, operation_name, variables or {}, seen, only_queries=only_queries
+                )
+            plan = asked.plan
+            if plan is None:
+                make_plan = partial(
+                    self._documents.plan, asked.document, asked.operation, asked.values.coerced
+                )
+                # The plan of a new document is made in the same turn in which that was read.
+                plan = make_plan() if is_new else await self._prepared(make_plan, ends)
         except Refused as wrong:
             return {"errors": wrong.errors}
         except (DocumentLimit, Overloaded) as beyond:
             return {"errors": [public_error(caused(beyond))]}
         except TimeoutError:
             return self._late()
-        run = self._run_of(values, plan, viewer)
+        run = self._run_of(asked.values, plan, viewer)
         run.idempotency_key = idempotency_key
         run.meter.holding = holding
         run.context = context
@@ -252,10 +253,10 @@ class Service:
         answer: dict[str, Any] = {"errors": [error]}
         if error is None and hooks is not None:
             answer = await hooks.execute(
-                lambda: self._in_time(self._admitted(plan, run, read, variables), ends, plan)
+                lambda: self._in_time(self._admitted(plan, run, asked.document, variables), ends, plan)
             )
         elif error is None:
-            answer = await self._in_time(self._admitted(plan, run, read, variables), ends, plan)
+            answer = await self._in_time(self._admitted(plan, run, asked.document, variables), ends, plan)
         if with_cost:
             report = seen.cost(self.schema.graph.table, is_secretive=plan.is_secretive(run))
             answer.setdefault("extensions", {})["cost"] = report
@@ -314,7 +315,7 @@ class Service:
         read, given = self._documents.read(document), dict(variables or {})
         try:
             operation = read.operation(operation_name)
-            if not self._has_plan(operation):
+            if not self._documents.has_plan(operation):
                 raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
             values = self._documents.values(read, operation, given | taken)
@@ -351,11 +352,6 @@ class Service:
         )
         run.is_consistent = plan is not None and plan.is_consistent
         return run
-
-    def _has_plan(self, operation: OperationDefinitionNode) -> bool:
-        """Whether the operation may have fields of the graph's own."""
-        is_known = operation.operation != OperationType.SUBSCRIPTION
-        return is_known and self._core.get_root_type(operation.operation) is not None
 
     async def _admitted(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None

@@ -11,13 +11,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 from graphql import (
     DocumentNode,
     FragmentDefinitionNode,
     GraphQLError,
     OperationDefinitionNode,
+    OperationType,
     VariableNode,
     Visitor,
     visit,
@@ -28,7 +29,7 @@ from keygraph.codes import Code
 from keygraph.graph import Graph
 from keygraph.kept import SizedCache
 from keygraph_resolvers.codes import OperationCode
-from keygraph_resolvers.errors import public_error
+from keygraph_resolvers.errors import NotAQuery, public_error
 from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
@@ -47,6 +48,7 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 """The types of values in which there are no others."""
 _REFUSED_BYTES = 1_000_000
 """What is kept of refused documents. Each takes a few hundred bytes, or ten times as many."""
+_PLURALS = {kind: f"{kind.value}s" for kind in OperationType} | {OperationType.QUERY: "queries"}
 
 
 class Refused(Exception):
@@ -120,6 +122,24 @@ class Document:
         )
 
 
+@dataclass(slots=True, eq=False)
+class PreparedOperation:
+    """What is to be run: an operation of a document, with the values of its variables."""
+
+    document: Document
+    operation: OperationDefinitionNode
+    values: VariableValues
+    plan: Plan | None
+    """None if it was not made before."""
+
+
+class Watched(Protocol):
+    """What somebody sees of an operation, also of one that is refused."""
+
+    digest: bytes
+    operation: OperationDefinitionNode | None
+
+
 class Documents:
     """The documents of a schema that were asked last, and their plans."""
 
@@ -190,6 +210,46 @@ class Documents:
         """What is told of a text that came before and cannot be executed; None if it is not known."""
         told = self._refused.get(_digest(text))
         return None if told is None else json.loads(told)
+
+    def prepared_again(
+        self, text: str, name: str | None, given: Mapping[str, Any], seen: Watched, *, only_queries: bool
+    ) -> PreparedOperation | None:
+        """What `prepared` gives for the document of a text; None if the text has not come before."""
+        document = self.known(text)
+        return (
+            None
+            if document is None
+            else self.prepared(document, name, given, seen, only_queries=only_queries)
+        )
+
+    def prepared(
+        self,
+        document: Document,
+        name: str | None,
+        given: Mapping[str, Any],
+        seen: Watched,
+        *,
+        only_queries: bool,
+    ) -> PreparedOperation:
+        """The operation of that name, with its variables as they are given. The document and the operation are noted in `seen`.
+
+        Raises Refused where the operation cannot be executed, NotAQuery for one of another kind if `only_queries` are allowed,
+        and DocumentLimit where the variables have too many values.
+        """
+        seen.digest = document.digest
+        seen.operation = operation = document.operation(name)
+        if only_queries and operation.operation is not OperationType.QUERY:
+            raise NotAQuery(operation.operation.value)
+        if not self.has_plan(operation):
+            raise refused(f"{_PLURALS[operation.operation]} are not supported")
+        values = self.values(document, operation, given)
+        plan = self.known_plan(document, operation, values.coerced)
+        return PreparedOperation(document, operation, values, plan)
+
+    def has_plan(self, operation: OperationDefinitionNode) -> bool:
+        """Whether the operation may have fields of the graph's own."""
+        is_known = operation.operation != OperationType.SUBSCRIPTION
+        return is_known and self._schema.get_root_type(operation.operation) is not None
 
     def _refuse_many_values(self, variables: Mapping[str, Any]) -> None:
         """Raises DocumentLimit where variables have too many values, each element and each member being one."""

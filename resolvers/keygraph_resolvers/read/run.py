@@ -84,6 +84,8 @@ class Run:
     meter: MeteredStore = field(init=False)
     turns: int = field(default=0, init=False)
     """How many turns of the event loop its reading has taken, besides the first and those that waiting gave it."""
+    is_large: bool = field(default=False, init=False)
+    """Whether these were many."""
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
@@ -132,6 +134,7 @@ class Run:
     async def _next_turn(self) -> None:
         """Waits until the reading may go on for another turn of the event loop: of large operations, one at a time does."""
         self.turns += 1
+        self.is_large = self.turns > _FEW_TURNS
         if self.is_large and self.meter.holding is not None:
             await self.meter.holding.wait_to_answer()
 
@@ -146,11 +149,6 @@ class Run:
         """Counts the items of a page that was released and that the answer shows."""
         if self.meter.holding is not None:
             self.meter.holding.take_items(items)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether reading has taken many turns of the event loop."""
-        return self.turns > _FEW_TURNS
 
     def new_root(self) -> Object:
         """The object of the root."""
