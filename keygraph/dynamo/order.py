@@ -13,11 +13,12 @@ are no digits, so a shorter row of digits is the smaller magnitude; the FF makes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from keygraph.dynamo.items import number
 from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, SORT_KEY_BYTES
-from keygraph.dynamo.table import KeyAttribute, KeyValue
+from keygraph.dynamo.table import KeyAttribute, KeyValue, Position
 
 LAST = "\U0010ffff"
 """The last character of Unicode: no text with a prefix comes after the prefix and this."""
@@ -47,6 +48,11 @@ def key_value(stored: bytes, attribute: KeyAttribute) -> KeyValue:
             return stored
         case "N":
             return number_of(stored)
+
+
+def key_values(stored: Sequence[bytes], attributes: Sequence[KeyAttribute]) -> Position:
+    """The key values that `key_bytes` wrote, for attributes of these types."""
+    return tuple([key_value(each, attribute) for each, attribute in zip(stored, attributes, strict=True)])
 
 
 def number_bytes(value: Decimal) -> bytes:

@@ -6,9 +6,9 @@ pass, which also finds its keys as ordered bytes and its size; a load checks eac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
-from typing import cast
+from typing import NamedTuple, cast
 
 from keygraph.dynamo.actions import key_of
 from keygraph.dynamo.conditions import Path
@@ -25,8 +25,20 @@ from keygraph.dynamo.limits import (
     TRANSACTION_ACTIONS,
     TRANSACTION_BYTES,
 )
-from keygraph.dynamo.order import key_bytes
-from keygraph.dynamo.store import AtLeast, AtMost, Count, Equals, Prefix, Query, Scan, Transaction, Within
+from keygraph.dynamo.order import after_prefix, key_bytes
+from keygraph.dynamo.store import (
+    Above,
+    AtLeast,
+    AtMost,
+    Below,
+    Count,
+    Equals,
+    Prefix,
+    Query,
+    Scan,
+    Transaction,
+    Within,
+)
 from keygraph.dynamo.table import Index, KeyAttribute, KeyValue, Position, Table
 from keygraph.errors import BadUserInput, ItemTooLarge, TransactionTooLarge
 from keygraph.kept import kept
@@ -34,30 +46,88 @@ from keygraph.kept import kept
 # --- Reads --------------------------------------------------------------------------------------------
 
 
-def read_from(request: Query | Count, table: Table) -> Table | Index:
-    """The table or the index that the request reads.
+class KeyBounds(NamedTuple):
+    """What a Query or a Count reads of a table or an index, in ordered bytes (`keygraph.dynamo.order`)."""
 
-    Refuses an index that the table lacks, a consistent read of a global index, the projection of an attribute that a
-    global index lacks, a range where there is no sort key, and a prefix of a number.
-    """
-    try:
-        keyed = table.keyed(request.index)
-    except KeyError:
-        raise BadUserInput(f"The table {table.name} has no index {request.index}.") from None
-    # A local index fetches from the table what it does not project.
-    if isinstance(keyed, Index) and not keyed.local:
-        if request.consistent:
+    partition: bytes
+    low: bytes | None
+    """The first sort key of the range; None where nothing is before it."""
+    end: bytes | None
+    """The first sort key above the range; None where nothing is."""
+
+
+class ReadRules:
+    """What DynamoDB asks of the reads of a table, or of one of its indexes, and of keys and positions there."""
+
+    def __init__(self, table: Table, index: str | None) -> None:
+        """None for the table itself. KeyError where the table lacks the index."""
+        self.keyed = keyed = table.keyed(index)
+        sort_keys = (table.sort, keyed.sort)
+        self.limits = {
+            key: SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES for key in table.position(index)
+        }
+        """The attributes of a position, with the limits of their values in bytes."""
+        # A local index fetches from the table what it does not project.
+        self._is_global = isinstance(keyed, Index) and not keyed.local
+        self._held = table.projected(keyed) if isinstance(keyed, Index) and self._is_global else None
+
+    def check(self, request: Query | Count) -> None:
+        """Refuses a consistent read of a global index, the projection of an attribute that a global index lacks, a range where
+        there is no sort key, and a prefix of a number."""
+        keyed = self.keyed
+        if self._is_global and request.consistent:
             raise BadUserInput(f"The global index {keyed.name} cannot be read consistently.")
-        projection = (request.projection if isinstance(request, Query) else None) or ()
-        held = table.projected(keyed)
-        missing = () if held is None else sorted({path[0] for path in projection} - held)
-        if missing:
-            raise BadUserInput(f"The global index {keyed.name} does not project {', '.join(missing)}.")
-    if request.range is not None and keyed.sort is None:
-        raise BadUserInput(f"{keyed.name} has no sort key, so it has no ranges.")
-    if isinstance(request.range, Prefix) and keyed.sort is not None and keyed.sort.type == "N":
-        raise BadUserInput("A number has no prefix.")
-    return keyed
+        if self._held is not None and isinstance(request, Query) and request.projection:
+            missing = sorted({path[0] for path in request.projection} - self._held)
+            if missing:
+                raise BadUserInput(f"The global index {keyed.name} does not project {', '.join(missing)}.")
+        if request.range is not None:
+            if keyed.sort is None:
+                raise BadUserInput(f"{keyed.name} has no sort key, so it has no ranges.")
+            if isinstance(request.range, Prefix) and keyed.sort.type == "N":
+                raise BadUserInput("A number has no prefix.")
+
+    def bounds(self, request: Query | Count) -> KeyBounds:
+        """What a request reads, which is checked. Next to each key is that key and a zero."""
+        self.check(request)
+        refuse_limit(request)
+        partition, sort, range_ = self.keyed.partition, self.keyed.sort, request.range
+        stored = checked_key_bytes(partition, request.partition, PARTITION_KEY_BYTES)
+        if range_ is None or sort is None:
+            return KeyBounds(stored, None, None)
+        if isinstance(range_, Within):
+            refuse_crossed_bounds(range_.low, range_.high)
+            low = checked_key_bytes(sort, range_.low, SORT_KEY_BYTES)
+            return KeyBounds(stored, low, checked_key_bytes(sort, range_.high, SORT_KEY_BYTES) + b"\0")
+        key = checked_key_bytes(sort, range_.value, SORT_KEY_BYTES)
+        match range_:
+            case Equals():
+                return KeyBounds(stored, key, key + b"\0")
+            case AtLeast():
+                return KeyBounds(stored, key, None)
+            case AtMost():
+                return KeyBounds(stored, None, key + b"\0")
+            case Above():
+                return KeyBounds(stored, key + b"\0", None)
+            case Below():
+                return KeyBounds(stored, None, key)
+            case Prefix():
+                return KeyBounds(stored, key, after_prefix(key))
+
+    def position_bytes(self, position: Position) -> tuple[bytes, ...]:
+        """The values of a position as ordered bytes. Refuses one that does not fit."""
+        refuse_positions((position,), self.limits)
+        fitting = zip(self.limits.items(), position, strict=True)
+        return tuple([checked_key_bytes(key, value, limit) for (key, limit), value in fitting])
+
+    def positions_bytes(self, positions: Iterable[Position]) -> list[tuple[bytes, ...]]:
+        """The same of several."""
+        return [self.position_bytes(position) for position in positions]
+
+
+def no_such_index(table: Table, index: str | None) -> BadUserInput:
+    """The refusal of a read of an index that the table lacks."""
+    return BadUserInput(f"The table {table.name} has no index {index}.")
 
 
 def refuse_limit(request: Query | Count | Scan) -> None:
@@ -175,13 +245,6 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     return stored
 
 
-def checked_position_bytes(position: Position, limits: Mapping[KeyAttribute, int]) -> tuple[bytes, ...]:
-    """The values of a position as ordered bytes. Raises BadUserInput for one that does not fit these attributes."""
-    refuse_positions((position,), limits)
-    fitting = zip(limits.items(), position, strict=True)
-    return tuple([checked_key_bytes(key, value, limit) for (key, limit), value in fitting])
-
-
 def check_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) -> None:
     """Raises BadUserInput for the first value that `checked_key_bytes` refuses.
 
@@ -193,12 +256,6 @@ def check_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) ->
             return
     for value in values:
         checked_key_bytes(attribute, value, limit)
-
-
-def position_limits(table: Table, index: str | None) -> dict[KeyAttribute, int]:
-    """The attributes of a position in the table or the index, with the limits of their values in bytes."""
-    sort_keys = (table.sort, table.keyed(index).sort)
-    return {key: SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES for key in table.position(index)}
 
 
 class WriteRules:

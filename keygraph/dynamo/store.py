@@ -8,7 +8,7 @@ number of keys or items and answer when all are done.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -83,6 +83,11 @@ class Cost:
     requests: int = 0
     read_units: float = 0.0
     write_units: float = 0.0
+
+    @classmethod
+    def of_reads(cls, requests: int, sizes: Iterable[int], *, consistent: bool) -> Cost:
+        """What requests cost that read parts of so many bytes, each of which is rounded up: a page, or the items of a batch."""
+        return cls(requests, sum([read_units(size, consistent) for size in sizes], 0.0))
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

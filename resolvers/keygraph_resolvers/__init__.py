@@ -22,7 +22,7 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
    its key.
 9. `keygraph.lists.reading`: turns a page of a list into Query requests.
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
-    `keygraph.dynamo.rules`, `keygraph.engines.sqlite.layout`, `keygraph.dynamo.order`,
+    `keygraph.engines.sqlite.layout`, `keygraph.dynamo.rules`, `keygraph.dynamo.order`,
     `keygraph.engines.sqlite.rows`: answer the requests as DynamoDB does.
 11. `keygraph.resolve.record_types`: recognizes the type of each item.
 12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.

@@ -20,7 +20,7 @@ from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.read import scheduler
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import MeteredStore, Read
-from keygraph_resolvers.read.scheduler import Lookup, Scheduler, rounds
+from keygraph_resolvers.read.scheduler import Scheduler, rounds
 
 
 class Held:
@@ -86,8 +86,8 @@ class Trial:
         def then(came: list[tuple[Any, Item | Exception | None]], round_trip: int) -> None:
             self.came += [(str(name), round_trip) for name, _ in came]
 
-        lookup = Lookup("place", round_trip, frozenset(later), then)
-        self.scheduler.look_up(lookup, [(name, self.key(name)) for name in names])
+        wanted = [(name, self.key(name)) for name in names]
+        self.scheduler.look_up(wanted, "place", round_trip, frozenset(later), then)
 
     def load(
         self, user: str, round_trip: int, *later: int, goes_on: bool = False, extent: Extent | None = None
@@ -362,7 +362,7 @@ async def test_what_a_step_raises_ends_the_run() -> None:
         def fails(came: Any, round_trip: int) -> None:
             raise KeyError("a fault")
 
-        trial.scheduler.look_up(Lookup("place", 1, frozenset(), fails), [("a", trial.key("a"))])
+        trial.scheduler.look_up([("a", trial.key("a"))], "place", 1, frozenset(), fails)
 
     with pytest.raises(KeyError, match="a fault"):
         await run(start, nothing)

@@ -23,12 +23,12 @@ from keygraph.dynamo.expressions import (
 from keygraph.dynamo.items import TypedValue, to_typed, typed_item
 from keygraph.dynamo.limits import BATCH_GET_KEYS, BATCH_WRITE_ITEMS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.dynamo.rules import (
+    ReadRules,
     WriteRules,
     can_go_on,
     check_keys,
     checked_key_bytes,
-    position_limits,
-    read_from,
+    no_such_index,
     refuse_crossed_bounds,
     refuse_filtered,
     refuse_limit,
@@ -98,9 +98,8 @@ class Renderer:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._rules = WriteRules(table)
-        self._limits = {
-            name: position_limits(table, name) for name in (None, *(index.name for index in table.indexes))
-        }
+        indexes = [None, *(index.name for index in table.indexes)]
+        self._reads = {index: ReadRules(table, index) for index in indexes}
         self._queries: dict[object, _QueryForm] = {}
         self._projections: dict[object, dict[str, Any]] = {}
         there = Exists((table.partition.name,))
@@ -156,7 +155,11 @@ class Renderer:
     def _query_form(self, request: Query | Count) -> _QueryForm | None:
         """The form of the request; None where nothing can pass its filter."""
         table = self._table
-        keyed = read_from(request, table)
+        rules = self._reads.get(request.index)
+        if rules is None:
+            raise no_such_index(table, request.index)
+        rules.check(request)
+        keyed = rules.keyed
         sort = None if request.range is None else keyed.sort
         keys = _key_values(request, keyed.partition, sort)
         filter_ = True if request.filter is None else simplified(request.filter)
@@ -311,7 +314,7 @@ class Renderer:
 
     def _typed_keys(self, positions: Sequence[Position], index: str | None) -> list[dict[str, TypedValue]]:
         """Positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
-        limits = self._limits[index]
+        limits = self._reads[index].limits
         refuse_positions(positions, limits)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
         for (key, limit), values in zip(limits.items(), zip(*positions, strict=True), strict=False):

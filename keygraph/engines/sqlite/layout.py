@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
-from keygraph.dynamo.order import key_value
-from keygraph.dynamo.rules import WriteRules, checked_key_bytes, checked_position_bytes, position_limits
-from keygraph.dynamo.table import Index, Position, Table
+from keygraph.dynamo.rules import ReadRules, WriteRules, no_such_index
+from keygraph.dynamo.table import Index, Table
 from keygraph.engines.sqlite.rows import content_of
 
 StoredKey = tuple[bytes, ...]
@@ -36,8 +35,8 @@ class Keyed:
     def __init__(self, name: str, table: Table, index: Index | None) -> None:
         """`name` is that of the SQLite table, `index` the index whose rows it has; None for the table itself."""
         self.name = name
-        self._limits = position_limits(table, None if index is None else index.name)
-        self.attributes = tuple(self._limits)
+        self.rules = ReadRules(table, None if index is None else index.name)
+        self.attributes = tuple(self.rules.limits)
         """The attributes that its rows are ordered by; each is a column."""
         self.names = tuple([attribute.name for attribute in self.attributes])
         self.table_key = [self.attributes.index(key) for key in table.keys]
@@ -65,19 +64,6 @@ class Keyed:
             f"CREATE TABLE {name} ({stored_keys}, size INTEGER NOT NULL, item BLOB NOT NULL,"
             f" PRIMARY KEY ({columns})) WITHOUT ROWID"
         )
-
-    def stored(self, at: int, value: object) -> bytes:
-        """The value of one column. Raises BadUserInput for a value that cannot be a key there."""
-        attribute = self.attributes[at]
-        return checked_key_bytes(attribute, value, self._limits[attribute])
-
-    def stored_position(self, position: Position) -> StoredKey:
-        """The columns of a position. Raises BadUserInput where it does not fit the keys."""
-        return checked_position_bytes(position, self._limits)
-
-    def position(self, key: StoredKey) -> Position:
-        """The values of the columns."""
-        return tuple([key_value(*each) for each in zip(key, self.attributes, strict=True)])
 
     def row(self, item: Item, keys: Mapping[str, bytes], whole: Row) -> Row | None:
         """The item's row in this index, or None where it lacks a key of it: the index is sparse.
@@ -109,5 +95,8 @@ class Layout:
         }
 
     def keyed(self, index: str | None) -> Keyed:
-        """What a read with that index name reads; KeyError where the table lacks it."""
-        return self.items if index is None else self.indexes[index]
+        """What a read with that index name reads. Raises BadUserInput where the table lacks it."""
+        found = self.items if index is None else self.indexes.get(index)
+        if found is None:
+            raise no_such_index(self.table, index)
+        return found

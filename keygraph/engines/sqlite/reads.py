@@ -18,34 +18,9 @@ from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
-from keygraph.dynamo.order import after_prefix
-from keygraph.dynamo.rules import (
-    can_go_on,
-    read_from,
-    refuse_crossed_bounds,
-    refuse_filtered,
-    refuse_limit,
-    refuse_segment,
-)
-from keygraph.dynamo.store import (
-    Above,
-    AtLeast,
-    AtMost,
-    Batch,
-    BatchGet,
-    Below,
-    Cost,
-    Count,
-    Counted,
-    Equals,
-    Page,
-    Prefix,
-    Query,
-    Range,
-    Scan,
-    Within,
-    read_units,
-)
+from keygraph.dynamo.order import key_values
+from keygraph.dynamo.rules import KeyBounds, can_go_on, refuse_filtered, refuse_limit, refuse_segment
+from keygraph.dynamo.store import Batch, BatchGet, Cost, Count, Counted, Page, Query, Scan
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
 from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
@@ -95,16 +70,15 @@ def _select(
     )
 
 
-def _partition_rows(keyed: Keyed, request: Query | Count) -> _RowRange:
+def _partition_rows(keyed: Keyed, request: Query | Count, bounds: KeyBounds) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
     DynamoDB refuses a start outside the range, so this does too.
     """
-    partition = keyed.stored(0, request.partition)
+    partition, low, end = bounds
     forward = request.forward if isinstance(request, Query) else True
     span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
-    low, end = (None, None) if request.range is None else _bounds(keyed, request.range)
-    start = None if request.start is None else keyed.stored_position(request.start)
+    start = None if request.start is None else keyed.rules.position_bytes(request.start)
     if start is not None:
         if start[0] != partition:
             raise BadUserInput("The start is in another partition.")
@@ -117,27 +91,6 @@ def _partition_rows(keyed: Keyed, request: Query | Count) -> _RowRange:
     if end is not None and not (start and not forward):
         span.add("k1 < ?", end)
     return span
-
-
-def _bounds(keyed: Keyed, range_: Range) -> tuple[bytes | None, bytes | None]:
-    """The first stored sort key of the range, and the first one above it. Next to each key is that key and a zero."""
-    if isinstance(range_, Within):
-        refuse_crossed_bounds(range_.low, range_.high)
-        return keyed.stored(1, range_.low), keyed.stored(1, range_.high) + b"\0"
-    stored = keyed.stored(1, range_.value)
-    match range_:
-        case Equals():
-            return stored, stored + b"\0"
-        case AtLeast():
-            return stored, None
-        case AtMost():
-            return None, stored + b"\0"
-        case Above():
-            return stored + b"\0", None
-        case Below():
-            return None, stored
-        case Prefix():
-            return stored, after_prefix(stored)
 
 
 # --- The items of rows --------------------------------------------------------------------------------
@@ -193,8 +146,8 @@ class _Reading:
     """The items that passed the filter."""
     scanned: int = 0
     size: int = 0
-    fetched_units: float = 0.0
-    """What it cost to fetch the items of rows from the table."""
+    fetched: list[int] = field(default_factory=list)
+    """The sizes of the items of rows that were fetched from the table."""
     last: Position | None = None
 
     def read(
@@ -222,7 +175,7 @@ class _Reading:
                     if passes is None or passes(stored):
                         self.found.append(stored)
                 if is_last:
-                    self.last = keyed.position(row[:width])
+                    self.last = key_values(row[:width], keyed.attributes)
                     return
 
 
@@ -247,33 +200,35 @@ def _read_partition(
     connection: sqlite3.Connection, layout: Layout, request: Query | Count, allowed: Allowance
 ) -> tuple[_Reading, Cost]:
     """Reads a page. A filter that nothing can pass costs no request, nor does a start that nothing can follow."""
-    read = read_from(request, layout.table)
     keyed = layout.keyed(request.index)
-    refuse_limit(request)
+    bounds = keyed.rules.bounds(request)
     reading = _Reading(request, isinstance(request, Query) or request.filter is not None)
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return reading, Cost()
-    span = _partition_rows(keyed, request)
+    span = _partition_rows(keyed, request, bounds)
     passes = None
     if condition is not True:
-        passes, allowed = _filter(condition, layout.table, read, request), allowed.under(condition)
+        passes, allowed = (
+            _filter(condition, layout.table, keyed.rules.keyed, request),
+            allowed.under(condition),
+        )
     if request.start is not None and not can_go_on(request, request.start):
         return reading, Cost()
     asked = {path[0] for path in (request.projection if isinstance(request, Query) else None) or ()}
     is_projected = keyed.projected is None or asked <= keyed.projected
 
     def from_table(row: tuple[Any, ...]) -> Stored:
-        # Of a local index: `read_from` refuses a global one that lacks what is asked for.
+        # Of a local index: `ReadRules` refuses a global one that lacks what is asked for.
         key = [row[at] for at in keyed.table_key]
         size, content = connection.execute(layout.items.get, key).fetchone()
-        reading.fetched_units += read_units(size, request.consistent)
+        reading.fetched.append(size)
         return stored_item(content)
 
     reading.read(connection, span, allowed, passes, None if is_projected else from_table)
     if reading.last is not None and not can_go_on(request, reading.last):
         reading.last = None
-    return reading, Cost(1, read_units(reading.size, request.consistent) + reading.fetched_units)
+    return reading, Cost.of_reads(1, (reading.size, *reading.fetched), consistent=request.consistent)
 
 
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed: Allowance) -> Page:
@@ -283,7 +238,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
     refuse_limit(request)
     span = _RowRange(keyed, True, [], [])
     if request.start is not None:
-        start = keyed.stored_position(request.start)
+        start = keyed.rules.position_bytes(request.start)
         if segment_hash(start[0]) % request.segments != request.segment:
             raise BadUserInput("The start is in another segment.")
         span.go_on_after(start, 0)
@@ -291,7 +246,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
         span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
     reading = _Reading(request, True)
     reading.read(connection, span, allowed)
-    cost = Cost(1, read_units(reading.size, request.consistent))
+    cost = Cost.of_reads(1, (reading.size,), consistent=request.consistent)
     return Page(list(map(whole, reading.found)), reading.scanned, reading.last, cost)
 
 
@@ -301,8 +256,8 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
         raise TooMuch
     decoded = decoder(request.projection)
     found: dict[StoredKey, Item | None] = {}
-    asked = [layout.items.stored_position(key) for key in request.keys]
-    units, requests, answered, looked_at = 0.0, 0, 0, 0
+    asked = layout.items.rules.positions_bytes(request.keys)
+    sizes, requests, answered, looked_at = list[int](), 0, 0, 0
     for key in asked:
         if key in found:
             continue
@@ -315,5 +270,6 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
         if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size
         found[key] = None if content is None else decoded(stored_item(content))
-        units += read_units(size, request.consistent)
-    return Batch([found[key] for key in asked], Cost(requests, units))
+        sizes.append(size)
+    cost = Cost.of_reads(requests, sizes, consistent=request.consistent)
+    return Batch([found[key] for key in asked], cost)

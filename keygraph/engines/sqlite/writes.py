@@ -46,7 +46,7 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
         wanted.pop(new.key, None)
         wanted[new.key] = (new, after)
     for key in request.deletes:
-        wanted[layout.items.stored_position(key)] = None
+        wanted[layout.items.rules.position_bytes(key)] = None
     units = _replace(connection, layout, wanted, _stored_rows(connection, layout.items, wanted))
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
     return Written(Cost(requests=requests, write_units=float(units)))
@@ -55,7 +55,7 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
 def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Changed:
     """One conditional write. Raises ConditionFailed."""
     action = request.action
-    key = layout.items.stored_position(key_of(action, layout.table))
+    key = layout.items.rules.position_bytes(key_of(action, layout.table))
     found = _stored_rows(connection, layout.items, [key])
     old = _item(found.get(key))
     new = outcome(action, old, layout.table)
@@ -76,7 +76,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: Transac
         if known != asked:
             raise TokenReused("the token of a transaction was used for another one")
         return Written(Cost(requests=1))
-    keys = [layout.items.stored_position(key_of(action, layout.table)) for action in request.actions]
+    keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
     found = _stored_rows(connection, layout.items, keys)
     reasons: list[Reason | None] = []
     wanted: _Wanted = {}

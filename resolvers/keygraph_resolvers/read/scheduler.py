@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter, thread_time
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from keygraph.dynamo.items import Item
@@ -32,6 +32,10 @@ _HELD = 0
 """The round trip of a key that has left already: there is none before it."""
 
 
+TakeItems: TypeAlias = Callable[[list[tuple[Any, "Item | Exception | None"]], int], None]
+"""Called with what items were wanted for and the answers, as they come, and the round trip that is next."""
+
+
 @dataclass(slots=True, eq=False)
 class Lookup:
     """Items that a step looks for by their keys."""
@@ -40,8 +44,7 @@ class Lookup:
     round_trip: int
     later: frozenset[int]
     """In which round trips keys are asked for when the items are there: 0 is the one after this lookup's."""
-    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None]
-    """Called with what the items were wanted for and the answers, as they come, and the round trip that is next."""
+    then: TakeItems
     left: int = 0
     """How many answers have not come yet."""
     came: list[tuple[Any, Item | Exception | None]] = field(default_factory=list)
@@ -270,13 +273,21 @@ class Scheduler:
 
     # --- Items by their keys --------------------------------------------------------------------------
 
-    def look_up(self, lookup: Lookup, wanted: Iterable[tuple[Any, Key]]) -> None:
+    def look_up(
+        self,
+        wanted: Iterable[tuple[Any, Key]],
+        place: str,
+        round_trip: int,
+        later: frozenset[int],
+        then: TakeItems,
+    ) -> None:
         """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered.
 
-        `wanted` are the keys, each with what the item is wanted for.
+        `wanted` are the keys, each with what the item is wanted for; the others are as in `Lookup`.
         """
+        lookup = Lookup(place, round_trip, later, then)
         ready: list[tuple[Any, Item | Exception | None]] = []
-        round_trip = next_trip = lookup.round_trip
+        next_trip = round_trip
         futures, lookups = self._nodes.futures, self._lookups
         for subject, key in wanted:
             waiting = lookups.get(key)
@@ -290,10 +301,10 @@ class Scheduler:
             waiting.append((lookup, subject))
             lookup.left += 1
             self._wait(key, round_trip)
-        if lookup.left and lookup.later:
-            self._feeding[lookup.later, False, round_trip] += 1
+        if lookup.left and later:
+            self._feeding[later, False, round_trip] += 1
         if ready:
-            self._due.append((lookup.then, (ready, next_trip)))
+            self._due.append((then, (ready, next_trip)))
 
     def _wait(self, key: Key, round_trip: int) -> None:
         """The key leaves in that round trip, or sooner where somebody else has asked for it."""

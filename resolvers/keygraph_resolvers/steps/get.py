@@ -21,7 +21,6 @@ from keygraph_resolvers.read.access import learned, links_of, seen_by_key, witho
 from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Entity, Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.federation import read_representation, told_item
 from keygraph_resolvers.schema.field_kinds import Entities, FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.inputs import in_utc, key_value
@@ -450,7 +449,7 @@ def see(
     if unread:
         look_up(run, record, unread, place, round_trip, after, came)
     if linked:
-        run.scheduler.look_up(Lookup(place, round_trip, after, links_came), linked)
+        run.scheduler.look_up(linked, place, round_trip, after, links_came)
 
 
 def go_on_with(run: Run, items: Items, place: str, objects: Sequence[Object], round_trip: int) -> None:
@@ -484,7 +483,7 @@ def look_up(
         wanted = [(each, key) for each in objects for key in run.graph.table_keys(record, each.identity)]
         if record.table_keys.shards:
             then = partial(_shards_came, run, len(record.table_keys.shards), {}, then)
-    run.scheduler.look_up(Lookup(place, round_trip, after, then), wanted)
+    run.scheduler.look_up(wanted, place, round_trip, after, then)
 
 
 def _shards_came(

@@ -24,7 +24,6 @@ from keygraph_resolvers.read.loaders import CountOf, PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import ListObject, Object, end_reader
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.steps.explained import (
     Explained,
     View,
@@ -577,7 +576,7 @@ def look_all_up(
     """Looks items up by their keys, and goes on when all have come."""
     came = when_all(len(wanted), round_trip, then)
     if wanted:
-        run.scheduler.look_up(Lookup(place, round_trip, after, came), wanted)
+        run.scheduler.look_up(wanted, place, round_trip, after, came)
 
 
 def when_all(count: int, round_trip: int, then: Came) -> Came:
