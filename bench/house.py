@@ -3,8 +3,8 @@
     python -m bench.house
 
 prints the trace of one warm query, the lines of `keygraph/` and `resolvers/`, the circles of imports, the folders that
-import each other, the size of the largest folder, and what the import rules say. tests/bench/test_house.py holds the
-limits.
+import each other, the size of the largest folder, what the import rules say, and which statements stand twice.
+tests/bench/test_house.py holds the limits.
 
 How the trace counts. The query is asked over HTTP, through the server's ASGI application in this process, on the
 embedded engine with the shop's sample: one order of a user, its only item, and the product. It is asked three times,
@@ -22,6 +22,7 @@ Counted so, commit f30b2ba, before the rooms, passed 54 modules and 289 function
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -52,6 +53,9 @@ COUNTED_FOLDERS = ("keygraph", "resolvers")
 LINES_BEFORE = 24_415
 """The lines of these folders at commit f30b2ba: 17,114 in keygraph, 7,301 in resolvers."""
 LINES_WANTED = LINES_BEFORE - 2_500
+TOLD_ONCE = ("keygraph", "resolvers", "server")
+"""The folders in which nothing stands twice."""
+TWIN_SIZE = 40
 MODULES_WANTED = 25
 MOVES_WANTED = 250
 
@@ -257,6 +261,57 @@ def import_rules() -> tuple[bool, str]:
     return done.returncode == 0, "\n".join(said) or done.stderr.strip()
 
 
+# --- What stands twice ----------------------------------------------------------------------------------
+
+
+def twins(sources: Mapping[str, str]) -> list[list[str]]:
+    """The groups of places with the same statements but for the names of variables, as `file:line`.
+
+    Statements are compared in a row, of which the first so many make up `TWIN_SIZE` nodes of the syntax tree: about
+    three lines. `sources` are files' texts, by name.
+    """
+    places: dict[tuple[object, ...], list[str]] = {}
+    for name, source in sources.items():
+        for row in _rows_of_statements(ast.parse(source)):
+            for start in range(len(row)):
+                size, end = 0, start
+                while size < TWIN_SIZE and end < len(row):
+                    size, end = size + sum(1 for _ in ast.walk(row[end])), end + 1
+                if size >= TWIN_SIZE:
+                    places.setdefault(_without_names(row[start:end]), []).append(
+                        f"{name}:{row[start].lineno}"
+                    )
+    return [several for several in places.values() if len(several) > 1]
+
+
+def _rows_of_statements(tree: ast.Module) -> Iterator[list[ast.stmt]]:
+    """The statements that follow each other inside of functions."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef):
+            rows = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+            yield from (row for row in rows if isinstance(row, list))
+
+
+def _without_names(statements: Iterable[ast.stmt]) -> tuple[object, ...]:
+    """What statements are, with numbers for the names of their variables."""
+    numbers: dict[str, int] = {}
+    told: list[object] = []
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        told.append(type(node))
+        for name, value in ast.iter_fields(node):
+            if isinstance(node, ast.Name | ast.arg) and isinstance(value, str):
+                told.append(numbers.setdefault(value, len(numbers)))
+            elif not isinstance(value, ast.AST | list):
+                told.append((name, type(value), value))
+    return tuple(told)
+
+
+def sources_in(*folders: str) -> dict[str, str]:
+    """The texts of the Python files of some folders, by name."""
+    files = (file for folder in folders for file in sorted((ROOT / folder).rglob("*.py")))
+    return {str(file.relative_to(ROOT)): file.read_text("utf-8") for file in files}
+
+
 # --- The report ---------------------------------------------------------------------------------------
 
 
@@ -282,6 +337,10 @@ def report_lines() -> Iterator[str]:
     [(folder, size)] = folder_sizes(imported).most_common(1)
     yield f"{size} modules in the largest folder, {folder}"
     yield import_rules()[1]
+    yield from _listed(
+        "rows of statements that stand twice (wanted: 0)",
+        [" and ".join(places) for places in twins(sources_in(*TOLD_ONCE))],
+    )
 
 
 def _listed(name: str, found: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ unequal to everything.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -182,14 +182,17 @@ def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
 
 def conjunction(*conditions: Condition | None) -> Condition | None:
     """The condition that all of these hold, as far as there are any; None for none."""
-    parts = tuple(part for part in conditions if part is not None)
-    return And(parts) if len(parts) > 1 else parts[0] if parts else None
+    return _joined(And, conditions)
 
 
 def disjunction(*conditions: Condition | None) -> Condition | None:
     """The condition that one of these holds, as far as there are any; None for none."""
+    return _joined(Or, conditions)
+
+
+def _joined(join: type[And] | type[Or], conditions: Sequence[Condition | None]) -> Condition | None:
     parts = tuple(part for part in conditions if part is not None)
-    return Or(parts) if len(parts) > 1 else parts[0] if parts else None
+    return join(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
 def _equal(value: object, other: object) -> bool:

@@ -84,6 +84,11 @@ class _KeySchema:
         """The partition key, and the sort key if there is one."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
+    @property
+    def shown_keys(self) -> str:
+        """The names and types of the keys, for messages."""
+        return " and ".join(f"{key.name} ({key.type})" for key in self.keys)
+
 
 def _merged(own: tuple[KeyAttribute, ...], others: tuple[KeyAttribute, ...]) -> tuple[KeyAttribute, ...]:
     names = {key.name for key in own}

@@ -144,11 +144,9 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
         heads = [stream for stream in streams if stream.waiting]
         if not heads:
             break
-        nearest = _nearest(neighbours, extent, heads)
-        located = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, place := neighbours.place_of(located.item)):
-            return _Part(taken, is_whole=place == extent.until)
-        taken.append(located)
+        ended = _take(neighbours, extent, _nearest(neighbours, extent, heads), taken)
+        if ended is not None:
+            return ended
     return _Part(taken, looked_at=looked_at)
 
 
@@ -198,6 +196,29 @@ def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
     wanted = extent.count + extent.look_ahead
     stream = _stream(neighbours, extent, 0, wanted) if wanted else None
     return [] if stream is None else [stream.query, *stream.later]
+
+
+def requests_of_all(neighbours: NeighbourList, limit: int | None = None) -> list[Query]:
+    """What reads all of a list, a page of so many items at a time, as the last write left it.
+
+    A global index is written later than the table: of its items only the table's keys are asked for.
+    """
+    index = neighbours.path.keys.index
+    is_late = index is not None and not index.local
+    keys = None if index is None else tuple((key.name,) for key in neighbours.graph.table.keys)
+    return [
+        Query(
+            partition,
+            neighbours.index_name,
+            piece.range,
+            neighbours.store_filter,
+            keys,
+            limit=limit,
+            consistent=not is_late,
+        )
+        for partition in neighbours.partitions
+        for piece in neighbours.reading.pieces
+    ]
 
 
 # --- Streams ------------------------------------------------------------------------------------------
@@ -303,6 +324,16 @@ def _order_of_first(neighbours: NeighbourList, stream: _Stream) -> tuple[Any, in
     return neighbours.order_of(neighbours.place_of(stream.waiting[0].item))
 
 
+def _take(neighbours: NeighbourList, extent: Extent, stream: _Stream, taken: list[Located]) -> _Part | None:
+    """Takes a stream's first item; the part, if the reading has come to its end with that."""
+    located = stream.waiting.popleft()
+    place = neighbours.place_of(located.item)
+    if _is_reached(neighbours, extent, place):
+        return _Part(taken, is_whole=place == extent.until)
+    taken.append(located)
+    return None
+
+
 def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool:
     """Whether the reading has come to the place before which it ends, or behind it by the sort key."""
     if extent.until is None:
@@ -329,10 +360,9 @@ def _out_of_budget(
         here, end = _order_of_first(neighbours, nearest), neighbours.order_of(resume)
         if here > end if extent.forward else here < end:
             break
-        located = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, place := neighbours.place_of(located.item)):
-            return _Part(taken, is_whole=place == extent.until)
-        taken.append(located)
+        ended = _take(neighbours, extent, nearest, taken)
+        if ended is not None:
+            return ended
         if nearest.frontier is not None and not (nearest.waiting or nearest.ended):
             resume = choose(resume, nearest.frontier, key=lambda place: neighbours.order_of(place))
     return _Part(taken, True, resume if len(taken) < extent.count else None)

@@ -25,7 +25,7 @@ from keygraph.dynamo.conditions import (
     Path,
 )
 from keygraph.dynamo.limits import IN_VALUES
-from keygraph.keys.types import FieldType, encode
+from keygraph.keys.types import FieldType, decode, encode
 
 EQUALITY = ("eq", "ne", "in")
 _ORDER = (*EQUALITY, "lt", "lte", "gt", "gte", "between")
@@ -50,6 +50,24 @@ _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
     "beginsWith": BeginsWith,
     "contains": Contains,
 }
+
+
+def declared_comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
+    """The comparison with a value that a model says. Raises ValueError, TypeError, AttributeError or LookupError where it means
+    nothing, or the value would be stored as another one."""
+    match operator:
+        case "in":
+            values = list(value)
+        case "between":
+            values = [value["from"], value["to"]]
+        case "exists":
+            values = []
+        case _:
+            values = [value]
+    element = type_.of or type_
+    if any(each is not None and decode(element, encode(element, each)) != each for each in values):
+        raise ValueError("it would be stored as another value")
+    return comparison(type_, path, operator, value)
 
 
 def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:

@@ -326,6 +326,11 @@ class AccessPath:
         fixed = self.known.keys() | {argument.slot.name for argument in self.required}
         return not fixed.isdisjoint(self.uncertain)
 
+    def ends_needed(self, *, leads: bool = True) -> frozenset[str]:
+        """The ends that are needed of its items: to tell whose they are, and, if the list `leads` on, to find the nodes there."""
+        ends = (self.far_end if leads else None, self.end if self.untold else None)
+        return frozenset(end for end in ends if end is not None)
+
     def texts_of_item(self, item: Item) -> dict[str, str] | None:
         """The texts of an item's keys here, as its attributes say them where they are uncertain; None where it has none
         of these keys."""

@@ -27,7 +27,7 @@ from keygraph.dynamo.expressions import simplified
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.model.candidates import best, candidates
-from keygraph.model.comparisons import OPERATORS, comparison
+from keygraph.model.comparisons import OPERATORS, comparison, declared_comparison
 from keygraph.model.links import Link, LinkName
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import End, RecordType
@@ -527,12 +527,7 @@ def _joined(join: Callable[[Iterable[Decision]], Decision], parts: Sequence[Cond
 
 def _of_value(type_: FieldType, path: Path, operator: str, value: Any) -> ConditionOf:
     """A comparison with a value of the model."""
-    element = type_.of or type_
-    values = value.values() if operator == "between" else value if operator == "in" else [value]
-    values = [] if operator == "exists" else values
-    if any(each is not None and decode(element, encode(element, each)) != each for each in values):
-        raise ValueError("it would be stored as another value")
-    made = simplified(comparison(type_, path, operator, value))
+    made = simplified(declared_comparison(type_, path, operator, value))
     return lambda claims, is_positive: made
 
 

@@ -312,9 +312,8 @@ def _as_attribute(key: KeyAttribute, path: FieldPath, type_: FieldType) -> Templ
 
 def _difference(called: Index, listed: Index) -> str:
     """In what an index that a type calls is another one than that of its name on the table."""
-    names = [" and ".join(f"{key.name} ({key.type})" for key in index.keys) for index in (called, listed)]
     if called.keys != listed.keys:
-        return f"the keys {names[0]}, and the table's has {names[1]}"
+        return f"the keys {called.shown_keys}, and the table's has {listed.shown_keys}"
     if called.projection != listed.projection:
         shown = [
             index.projection if isinstance(index.projection, str) else ", ".join(index.projection)

@@ -9,8 +9,8 @@ from typing import Any
 from keygraph.declare.declaration import Declaration, Rule
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, holds, put_at_path
 from keygraph.dynamo.items import Item
-from keygraph.keys.types import decode, encode
-from keygraph.model.comparisons import OPERATORS, WriteRule, comparison
+from keygraph.keys.types import encode
+from keygraph.model.comparisons import OPERATORS, WriteRule, declared_comparison
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import RecordType
@@ -92,20 +92,8 @@ def with_default(field: Field, condition: Condition) -> Condition:
 
 
 def _comparison(field: Field, operator: str, value: Any) -> Condition:
-    element = field.type.of or field.type
     try:
-        match operator:
-            case "in":
-                values = list(value)
-            case "between":
-                values = [value["from"], value["to"]]
-            case "exists":
-                values = []
-            case _:
-                values = [value]
-        if any(each is not None and decode(element, encode(element, each)) != each for each in values):
-            raise ValueError("it would be stored as another value")
-        return comparison(field.type, field.attribute, operator, value)
+        return declared_comparison(field.type, field.attribute, operator, value)
     except (ValueError, TypeError, AttributeError, LookupError):
         raise ValueError(
             f"{field.name}.{operator}={value!r} is not a value of type {field.type.name}"

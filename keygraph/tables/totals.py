@@ -8,11 +8,12 @@ from decimal import Decimal
 from keygraph.dynamo.actions import SetTo, UpdateItem, changed
 from keygraph.dynamo.conditions import And, Exists, at_path
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query, Store, Write, pages
+from keygraph.dynamo.store import BatchGet, Store, Write, pages
 from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed, TransactionCanceled
 from keygraph.graph import Graph
 from keygraph.lists.listing import bind
+from keygraph.lists.reading import requests_of_all
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
@@ -33,28 +34,16 @@ def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
 async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> Decimal:
     """What the items of one type add to the node with this identity. Raises StoreError."""
     bound, found = bind(graph, tally.path, identity), Decimal(0)
-    index = tally.path.keys.index
-    keys = None if index is None else tuple((key.name,) for key in graph.table.keys)
-    is_consistent = index is None or index.local
-    for partition in bound.partitions:
-        for piece in bound.reading.pieces:
-            query = Query(
-                partition,
-                bound.index_name,
-                piece.range,
-                bound.store_filter,
-                keys,
-                consistent=is_consistent,
-            )
-            async for page in pages(store, query):
-                items: tuple[Item | None, ...] = tuple(page.items)
-                if keys is not None and items:
-                    wanted = tuple(graph.table.key_of(item) for item in page.items)
-                    items = tuple((await store.send(BatchGet(wanted, consistent=True))).items)
-                for item in items:
-                    if item is not None and graph.recognise(item) is tally.record:
-                        told = tally.of(item)
-                        found += told[1] if told is not None and told[0] == identity else 0
+    for query in requests_of_all(bound):
+        async for page in pages(store, query):
+            items: tuple[Item | None, ...] = tuple(page.items)
+            if bound.index_name is not None and items:
+                wanted = tuple(graph.table.key_of(item) for item in page.items)
+                items = tuple((await store.send(BatchGet(wanted, consistent=True))).items)
+            for item in items:
+                if item is not None and graph.recognise(item) is tally.record:
+                    told = tally.of(item)
+                    found += told[1] if told is not None and told[0] == identity else 0
     return found
 
 

@@ -1,4 +1,4 @@
-"""The house: what a nested query passes stays few, is told as it is, and nothing imports in circles.
+"""The house: what a nested query passes stays few, is told as it is, nothing imports in circles, and nothing stands twice.
 
 `python -m bench.house` prints what these tests hold.
 """
@@ -14,13 +14,16 @@ import pytest
 import keygraph_resolvers
 from bench.house import (
     ROOT,
+    TOLD_ONCE,
     Trace,
     circles,
     folder_sizes,
     import_rules,
     imports,
     nested_query_trace,
+    sources_in,
     tracing,
+    twins,
     two_way_folders,
 )
 from keygraph_server.settings import Settings, environment_name
@@ -96,6 +99,29 @@ def test_the_import_rules_are_kept() -> None:
     """A package would know what it is to know nothing of."""
     is_kept, said = import_rules()
     assert is_kept, said
+
+
+# --- Told once ----------------------------------------------------------------------------------------
+
+
+def test_nothing_stands_twice() -> None:
+    """Whoever changes a rule would have to know of the other place."""
+    assert twins(sources_in(*TOLD_ONCE)) == []
+
+
+def test_twins_are_found_whatever_their_variables_are_called() -> None:
+    """The report would say that there are none."""
+    one = """
+def mean(values, weights):
+    total = sum(value * weight for value, weight in zip(values, weights))
+    count = sum(weights)
+    if count == 0:
+        return None
+    return total / count
+"""
+    other = one.replace("mean", "average").replace("value", "price").replace("weight", "amount")
+    assert twins({"one.py": one, "other.py": other})[0] == ["one.py:3", "other.py:3"]
+    assert twins({"one.py": one, "other.py": other.replace("*", "+")}) == []
 
 
 # --- How it is counted --------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Query
 from keygraph.graph import Graph
 from keygraph.lists.listing import bind
+from keygraph.lists.reading import requests_of_all
 from keygraph.model.record_keys import Texts
 from keygraph.model.references import EndReference
 from keygraph.writing.sending.sender import TransactionSender
@@ -47,25 +48,8 @@ def ranges(graph: Graph, references: Iterable[EndReference], identity: Texts) ->
         if reference.path is None:
             continue
         neighbours = bind(graph, reference.path, identity)
-        index = reference.path.keys.index
-        keys = None if index is None else tuple((key.name,) for key in graph.table.keys)
-        found += [
-            Range(
-                reference,
-                identity,
-                Query(
-                    partition,
-                    neighbours.index_name,
-                    piece.range,
-                    neighbours.store_filter,
-                    keys,
-                    limit=_AT_A_TIME,
-                    consistent=index is None or index.local,
-                ),
-            )
-            for partition in neighbours.partitions
-            for piece in neighbours.reading.pieces
-        ]
+        requests = requests_of_all(neighbours, _AT_A_TIME)
+        found += [Range(reference, identity, query) for query in requests]
     return found
 
 

@@ -123,6 +123,10 @@ def _tell_alone(selections: Sequence[Selection], steps: _Steps) -> None:
         walk.is_alone = walk.selected in fields and all(read[path] == 1 for path in walk.reads)
 
 
+_OF_A_PAGE = (field_kinds.Edges, field_kinds.Nodes, field_kinds.PageInfo)
+"""What is selected of a connection that its page shows."""
+
+
 class _Selections:
     """Makes the selections of one plan, each once."""
 
@@ -393,8 +397,7 @@ class _Steps:
     def walk(self, selected: SelectedField) -> NodeWalkStep:
         """The step of a walk."""
         walk, below = cast(WalkOf, selected.kind).walk, selected.only
-        edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)
-        infos = below.having(field_kinds.PageInfo)
+        edges, nodes, infos = map(below.having, _OF_A_PAGE)
         page = None
         if edges or nodes or infos:
             page = WalkPage(
@@ -455,8 +458,7 @@ class _Steps:
         )
 
     def _connection(self, selected: SelectedField, path: AccessPath, below: Selection) -> ListStep:
-        edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)
-        infos = below.having(field_kinds.PageInfo)
+        edges, nodes, infos = map(below.having, _OF_A_PAGE)
         items = _of_items(path, [each.only for each in edges], nodes)
         looks = frozenset(look.name for info in infos for look in info.only.fields if look.kind is not None)
         page = None

@@ -73,6 +73,7 @@ from keygraph_resolvers.schema.field_kinds import (
     Cursor,
     Edges,
     FarNode,
+    FieldKind,
     GlobalId,
     ListOf,
     NodeAt,
@@ -276,13 +277,18 @@ class _Types:
     def _stored_field(self, record: RecordType, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
         shown = nullable(type_) if field.may_be_null or restricted_name(record, field.name) else type_
-        described, reason = of_stored(record, field), record.deprecated(field.name)
-        return ServedField(camel(field.name), shown, Stored(field), (), described, reason)
+        return self._told_field(record, field.name, shown, Stored(field), of_stored(record, field))
 
     def _end_field(self, record: RecordType, end: End) -> StrawberryField:
         type_ = nullable(self.node(end.members))
-        described, reason = of_end(record, end), record.deprecated(end.name)
-        return ServedField(camel(end.name), type_, NodeAt(end), (), described, reason)
+        return self._told_field(record, end.name, type_, NodeAt(end), of_end(record, end))
+
+    @staticmethod
+    def _told_field(
+        record: RecordType, name: str, type_: Any, kind: FieldKind, described: str | None
+    ) -> StrawberryField:
+        """A field of a record without arguments."""
+        return ServedField(camel(name), type_, kind, (), described, record.deprecated(name))
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
         """The fields of the named fields, ends and methods, in the order of the declaration."""

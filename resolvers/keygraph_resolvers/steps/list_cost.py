@@ -18,6 +18,14 @@ from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.steps.step import MOST, Below, Priced, Starts, StepCost
 
 
+def add_links(cost: StepCost, links: Sequence[Link], starts: Starts, requests: int, items: int) -> None:
+    """Adds what it takes to look up the other items that decide about so many items of lists, which come by so many requests."""
+    for each in links:
+        found = keys_cost([each.record], starts, items)
+        found.apart, found.keys = starts.times(requests + items // BATCH_GET_KEYS).count + found.apart, 0
+        cost.add(found)
+
+
 def keys_cost(records: Sequence[RecordType], starts: Starts, keys: int = 1) -> StepCost:
     """What it takes to look so many items up for each start, each of one of the types.
 
@@ -280,8 +288,5 @@ class ListCost:
             starts.times(items).count,
             min(float(MOST), starts.count * units),
         )
-        for each in self.links:
-            found = keys_cost([each.record], starts, items)
-            found.apart, found.keys = starts.times(requests + items // BATCH_GET_KEYS).count + found.apart, 0
-            cost.add(found)
+        add_links(cost, self.links, starts, requests, items)
         return cost

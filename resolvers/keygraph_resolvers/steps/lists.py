@@ -85,6 +85,8 @@ class BoundList:
 class ListStep(Step):
     """Reads the lists of some owners: their pages, their counts, each where it is selected."""
 
+    _arguments: type[ListArguments] = ListArguments
+
     def __init__(
         self,
         selected: SelectedField,
@@ -146,22 +148,18 @@ class ListStep(Step):
     def needed(self) -> Mapping[RecordType, frozenset[str]]:
         """The ends that are needed of its items, by type: to go on to the nodes there, and to tell whose they are."""
         leads = self.names_edges or (self.page is not None and self.page.shows_nodes)
-        ends = {
-            each: (each.far_end if leads else None, each.end if each.untold else None)
-            for each in self.path.each
-        }
         return {
-            each.record: frozenset(end for end in own if end is not None).union(
+            each.record: each.ends_needed(leads=leads).union(
                 *(asked.needed_of(each.record) for asked in self.aggregates)
             )
-            for each, own in ends.items()
+            for each in self.path.each
         }
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
         if self._refusal is not None:
             raise self._refusal
-        return self.selected.told(run, lambda given: ListArguments(run, self.path, given, self._looks))
+        return self.selected.told(run, lambda given: self._arguments(run, self.path, given, self._looks))
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         for bound in self.bind(run, objects, place):

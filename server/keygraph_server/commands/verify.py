@@ -225,11 +225,8 @@ class _Job:
 
 def _refuse_other_keys(declared: Table, found: Table) -> None:
     if found.keys != declared.keys:
-        shown = [
-            " and ".join(f"{key.name} ({key.type})" for key in table.keys) for table in (found, declared)
-        ]
         raise CommandError(
-            f"the keys of the table {declared.name} are {shown[0]}, the model declares {shown[1]}",
+            f"the keys of the table {declared.name} are {found.shown_keys}, the model declares {declared.shown_keys}",
             "Fix the model, or name another store",
         )
 

@@ -85,6 +85,8 @@ def _identities(graph: Graph, path: AccessPath, ids: Sequence[str]) -> tuple[tup
 class CommonStep(ListStep):
     """Reads the part of lists that the lists of other nodes have as well."""
 
+    _arguments = CommonArguments
+
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.later = _LATER
@@ -98,9 +100,7 @@ class CommonStep(ListStep):
         return True
 
     def arguments(self, run: Run) -> CommonArguments:
-        if self._refusal is not None:
-            raise self._refusal
-        return self.selected.told(run, lambda given: CommonArguments(run, self.path, given, self._looks))
+        return cast(CommonArguments, super().arguments(run))
 
     @property
     def walks_all(self) -> bool:

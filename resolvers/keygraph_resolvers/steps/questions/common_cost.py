@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log
 
-from keygraph.dynamo.limits import BATCH_GET_KEYS, READ_UNIT_BYTES
+from keygraph.dynamo.limits import READ_UNIT_BYTES
 from keygraph.lists.reading import LARGEST_LIMIT
 from keygraph.model.paths import AccessPath
 from keygraph.walks.common import FIRST, GROWTH, MOST_KEYS, WEIGHT_OF_A_KEY, WEIGHT_OF_A_QUERY
 from keygraph_resolvers.read.access import links_of
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
+from keygraph_resolvers.steps.list_cost import ListCost, add_links, keys_cost
 from keygraph_resolvers.steps.step import MOST, MOST_ROUND_TRIPS, Below, Starts, StepCost
 
 
@@ -90,13 +90,7 @@ class CommonCost:
             read_units=min(float(MOST), starts.count * units),
         )
         cost.add(self._tests(starts, tests, chain))
-        for each in most.links:
-            found = keys_cost([each.record], starts, items)
-            found.apart, found.keys = (
-                starts.times(requests + items // BATCH_GET_KEYS).count + found.apart,
-                0,
-            )
-            cost.add(found)
+        add_links(cost, most.links, starts, requests, items)
         return cost, chain
 
     @property

@@ -134,8 +134,7 @@ class WaysStep(Step):
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
         """What is needed of the items of the lists that it may follow, and of the nodes that rules are about."""
         for path in self.reads:
-            ends = (path.far_end, path.end if path.untold else None)
-            yield path.record, frozenset(end for end in ends if end is not None)
+            yield path.record, path.ends_needed()
         for record in self.looked_for:
             names = [each.path.name for each in self._followed if each.path.owner is record]
             access = record.access

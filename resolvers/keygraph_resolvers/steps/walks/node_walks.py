@@ -103,8 +103,7 @@ class NodeWalkStep(Step):
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
         """What is needed of the items of its lists, and of the nodes that rules are about."""
         for path in self.walk.paths:
-            ends = (path.far_end, path.end if path.untold else None)
-            yield path.record, frozenset(end for end in ends if end is not None)
+            yield path.record, path.ends_needed()
         for path in self.walk.levels[-1]:
             yield path.record, self.weights.names
         for asked in self.aggregates:
