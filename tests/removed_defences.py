@@ -69,7 +69,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/read/scheduler.py", "TURN_SECONDS - (of_all.worked - before)", "TURN_SECONDS"
     ),
     "test_what_is_made_of_one_item_again_and_again_is_held": Removal(
-        f"{_RESOLVERS}/memory.py", "self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)", "pass"
+        f"{_RESOLVERS}/read/meter.py", "self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)", "pass"
     ),
     "test_large_operations_read_on_one_at_a_time": Removal(
         f"{_RESOLVERS}/read/run.py", "await self.meter.holding.wait_to_answer()", "pass"
@@ -124,7 +124,7 @@ REMOVALS: dict[str, Removal] = {
         ),
     ),
     "test_many_who_ask_for_much_and_never_read": Removal(
-        f"{_RESOLVERS}/memory.py", "_LARGE_AT_ONCE = 1\n", "_LARGE_AT_ONCE = 1_000\n"
+        f"{_RESOLVERS}/read/meter.py", "_LARGE_AT_ONCE = 1\n", "_LARGE_AT_ONCE = 1_000\n"
     ),
     "test_half_bodies": Removal(
         f"{_CONNECTIONS}/gate.py", "if self.held > self.settings.connection_memory:", "if False:"
@@ -174,7 +174,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_HTTP}/readiness.py", "if self._looking is None and (", "if True or ("
     ),
     "test_operations_are_given_up_where_all_hold_too_much": Removal(
-        f"{_RESOLVERS}/memory.py", "if memory.held > memory.limit and self.held > _ALWAYS_HELD:", "if False:"
+        f"{_RESOLVERS}/read/meter.py", "if memory.held > memory.limit and self.held > _ALWAYS_HELD:", "if False:"
     ),
     # --- Browsers
     "test_what_a_foreign_page_can_send_is_refused": Removal(

@@ -4,12 +4,11 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 (`python -m bench.house` prints them):
 
 1. `keygraph_server.http.middleware`, `keygraph_server.http.header_values`, `keygraph_server.http.graphql_http`,
-   `keygraph_resolvers.memory`, `keygraph_server.documents.known`: read and check the HTTP request, find its document,
-   and send the response.
+   `keygraph_resolvers.read.meter`, `keygraph_server.documents.known`: read and check the HTTP request, count the memory
+   that it takes and its requests to the store, find its document, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
 3. `keygraph_resolvers.plan.documents`, `keygraph.kept`: finds the document's plan.
-4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
-   each request to the store.
+4. `keygraph_resolvers.read.run`: holds what the steps of one request share.
 5. `keygraph_resolvers.plan.bound`, `keygraph_resolvers.admission`: compute what the request costs at most, for the
    limit, and let it wait while too many others run.
 6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys

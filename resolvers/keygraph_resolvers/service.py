@@ -35,7 +35,6 @@ from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.aside import Aside
 from keygraph_resolvers.errors import answer_limit_error, internal_error, public_error
 from keygraph_resolvers.hooks import Hooks
-from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, exceeded_error, refused_error
 from keygraph_resolvers.plan.document_limits import (
@@ -48,7 +47,7 @@ from keygraph_resolvers.plan.documents import Document, Documents, Refused
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.meter import MeteredStore
+from keygraph_resolvers.read.meter import Holding, MeteredStore
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema

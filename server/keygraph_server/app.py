@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from keygraph.kept import kept_bytes
-from keygraph_resolvers.memory import Memory
+from keygraph_resolvers.read.meter import Memory
 from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.documents.known import KnownDocuments

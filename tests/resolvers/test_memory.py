@@ -18,8 +18,8 @@ from keygraph.dynamo.store import Batch, BatchGet, Cost, CreateTable, Page, Quer
 from keygraph.engines.open import open_store
 from keygraph.errors import Throttled
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.memory import Holding, Memory
 from keygraph_resolvers.read import run, scheduler
+from keygraph_resolvers.read.meter import Holding, Memory
 from tests.resolvers.walk_worlds import below, topic, walks
 from tests.resolvers.worlds import SECRET, world
 

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from keygraph.dynamo.traffic import Traffic
 from keygraph_resolvers import Observed
 from keygraph_resolvers.admission import Admission
-from keygraph_resolvers.memory import Memory
+from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections.gate import Gate
 from keygraph_server.http.graphql_http import Exchange
 from keygraph_server.http.header_values import RequestHeaders

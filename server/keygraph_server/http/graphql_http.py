@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from keygraph.codes import Code
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
-from keygraph_resolvers.memory import Holding, Memory
+from keygraph_resolvers.read.meter import Holding, Memory
 from keygraph_server.connections import BEGAN
 from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
 from keygraph_server.documents.manifest import PREFIX

@@ -14,7 +14,7 @@ from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
 from keygraph_resolvers.admission import Admission
-from keygraph_resolvers.memory import Memory
+from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections.gate import GATES
 from keygraph_server.logs import direct_logger
 from keygraph_server.settings import Settings
