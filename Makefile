@@ -83,7 +83,7 @@ plan-tables: $(INSTALLED)  ## Compare the operations of docs/plan.md with the mi
 	@$(BIN)/python -m bench.plan_tables
 
 .PHONY: house
-house: $(INSTALLED)  ## Show the modules of a nested query, the line count and the import cycles
+house: $(INSTALLED)  ## Show the modules of a nested query, the line count, the import cycles and what stands twice
 	@$(BIN)/python -m bench.house
 
 # Goes up to a million items. Takes some minutes and 1 GB of disk.

@@ -344,6 +344,9 @@ class ListForm:
         self.told: Hashable = (path, self.filter, self.condition, self.narrowed, self.said)
         """What lists of two forms are told apart by."""
         self._shards = path.keys.shard_texts
+        own = path.keys.attributes[0]
+        self._value = None if own.type == "S" else own.value
+        """What makes the partition key of its text; None where it is the text."""
         # What the range is made of besides the prefix; it is the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
         self._prefix = None if path.prefix.slots else path.prefix.render({}) or ""
@@ -532,8 +535,8 @@ class ListForm:
         return NeighbourList(self, (partition,), prefix, span, values, reading, SHOWN_NOW)
 
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
-        keys = self.path.keys
-        return keys.attributes[0].value(self.graph.render(self.path.record, keys, 0, texts))
+        text = self.graph.render(self.path.record, self.path.keys, 0, texts)
+        return text if self._value is None else self._value(text)
 
 
 @kept("lists", 1024, 4_000)

@@ -17,8 +17,7 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
    `keygraph_resolvers.steps.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
    key and pages of lists, and make the pages. Their cursors, if they are selected, are made in `read/cursors.py`.
 8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.graph`, `keygraph.keys.template`,
-   `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of keys, and a node into
-   its key.
+   `keygraph.model.record_keys`: turn a list and its owner into a range of keys, and a node into its key.
 9. `keygraph.lists.reading`: turns a page of a list into Query requests.
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
     `keygraph.engines.sqlite.layout`, `keygraph.dynamo.rules`, `keygraph.dynamo.order`,

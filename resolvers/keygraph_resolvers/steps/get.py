@@ -27,7 +27,7 @@ from keygraph_resolvers.schema.inputs import in_utc, key_value
 from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
-from keygraph_resolvers.steps.lists import ListStep
+from keygraph_resolvers.steps.lists import BoundList, ListStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import (
     AT_ONCE,
@@ -77,8 +77,11 @@ class Items(Step):
                 step.start(run, objects, round_trip, place)
             return
         wanted = set(unread)
-        for each in objects:
-            bound = [one for step in self.lists for one in step.bind(run, [each], place)]
+        lists: dict[Object, list[BoundList]] = {}
+        for step in self.lists:
+            for one in step.bind(run, objects, place):
+                lists.setdefault(one.owner, []).append(one)
+        for each, bound in lists.items():
             bound.sort(key=lambda one: -one.connection.request.extent.count)
             # One list by itself, without the item, is read with nothing else.
             if self.gather is not None and (len(bound) > 1 or each in wanted):

@@ -170,9 +170,15 @@ class ListStep(Step):
         place, is_one, is_at_root = self.below(place), self.path.is_one, self.path.owner is None
         if self._restricted is not None:
             owners = without_refused(run.access, owners, self.selected, self._restricted)
+        try:
+            arguments = self.arguments(run)
+        except Exception as error:
+            for owner in owners:
+                owner.found[self.selected] = error
+            return
         for owner in owners:
             try:
-                connection = self.arguments(run).of(run, None if is_at_root else owner)
+                connection = arguments.of(run, None if is_at_root else owner)
             except Exception as error:
                 owner.found[self.selected] = error
                 continue
