@@ -115,6 +115,8 @@ class MeteredStore:
     sent: list[Sent] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     read_units: float = 0.0
+    is_exceeded: bool = False
+    """Whether these are more than the budget."""
     reserved: float = 0.0
     """What the requests under way may cost."""
     _waiting: deque[tuple[float, asyncio.Future[None]]] = field(default_factory=deque)
@@ -126,10 +128,6 @@ class MeteredStore:
     @property
     def table(self) -> Table:
         return self.store.table
-
-    @property
-    def is_exceeded(self) -> bool:
-        return self.budget is not None and self.read_units > self.budget
 
     @property
     def last_round_trip(self) -> int:
@@ -205,6 +203,7 @@ class MeteredStore:
         if seen is not None:
             cost, items = seen
             self.read_units += cost.read_units
+            self.is_exceeded = self.budget is not None and self.read_units > self.budget
             places, keys = (read.places, read.keys) if read else ((), {})
             began, ended = began - self.began, ended - self.began
             self.sent.append(Sent(request, places, keys, round_trip, began, ended, cost, items))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, cast
 
@@ -168,7 +168,7 @@ class Run:
         """
         root = self.new_root()
         try:
-            await self.scheduler.run(lambda: start(self, [root], (), 1, ""))
+            await self.scheduler.run(partial(start, self, [root], (), 1, ""))
         finally:
             # The answer is decided, or nobody waits for it.
             self.nodes.give_up()
