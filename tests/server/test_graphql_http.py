@@ -388,6 +388,18 @@ class TestBodyLimit:
         assert response.status_code == 413
         assert read == 10_400
 
+    @pytest.mark.parametrize(("size", "status"), [(LIMIT, 200), (LIMIT + 1, 413)])
+    async def test_a_length_that_is_said_twice_is_not_believed(
+        self, client: httpx.AsyncClient, size: int, status: int
+    ) -> None:
+        """The request would be answered with 500, or a larger body be taken."""
+        fields = [("content-type", "application/json"), ("content-length", "5"), ("content-length", "7")]
+        body = json.dumps({"query": "{ name }"}).encode().ljust(size)
+        request = client.build_request("POST", "/graphql", content=body, headers=fields)
+        request.headers = httpx.Headers([("host", "test"), *fields])
+        response = await client.send(request)
+        assert response.status_code == status
+
     @pytest.mark.parametrize("is_in_chunks", [False, True])
     async def test_other_endpoints_are_given_none_that_is_larger(self, is_in_chunks: bool) -> None:
         """An endpoint that somebody adds would have to limit bodies itself."""

@@ -80,6 +80,13 @@ class TestRequestIds:
             response = await client.get("/healthz", headers={"x-request-id": given})
         assert response.headers["x-request-id"] == given
 
+    async def test_of_two_none_is_kept(self, settings: Settings) -> None:
+        """A client could put one of its own beside that of the proxy."""
+        async with serving(settings) as client:
+            twice = [("x-request-id", "of-the-client"), ("x-request-id", "of-the-proxy")]
+            response = await client.get("/healthz", headers=twice)
+        assert len(response.headers["x-request-id"]) == 32
+
     @pytest.mark.parametrize("given", ["x" * 65, "", "a b", 'a"', "é"])
     async def test_a_long_or_strange_one_is_replaced(self, settings: Settings, given: str) -> None:
         """A client could fill the log, or write into it what looks like something else."""

@@ -109,10 +109,10 @@ class AroundEndpoints:
 
     def _limited(self, fields: HeaderFields, receive: Receive) -> Receive:
         """What gives the body. It raises RequestRefusedError for one that has more bytes than are allowed."""
-        most, count = self._most, int(fields.get(b"content-length", -1))
-        if 0 <= count <= most:
-            return receive
-        count = max(count, 0)
+        most, length = self._most, fields.get(b"content-length", b"")
+        count = int(length) if length.isdigit() else 0
+        if length.isdigit() and count <= most:
+            return receive  # the server takes no more than that from the connection
 
         async def receiving() -> Message:
             nonlocal count
