@@ -242,7 +242,14 @@ class GuardedLists(NaiveLists):
                     raise Forbidden("no")
         return found
 
-    def shows_list_of(self, path: AccessPath, owner: tuple[str, ...]) -> bool:
+    def shows_lists_of(self, path: AccessPath, owners: Sequence[tuple[str, ...]]) -> bool:
+        shown = [self._shows_list(path, owner) for owner in owners]
+        if False in shown and None not in shown:
+            raise Forbidden("no")
+        return None not in shown
+
+    def _shows_list(self, path: AccessPath, owner: tuple[str, ...]) -> bool | None:
+        """Whether they may read a list of a node; None where they do not see the node."""
         record = path.owner
         assert record is not None
         sees = self.access.sees(record, owner, None)
@@ -252,12 +259,10 @@ class GuardedLists(NaiveLists):
                 (i for i in self._by_keys[record.table_keys] if record.read_identity(i) == owner), None
             )
             if item is None:
-                return False
+                return None
             sees = self.access.sees(record, owner, item)
             reads = self.access.reads(record, path.name, owner, item)
-        if sees and not reads:
-            raise Forbidden("no")
-        return bool(sees)
+        return bool(reads) if sees else None
 
     def _never(self, record: RecordType, name: str) -> bool:
         """Whether nobody's field is shown to the viewer: no item could change that."""

@@ -107,10 +107,12 @@ class NaiveLists:
             if where is None or holds(where, each.record.completed(item))
             if to is None or path.record.end_identity(item, path.record.ends[path.far_end or ""]) in to
         ]
+        others = [other for other in others if owner is None or other != owner.identity]
+        if not self.shows_lists_of(path, others):
+            whole = []
         for other in others:
-            if owner is None or other != owner.identity:
-                theirs = self._far_of(path, other, given, required)
-                whole = [placed for placed in whole if self._far(path, placed[1]) in theirs]
+            theirs = self._far_of(path, other, given, required)
+            whole = [placed for placed in whole if self._far(path, placed[1]) in theirs]
         descending = given.get("direction") is SortDirection.DESC
         whole.sort(key=lambda placed: placed[0], reverse=descending)
         low, high = _between(neighbours, whole, places.get("after"), places.get("before"), descending)
@@ -163,8 +165,6 @@ class NaiveLists:
         required: Mapping[str, str | None],
     ) -> set[tuple[str, ...] | None]:
         """The nodes to which a node has edges in such a list."""
-        if not self.shows_list_of(path, owner):
-            return set()
         said = {camel(argument.name): given.get(camel(argument.name)) for argument in path.required}
         there = self._of_type(path, path, owner, required, said)
         return {self._far(path, item) for item in there} - {None}
@@ -175,8 +175,8 @@ class NaiveLists:
         except CorruptItem:
             return None
 
-    def shows_list_of(self, path: AccessPath, owner: tuple[str, ...]) -> bool:
-        """Whether a node is there for whoever asks. Raises Forbidden where its list is not."""
+    def shows_lists_of(self, path: AccessPath, owners: Sequence[tuple[str, ...]]) -> bool:
+        """Whether these nodes are there for whoever asks. Raises Forbidden where they are, and a list of one is not."""
         return True
 
     def _of_type(

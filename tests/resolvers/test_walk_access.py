@@ -185,3 +185,22 @@ async def test_no_item_is_read_where_other_items_decide(make_store: MakeStore) -
     b = global_id(club.types["Team"], ("b",))
     asked = f'{{ path(from: "{b}", to: "{b}", via: [TEAM_TEAMS]) {{ length }} }}'
     assert await shop.ask(asked, {"sub": "max"}) == {"path": {"length": 0}}
+
+
+async def test_what_is_in_common_with_a_node_that_only_edges_name(make_store: MakeStore) -> None:
+    """Its item was read where other items alone decide, and without one it had nothing in common with any other."""
+    made = world(club, await make_store(club.table))
+    own = {"PK": "TEAM#a", "SK": "TEAM#a", "type": "Team", "team_id": "a", "name": "a"}
+    below = [
+        {"PK": f"TEAM#{one}", "SK": f"BELOW#{other}", "type": "Below"}
+        for one, other in ("ac", "ad", "bc", "be", "xc")
+    ]
+    members = [{"PK": f"TEAM#{each}", "SK": "MEMBER#max", "type": "Member"} for each in "abcde"]
+    await made.put(own, *below, *members)
+    for other, found in (("b", ["c"]), ("x", [])):
+        named = global_id(club.types["Team"], (other,))
+        asked = (
+            f'{{ team(teamId: "a") {{ teams(alsoOf: ["{named}"]) {{ nodes {{ teamId }} totalCount }} }} }}'
+        )
+        shown = (await Shop(made).ask(asked, {"sub": "max"}))["team"]["teams"]
+        assert shown == {"nodes": [{"teamId": each} for each in found], "totalCount": len(found)}

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from keygraph.access.grants import Decision
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import CorruptItem
@@ -21,7 +22,7 @@ from keygraph.lists.named_edges import edge_keys, in_list
 from keygraph.lists.reading import Extent, Found, page_requests
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import is_told_by_key, restricted_name
+from keygraph.model.permissions import Permissions, is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph.walks.common import (
@@ -41,7 +42,7 @@ from keygraph.walks.common import (
 )
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.naming.names import ALSO_OF
-from keygraph_resolvers.read.access import forbidden, is_readable, seen_by_item
+from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.connection import ListArguments, ShownPage
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.meter import Read
@@ -204,7 +205,8 @@ class _Reading:
                 if decisions[0] is False:
                     self._nothing(round_trip)
                     return
-                untold += [] if all(isinstance(one, bool) for one in decisions) else [each]
+                if any(not isinstance(one, bool) and not access.is_linked(owner, one) for one in decisions):
+                    untold.append(each)
         came = when_all(len(untold), round_trip, partial(self._items_came, others))
         if untold:
             look_up(self._run, owner, untold, self._bound.place, round_trip, _LATER, came)
@@ -216,29 +218,34 @@ class _Reading:
     def _items_came(
         self, others: Sequence[Object], came: list[tuple[Object, Item | Exception | None]], round_trip: int
     ) -> None:
-        """Goes on when the items of those others are there that may tell whether the viewer sees them."""
+        """Goes on when the items of those others are there that alone tell whether the viewer sees them."""
         keep_items(self._run, came)
         access, wanted = self._run.access, dict[Key, LinkName]()
         for each in others if access is not None else ():
             if each.error is not None:
                 self._fail(each.error)
                 return
-            if access is not None and each.item is not None:
-                decision = access.of_whole(self._owner, each.identity, each.item)
+            if access is not None and not each.is_missing:
+                decision = self._decision(access, each)
                 wanted |= access.unknown(self._owner, decision, each.identity, each.item)
         self._learn(wanted, round_trip, partial(self._links_came, others))
 
     def _links_came(self, others: Sequence[Object], round_trip: int) -> None:
         access, name = self._run.access, restricted_name(self._owner, self._path.name)
         if access is not None:
-            seen_by_item(access, [each for each in others if each.item is not None])
-            if any(each.is_missing for each in others):
+            if any(each.is_missing or self._decision(access, each) is not True for each in others):
                 self._nothing(round_trip)
                 return
             if name is not None and not all(is_readable(access, each, name) for each in others):
                 self._bound.fail(forbidden(self._owner, name), is_whole=True)
                 return
         self._bind(others, round_trip)
+
+    def _decision(self, access: Permissions, other: Object) -> Decision:
+        """Whether the viewer sees another node, as far as it is known by now."""
+        if other.item is None:
+            return access.of_key(self._owner, other.identity)
+        return access.of_whole(self._owner, other.identity, other.item)
 
     def _bind(self, others: Sequence[Object], round_trip: int) -> None:
         try:
