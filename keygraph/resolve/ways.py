@@ -39,10 +39,19 @@ def _against(path: AccessPath, node: RecordType) -> AccessPath | None:
     if path.far_end is None:
         return None
     if path.record.is_mirrored:
-        return path
+        return path if _is_seen_from_both_ends(path.record) else None
     options = ListOptions(at=path.far_end, index=None, any_index=True)
     several = (each for each in candidates(path.name, node, path.record, options) if _has_all(each))
     return next((each for each in several if each.far_end == path.end and not each.required), None)
+
+
+def _is_seen_from_both_ends(record: RecordType) -> bool:
+    """Whether who sees one item of a mirrored edge sees the other: no rule is about its ends, which are exchanged."""
+    access = record.access
+    if access is None:
+        return True
+    told = access.names("read")
+    return not access.links("read") and told.isdisjoint(record.ends) and told.isdisjoint(record.key_fields)
 
 
 def _has_all(path: AccessPath) -> bool:

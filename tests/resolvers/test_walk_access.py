@@ -204,3 +204,42 @@ async def test_what_is_in_common_with_a_node_that_only_edges_name(make_store: Ma
         )
         shown = (await Shop(made).ask(asked, {"sub": "max"}))["team"]["teams"]
         assert shown == {"nodes": [{"teamId": each} for each in found], "totalCount": len(found)}
+
+
+# --- Mirrored edges -------------------------------------------------------------------------------------
+
+
+@node("SOMEBODY#{name}", access=[read()])
+class Somebody:
+    name: ID
+
+    friends: Many[Friends] = many(at="one")
+
+
+@edge("{one}", "FRIEND#{other.name}", mirror=True, access=[read(where={"one": viewer("of")})])
+class Friends:
+    one: Somebody
+    other: Somebody
+
+
+friends = Graph(
+    Table("Friends", partition_key="PK", sort_key="SK"), Somebody, Friends, type_attribute="type", paths=True
+)
+
+
+@pytest.mark.parametrize(("claim", "length"), [(["a", "c"], None), (["a", "b"], {"length": 2})])
+async def test_a_path_along_mirrored_edges_of_which_one_item_is_hidden(
+    make_store: MakeStore, claim: list[str], length: Any
+) -> None:
+    """The search from the far end read the other item of an edge, and so found a path along one that the viewer does not see."""
+    made = world(friends, await make_store(friends.table))
+    await made.put(
+        *({"PK": f"SOMEBODY#{each}", "SK": f"SOMEBODY#{each}", "type": "Somebody"} for each in "abc"),
+        *(
+            {"PK": f"SOMEBODY#{one}", "SK": f"FRIEND#{other}", "type": "Friends"}
+            for one, other in ("ab", "ba", "bc", "cb", "ax", "ay", "az")
+        ),
+    )
+    start, end = (global_id(friends.types["Somebody"], (each,)) for each in "ac")
+    asked = f'{{ path(from: "{start}", to: "{end}", via: [SOMEBODY_FRIENDS]) {{ length }} }}'
+    assert await Shop(made).ask(asked, {"of": claim}) == {"path": length}
