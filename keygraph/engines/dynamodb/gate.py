@@ -3,7 +3,7 @@
 The circuit opens when for some time every request has failed or was throttled, and then refuses requests at once. After a
 pause one request goes through as a probe. If that is answered the circuit closes; if not, the next pause is longer.
 ("Circuit breaker pattern" in AWS Prescriptive Guidance.) A part of the requests that fails does not open it: for those
-there are retries.
+there are retries. Times are those in which the process was awake: when it stood still, all that it waits for seems late.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import random
 
 from keygraph.dynamo.traffic import Traffic
+from keygraph.engines.dynamodb.awake import AwakeClock
 from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable
 from keygraph.incidents import Incident
 
@@ -21,6 +22,8 @@ _log = logging.getLogger(__name__)
 _OUTAGE_FAILURES = 20
 _OUTAGE_SECONDS = 2.0
 """So many failures with no answer among them are an outage, if the earliest of these requests was sent so long ago."""
+_BEAT = 0.25
+"""How often the process looks whether it is awake, in seconds: much less than what makes an outage."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 """How long nothing is sent before a probe, in seconds."""
 
@@ -28,15 +31,16 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 class Gate:
     """Lets requests through to one endpoint; shared by all requests of a store."""
 
-    def __init__(self, most: int, endpoint: str, traffic: Traffic) -> None:
+    def __init__(self, most: int, endpoint: str, traffic: Traffic, clock: AwakeClock | None = None) -> None:
         """`most` is how many may be under way; `endpoint` is DynamoDB's name in messages."""
         self.traffic = traffic
+        self.clock = AwakeClock(_BEAT) if clock is None else clock
         self._endpoint = endpoint
         self._places = asyncio.Semaphore(most)
         self._failures = 0
         """How many have failed since the last answer."""
         self._failing_since = 0.0
-        """When the first of these was sent, by the loop's time."""
+        """When the first of these was sent, by the clock."""
         self._trouble: StoreError | None = None
         """The last failure, while the circuit is open."""
         self._pause = 0.0
@@ -64,19 +68,20 @@ class Gate:
         self._is_probing = is_probe = self._trouble is not None
         traffic.under_way += 1
         traffic.sent[operation] += 1
-        return Passage(self, is_probe=is_probe)
+        return Passage(self, self.clock.wait(), is_probe=is_probe)
 
     def _refuse_in_outage(self) -> None:
         trouble = self._trouble
         if trouble is None:
             return
-        if self._is_probing or asyncio.get_running_loop().time() < self._probed_at:
+        if self._is_probing or self.clock.time() < self._probed_at:
             self.traffic.refused += 1
             raise type(trouble)(str(trouble))
 
     def left(self, *, is_probe: bool) -> None:
         """To be called once for each passage, whatever became of the request."""
         self.traffic.under_way -= 1
+        self.clock.waited()
         self._places.release()
         if is_probe:
             self._is_probing = False
@@ -86,7 +91,7 @@ class Gate:
         self._failures = 0
         if self._trouble is None:
             return
-        now = asyncio.get_running_loop().time()
+        now = self.clock.time()
         _log.warning(
             "DynamoDB at %s answers again after %.0f seconds; %d requests were refused meanwhile",
             self._endpoint,
@@ -106,7 +111,7 @@ class Gate:
             self._failing.happened(str(failure))
         self._failing_since = min(began, self._failing_since) if self._failures else began
         self._failures += 1
-        now = asyncio.get_running_loop().time()
+        now = self.clock.time()
         if self._trouble is None:
             if self._failures < _OUTAGE_FAILURES or now - self._failing_since < _OUTAGE_SECONDS:
                 return
@@ -134,10 +139,10 @@ class Passage:
 
     __slots__ = ("_began", "_gate", "_is_probe")
 
-    def __init__(self, gate: Gate, *, is_probe: bool) -> None:
+    def __init__(self, gate: Gate, began: float, *, is_probe: bool) -> None:
         self._gate = gate
         self._is_probe = is_probe
-        self._began = asyncio.get_running_loop().time()
+        self._began = began
 
     def leave(self, failure: KeygraphError | None = None) -> None:
         """Leaves with the answer (None), or with what came instead."""
@@ -150,7 +155,7 @@ class Passage:
 
     def give_up(self, late: TimedOut) -> None:
         """Leaves without an answer, because nobody waits for it any more. `late` is the failure of one that took long."""
-        if asyncio.get_running_loop().time() - self._began >= _OUTAGE_SECONDS:
+        if self._gate.clock.time() - self._began >= _OUTAGE_SECONDS:
             self.leave(late)
         else:
             self._gate.left(is_probe=self._is_probe)
