@@ -69,6 +69,7 @@ class NeighbourList:
         "is_checked",
         "is_filtered",
         "is_searched",
+        "looks_on",
         "narrowed",
         "partitions",
         "parts",
@@ -111,7 +112,9 @@ class NeighbourList:
         self.reading = reading
         self.parts = parts
         self.is_filtered = form.is_searched or bool(reading.others)
-        """Whether more may have to be looked at than is wanted: not everything in its range is in the list."""
+        """Whether other items than the list's are to be expected in its range: the first request looks at more."""
+        self.looks_on = self.is_filtered or form.leaves_out
+        """Whether anything in its range may not be in the list, so that a page may take another request."""
         self.store_filter = self.filter_with_type if reading.others else self.filter
         """All that the store filters by: the type too, where any number of siblings may be read."""
         # What tells most lists of one operation apart. They are asked for it often.
@@ -325,7 +328,7 @@ class ListForm:
         self._is_decided_here = is_decided_here
         self._decided: tuple[Now, Decided] | None = None
         self.is_searched: bool = where is not None or any(part.is_searched for part in parts)
-        """Whether a client says a condition on its items."""
+        """Whether there is a condition on its items, which a client or a rule says."""
         self.narrowed: tuple[tuple[str, Narrowing], ...] = (
             () if path.members else undecided(path, self._ranged)
         )
@@ -337,8 +340,13 @@ class ListForm:
         self.is_checked: bool = bool(self.narrowed) or path.reads_others or path.is_uncertain
         """Whether the texts that it fixes are looked for in each item: its range alone does not say them."""
         slots = {slot.name: slot for slot in path.rest.slots}
-        self.leaves_out = any(not narrowing.fills(slots[name]) for name, narrowing in self.narrowed)
-        """Whether items in its range are likely not to have what is said of the sort key."""
+        self.leaves_out = (
+            path.reads_others
+            or path.is_uncertain
+            or path.expires
+            or any(not narrowing.fills(slots[name]) for name, narrowing in self.narrowed)
+        )
+        """Whether items of its types in its range may not be in the list, whatever a client says of them besides."""
         self.said = said(path, self._ranged)
         """The texts of the sort key's slots that a reader has said, by slot."""
         self.told: Hashable = (path, self.filter, self.condition, self.narrowed, self.said)

@@ -206,6 +206,12 @@ class ListArguments:
         return (self.before if self.from_end else self.after) is not None
 
     @property
+    def skips(self) -> bool:
+        """Whether something in its range may stand before the cursor: of shards, those before the cursor's skip what has its
+        sort key."""
+        return self.begins_behind and len(self.path.keys.shard_texts) > 1
+
+    @property
     def may_end_among_equals(self) -> bool:
         """Whether its page ends at a cursor whose sort key other items may have too."""
         return (self.after if self.from_end else self.before) is not None and self.path.keys.index is not None
@@ -312,15 +318,12 @@ class ListArguments:
     @cached_property
     def goes_on(self) -> bool:
         """Whether its page may take several requests, one after the other."""
-        reading = self.any_shown.reading
-        return bool(
-            self.is_searched
-            or self.may_look_back
+        return (
+            self.may_look_back
             or self.may_end_among_equals
-            or self.any_shown.is_checked
-            or self.path.expires
-            or len(reading.pieces) > 1
-            or reading.others
+            or self.skips
+            or self.any_shown.looks_on
+            or len(self.any_shown.reading.pieces) > 1
         )
 
 

@@ -67,7 +67,7 @@ class ListCost:
     is_searched: bool
     is_filtered: bool
     looks_on: bool
-    """Whether more may have to be looked at than is wanted."""
+    """Whether a page may take another request of a shard."""
     counts: int
     """How many requests count it at once."""
     links: tuple[Link, ...] = ()
@@ -104,8 +104,6 @@ class ListCost:
             for link in found
             if link.end is not None and link.end.name == each.end
         )
-        is_searched = neighbours.is_searched
-        is_filtered = is_searched or bool(reading.others)
         return cls(
             path,
             shown,
@@ -122,15 +120,9 @@ class ListCost:
             arguments.is_key_lookup,
             max(1, len(reading.pieces)),
             len(reading.singles),
-            is_searched,
-            is_filtered,
-            # Of shards, those before the cursor's skip what has its sort key.
-            is_filtered
-            or path.reads_others
-            or path.is_uncertain
-            or neighbours.form.leaves_out
-            or path.expires
-            or (begins_behind and len(path.keys.shard_texts) > 1),
+            neighbours.is_searched,
+            neighbours.is_filtered,
+            neighbours.looks_on or arguments.skips,
             len(count_requests(neighbours)) if has_total else 0,
             tuple(each for each in links if each not in own_links),
             own_links,
