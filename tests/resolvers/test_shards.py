@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from graphql import parse
 
-from keygraph import ID, Graph, Many, Table, edge, node, record
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan
 from keygraph_resolvers import build_schema
@@ -134,3 +135,84 @@ async def test_records_of_one_identity_are_told_by_their_list_and_by_no_id(built
     both = await built.service.execute("query ($id: ID!) { node(id: $id) { id } }", given, with_cost=True)
     cost = both["extensions"]["cost"]
     assert cost["actual"]["items"] == 2 <= cost["bound"]["items"]
+
+
+by_points = Index("ByPoints", "GamePK", ("Points", "N"))
+by_player = Index("ByPlayer", "PlayerPK", "PlayerSK")
+
+
+@node("PLAYER#{player_id}", "PLAYER")
+class Player:
+    player_id: ID
+    name: str
+    results: Many[Result] = many(index=by_player)
+
+
+@node("GAME#{game_id}", "GAME")
+class Game:
+    game_id: ID
+    results: Many[Result] = many(index=by_points)
+
+
+@node(
+    "RESULT#{result_id}",
+    "RESULT",
+    by_points("{game}#{shard}", "{points}", shards=2),
+    by_player("{player}", "{rival}"),
+)
+class Result:
+    result_id: ID
+    game: Game
+    player: Player
+    rival: Player
+    points: int
+
+
+games = Graph(
+    Table("Games", partition_key="PK", sort_key="SK", indexes=[by_points, by_player]),
+    *(Game, Player, Result),
+    type_attribute="kind",
+)
+
+
+def result_item(result: str, game: str, shard: int, points: int, player: str, rival: str) -> Item:
+    return {
+        "PK": f"RESULT#{result}",
+        "SK": "RESULT",
+        "kind": "Result",
+        "GamePK": f"GAME#{game}#{shard}",
+        "Points": Decimal(points),
+        "PlayerPK": f"PLAYER#{player}",
+        "PlayerSK": f"PLAYER#{rival}",
+    }
+
+
+async def test_a_batch_waits_for_a_shard_that_skips_what_stands_at_the_cursor(make_store: MakeStore) -> None:
+    """What has the cursor's sort key may fill the first page of another shard: the nodes behind the next one would be read
+    in a batch of their own."""
+    made = world(games, await make_store(games.table))
+    await made.put(
+        result_item("r0", "g", 0, 5, "p", "u"),
+        result_item("r1", "g", 1, 5, "p", "v"),
+        result_item("r2", "g", 0, 6, "p", "w"),
+        result_item("r3", "h", 0, 1, "q", "x"),
+        *(
+            {"PK": f"PLAYER#{player}", "SK": "PLAYER", "kind": "Player", "name": player}
+            for player in "pquvwx"
+        ),
+        *({"PK": f"GAME#{game}", "SK": "GAME", "kind": "Game"} for game in "gh"),
+    )
+    two = '{ game(gameId: "g") { results(first: 2) { nodes { resultId } pageInfo { endCursor } } } }'
+    results = (await made.ask(two))["game"]["results"]
+    assert results["nodes"] == [{"resultId": "r0"}, {"resultId": "r1"}]
+    found = await made.ask(
+        """query($after: String) {
+          long: game(gameId: "h") { results(first: 1) { nodes { player { results(first: 1) { nodes { rival { name } } } } } } }
+          skips: game(gameId: "g") { results(first: 1, after: $after) { nodes { rival { name } } } }
+        }""",
+        after=results["pageInfo"]["endCursor"],
+    )
+    assert found["skips"]["results"]["nodes"] == [{"rival": {"name": "w"}}]
+    assert found["long"]["results"]["nodes"][0]["player"]["results"]["nodes"] == [{"rival": {"name": "x"}}]
+    # The games, and the rivals of both.
+    assert made.operations["BatchGetItem"] == 2
