@@ -2,5 +2,5 @@
 
 Every other room builds on these. Nothing here knows a model, and nothing here does I/O. `store` names the seam: a request is
 a value, and an engine answers it. `limits` has every number that DynamoDB sets; `rules` refuse what DynamoDB refuses, for all
-engines alike. This room imports `keygraph.errors` and nothing else.
+engines alike. Besides `keygraph.errors` and `keygraph.kept` this room imports nothing of Keygraph.
 """

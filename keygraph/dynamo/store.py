@@ -1,8 +1,8 @@
 """The seam to a store: requests are values, answers are items with their cost.
 
-A `Store` serves one table. It has two methods: `send` answers one request, `close` frees its resources. Every
+A `Store` serves one table, `table`. It has two methods: `send` answers one request, `close` frees its resources. Every
 engine answers as DynamoDB would: the same order, the same pages, limits that count before the filter.
-`Query`, `Count` and `Scan` answer one page; `pages` follows them to the end. `BatchGet` and `BatchWrite` take any
+`Query`, `Count` and `Scan` answer one page; `pages` follows a `Query` or a `Scan` to the end. `BatchGet` and `BatchWrite` take any
 number of keys or items and answer when all are done.
 """
 
