@@ -167,7 +167,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_in_an_outage_a_trickle_is_sent": Removal(
         "keygraph/engines/dynamodb/gate.py",
-        "if self._is_probing or asyncio.get_running_loop().time() < self._probed_at:",
+        "if self._is_probing or self.clock.time() < self._probed_at:",
         "if False:",
     ),
     "test_many_who_ask_are_one_look": Removal(
