@@ -24,7 +24,7 @@ _FILTERED_LIMIT = 32
 LARGEST_LIMIT = 1024
 """Under a filter a request looks at this many items at first, doubled each time up to the largest."""
 _SEARCHED = 3
-"""Under a client's condition the first request looks at so many times the items that are wanted: another request is
+"""Under a condition of a client or a rule the first request looks at so many times the items that are wanted: another request is
 dearer than to look at some that do not match."""
 
 

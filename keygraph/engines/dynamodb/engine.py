@@ -101,7 +101,8 @@ class DynamoDBStore:
         """The answer, after as many retries as the deadline allows. Creating and deleting a table wait up to 5 minutes.
 
         Raises Throttled, TimedOut, Unavailable or TableMissing; of writes ConditionFailed, TransactionCanceled and
-        TokenReused; and BadUserInput where a key or an item is too large for DynamoDB. Any other refusal is a fault of Keygraph's, and raised as botocore's error.
+        TokenReused; and BadUserInput where a key or an item is too large for DynamoDB. Any other refusal is a fault of
+        Keygraph's, and raised as botocore's error.
         """
         # The answer is of the type that the request's class says.
         answer = self._answers.get(type(request))

@@ -2,8 +2,8 @@
 
 They are used as aiodataloader's makers mean them to be: what is asked for twice is read once, and a key that fails
 fails alone. When a batch of keys leaves is decided by `keygraph_resolvers.read.scheduler`, and for the other items that
-rules ask for by `keygraph_resolvers.read.links`; both call `NodeLoader.load_batch`, which dispatches the queue with the library's own `dispatch_queue`, a public function. A list is
-read as soon as it is asked for.
+rules ask for by `keygraph_resolvers.read.links`; both call `NodeLoader.load_batch`, which dispatches the queue with the
+library's own `dispatch_queue`, a public function. A list is read as soon as it is asked for.
 """
 
 from __future__ import annotations
