@@ -13,12 +13,12 @@ are no digits, so a shorter row of digits is the smaller magnitude; the FF makes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from decimal import Decimal
 
 from keygraph.dynamo.items import number
 from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, SORT_KEY_BYTES
-from keygraph.dynamo.table import KeyAttribute, KeyValue, Position
+from keygraph.dynamo.table import KeyAttribute, KeyValue
 
 LAST = "\U0010ffff"
 """The last character of Unicode: no text with a prefix comes after the prefix and this."""
@@ -39,20 +39,9 @@ def key_bytes(value: KeyValue) -> bytes:
             return number_bytes(value)
 
 
-def key_value(stored: bytes, attribute: KeyAttribute) -> KeyValue:
-    """The key value that `key_bytes` wrote, for an attribute of that type."""
-    match attribute.type:
-        case "S":
-            return stored.decode()
-        case "B":
-            return stored
-        case "N":
-            return number_of(stored)
-
-
-def key_values(stored: Sequence[bytes], attributes: Sequence[KeyAttribute]) -> Position:
-    """The key values that `key_bytes` wrote, for attributes of these types."""
-    return tuple([key_value(each, attribute) for each, attribute in zip(stored, attributes, strict=True)])
+def key_reader(attribute: KeyAttribute) -> Callable[[bytes], KeyValue]:
+    """The function that reads what `key_bytes` wrote, for an attribute of that type."""
+    return _READERS[attribute.type]
 
 
 def number_bytes(value: Decimal) -> bytes:
@@ -80,6 +69,9 @@ def number_of(stored: bytes) -> Decimal:
         first, pairs = stored[1] + LOWEST_EXPONENT, [byte - 1 for byte in stored[2:]]
     digits = tuple(digit for pair in pairs for digit in divmod(pair, 10))
     return number(Decimal((int(kind == _NEGATIVE), digits, first - len(digits) + 1)))
+
+
+_READERS: dict[str, Callable[[bytes], KeyValue]] = {"S": bytes.decode, "B": bytes, "N": number_of}
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

@@ -112,7 +112,8 @@ class ReadRules:
             case Below():
                 return KeyBounds(stored, None, key)
             case Prefix():
-                return KeyBounds(stored, key, after_prefix(key))
+                # No byte of UTF-8 is 0xFF.
+                return KeyBounds(stored, key, key + b"\xff" if sort.type == "S" else after_prefix(key))
 
     def position_bytes(self, position: Position) -> tuple[bytes, ...]:
         """The values of a position as ordered bytes. Refuses one that does not fit."""

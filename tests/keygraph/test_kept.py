@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keygraph.dynamo.items import known_number, number_text, value_size
-from keygraph.engines.sqlite.rows import decoder
+from keygraph.engines.sqlite.layout import decoder
 from keygraph.kept import SizedCache, kept, kept_bytes
 from keygraph.keys.types import Moment
 

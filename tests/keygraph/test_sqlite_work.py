@@ -18,7 +18,7 @@ import pytest
 from keygraph.dynamo.conditions import Eq
 from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import BatchGet, Count, CreateTable, DeleteTable, Prefix, Query, Scan
-from keygraph.engines.sqlite import reads, rows
+from keygraph.engines.sqlite import layout, reads
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import TableMissing
 from tests.keygraph.shop import SHOP, put, sort_keys
@@ -29,7 +29,7 @@ class Work:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.items = self.values = 0
-        item, value = reads.stored_item, rows.value_of
+        item, value = reads.stored_item, layout.value_of
 
         def stored_item(content: bytes) -> dict[str, object]:
             self.items += 1
@@ -40,7 +40,7 @@ class Work:
             return value(stored)
 
         patch.setattr(reads, "stored_item", stored_item)
-        patch.setattr(rows, "value_of", value_of)
+        patch.setattr(layout, "value_of", value_of)
 
     def done(self) -> tuple[int, int]:
         """Items that were parsed, and values in them that were decoded: all that are no text."""
@@ -200,7 +200,7 @@ async def test_a_file_of_the_first_layout_is_read_and_written(tmp_path: Path) ->
         await put(store, OLD)
     with closing(sqlite3.connect(path)) as connection:
         for name, key, content in _rows(connection):
-            typed = orjson.dumps(typed_item(rows.whole(orjson.loads(content))))
+            typed = orjson.dumps(typed_item(layout.whole(orjson.loads(content))))
             assert typed != content
             connection.execute(f"UPDATE {name} SET item = ? WHERE k0 = ? AND k1 = ?", (typed, *key[:2]))
         connection.execute("PRAGMA user_version = 1")

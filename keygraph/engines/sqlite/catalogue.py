@@ -19,7 +19,7 @@ from keygraph.errors import TableMissing, Unavailable
 _APPLICATION_ID = 0x4B657967
 """`Keyg`, in the header of the file."""
 _LAYOUT_VERSION = 2
-"""Files of layout 1 are read as they are (`keygraph.engines.sqlite.rows`); layout 1 cannot read files of layout 2."""
+"""Files of layout 1 are read as they are (`keygraph.engines.sqlite.layout`); layout 1 cannot read files of layout 2."""
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:

@@ -1,24 +1,50 @@
 """How a table is stored in a SQLite file: one SQLite table for the table itself, and one for each of its indexes.
 
 Each is `WITHOUT ROWID`, so its rows are in the order of their key columns, which are those of `Table.position`. A row has its
-keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the projected item in JSON
-(`keygraph.engines.sqlite.rows`). The size comes before the item, so that a count does not read items.
+keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the projected item. The size
+comes before the item, so that a count does not read items.
+
+An item is a JSON object. Text, whole numbers of up to 18 digits, true, false and null are stored as JSON's own; every other
+value is in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had the typed form for all values,
+so its rows can be read as they are. No more of an item is decoded than is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
 
-from keygraph.dynamo.items import Item, item_size
+import orjson
+
+from keygraph.dynamo.conditions import Path, outermost
+from keygraph.dynamo.items import (
+    Item,
+    TypedValue,
+    Value,
+    base64_text,
+    from_typed,
+    item_size,
+    number,
+    to_typed,
+)
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
-from keygraph.dynamo.rules import ReadRules, WriteRules, no_such_index
+from keygraph.dynamo.order import key_reader
+from keygraph.dynamo.rules import ReadRules, WriteRules, no_such_index, refuse_deep_path
 from keygraph.dynamo.table import Index, Table
-from keygraph.engines.sqlite.rows import content_of
+from keygraph.kept import kept
 
 StoredKey = tuple[bytes, ...]
 SEVERAL = 50
 """How many keys one statement looks up."""
+_WHOLE_DIGITS = 18
+"""Numbers of so many digits fit an integer of 64 bits in every JSON reader."""
+
+Stored: TypeAlias = dict[str, Any]
+"""An item as JSON."""
+Decoder: TypeAlias = Callable[[Stored], Item]
+
+# --- Rows ---------------------------------------------------------------------------------------------
 
 
 class Row(NamedTuple):
@@ -39,6 +65,8 @@ class Keyed:
         self.attributes = tuple(self.rules.limits)
         """The attributes that its rows are ordered by; each is a column."""
         self.names = tuple([attribute.name for attribute in self.attributes])
+        self.key_readers = [key_reader(attribute) for attribute in self.attributes]
+        """What reads each of its key columns."""
         self.table_key = [self.attributes.index(key) for key in table.keys]
         """Where the table's own key is among them."""
         self.projected = None if index is None else table.projected(index)
@@ -80,6 +108,17 @@ class Keyed:
         return Row(key, item_size(part), content_of(part))
 
 
+class _ReadFrom(dict[str | None, Keyed]):
+    """What a read with the name of an index reads; None is the table. Raises BadUserInput for an index that the table lacks."""
+
+    def __init__(self, table: Table, of_index: Iterable[tuple[str | None, Keyed]]) -> None:
+        super().__init__(of_index)
+        self._table = table
+
+    def __missing__(self, index: str | None) -> Keyed:
+        raise no_such_index(self._table, index)
+
+
 class Layout:
     """One table of the file, with its indexes."""
 
@@ -93,10 +132,110 @@ class Layout:
             index.name: Keyed(f"table_{number}_index_{at}", table, index)
             for at, index in enumerate(table.indexes)
         }
+        self.read_from: Mapping[str | None, Keyed] = _ReadFrom(
+            table, [(None, self.items), *self.indexes.items()]
+        )
 
-    def keyed(self, index: str | None) -> Keyed:
-        """What a read with that index name reads. Raises BadUserInput where the table lacks it."""
-        found = self.items if index is None else self.indexes.get(index)
-        if found is None:
-            raise no_such_index(self.table, index)
-        return found
+
+# --- Items are written --------------------------------------------------------------------------------
+
+
+def content_of(item: Item) -> bytes:
+    """The item's bytes.
+
+    Raises ValueError for a value that DynamoDB cannot hold, orjson.JSONEncodeError for invalid Unicode.
+    """
+    stored = {name: value if type(value) is str else _stored(value) for name, value in item.items()}
+    return orjson.dumps(stored, default=base64_text)
+
+
+def _stored(value: Value) -> object:
+    if type(value) is Decimal:
+        return _stored_number(str(value))
+    return value if value is None or value is True or value is False else to_typed(value)
+
+
+@kept("numbers", 4096, 700)
+def _stored_number(text: str) -> object:
+    """The JSON of a number. It is cached and must not be changed: quantities, prices and versions repeat."""
+    if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return to_typed(Decimal(text))
+
+
+# --- Items are read -----------------------------------------------------------------------------------
+
+stored_item: Callable[[bytes], Stored] = orjson.loads
+"""Reads what `content_of` wrote, and decodes no value."""
+
+
+def value_of(stored: object) -> Value:
+    """The value of its JSON, for all but text."""
+    if isinstance(stored, dict):
+        return from_typed(stored)
+    if type(stored) is int:
+        # DynamoDB's numbers have no trailing zeros: 50 is 5E+1.
+        return Decimal(stored) if stored % 10 or not stored else number(stored)
+    return stored  # type: ignore[return-value]  # a text, a bool or None
+
+
+def whole(stored: Stored) -> Item:
+    """Every attribute of the item."""
+    return {name: value if type(value) is str else value_of(value) for name, value in stored.items()}
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two rows have the same item, whatever layout and order they were written in."""
+    return one == other or _ordered(one) == _ordered(other)
+
+
+def _ordered(content: bytes) -> bytes:
+    # As bytes, since true and 1 are equal to Python.
+    return orjson.dumps(orjson.loads(content_of(whole(stored_item(content)))), option=orjson.OPT_SORT_KEYS)
+
+
+@kept("projections", 256, 16_000)
+def decoder(paths: tuple[Path, ...] | None) -> Decoder:
+    """A function that decodes these paths of a stored item and nothing else; the whole item for None.
+
+    Raises BadUserInput for a path that is too deep.
+    """
+    if paths is None:
+        return whole
+    for path in paths:
+        refuse_deep_path(path)
+    tree = _tree(paths)
+    if any(tree.values()):
+        return lambda stored: _part(stored, tree)
+    names = tuple(tree)
+    return lambda stored: {
+        name: value if type(value := stored[name]) is str else value_of(value)
+        for name in names
+        if name in stored
+    }
+
+
+_Tree: TypeAlias = "dict[str, _Tree]"
+"""Paths by their first names; an empty one stands for the whole value."""
+
+
+def _tree(paths: Iterable[Path]) -> _Tree:
+    tree: _Tree = {}
+    for path in outermost(paths):
+        level = tree
+        for name in path:
+            level = level.setdefault(name, {})
+    return tree
+
+
+def _part(stored: Mapping[str, Any], tree: _Tree) -> Item:
+    found: Item = {}
+    for name, inner in tree.items():
+        if name not in stored:
+            continue
+        value: TypedValue | str | int | None = stored[name]
+        if not inner:
+            found[name] = value if isinstance(value, str) else value_of(value)
+        elif isinstance(value, dict) and "M" in value and (part := _part(value["M"], inner)):
+            found[name] = part
+    return found

@@ -18,12 +18,18 @@ from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
-from keygraph.dynamo.order import key_values
 from keygraph.dynamo.rules import KeyBounds, can_go_on, refuse_filtered, refuse_limit, refuse_segment
 from keygraph.dynamo.store import Batch, BatchGet, Cost, Count, Counted, Page, Query, Scan
 from keygraph.dynamo.table import Index, Position, Table
-from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
-from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
+from keygraph.engines.sqlite.layout import (
+    Keyed,
+    Layout,
+    Stored,
+    StoredKey,
+    decoder,
+    stored_item,
+    whole,
+)
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import BadUserInput
 from keygraph.kept import kept
@@ -175,7 +181,9 @@ class _Reading:
                     if passes is None or passes(stored):
                         self.found.append(stored)
                 if is_last:
-                    self.last = key_values(row[:width], keyed.attributes)
+                    self.last = tuple(
+                        [read(each) for read, each in zip(keyed.key_readers, row, strict=False)]
+                    )
                     return
 
 
@@ -200,7 +208,7 @@ def _read_partition(
     connection: sqlite3.Connection, layout: Layout, request: Query | Count, allowed: Allowance
 ) -> tuple[_Reading, Cost]:
     """Reads a page. A filter that nothing can pass costs no request, nor does a start that nothing can follow."""
-    keyed = layout.keyed(request.index)
+    keyed = layout.read_from[request.index]
     bounds = keyed.rules.bounds(request)
     reading = _Reading(request, isinstance(request, Query) or request.filter is not None)
     condition = True if request.filter is None else simplified(request.filter)

@@ -23,8 +23,17 @@ from keygraph.dynamo.store import (
     Written,
     write_units,
 )
-from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
-from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
+from keygraph.engines.sqlite.layout import (
+    SEVERAL,
+    Keyed,
+    Layout,
+    Row,
+    StoredKey,
+    content_of,
+    is_same,
+    stored_item,
+    whole,
+)
 from keygraph.errors import ConditionFailed, Reason, TokenReused, TransactionCanceled
 
 _IndexRows: TypeAlias = Sequence[Row | None]
