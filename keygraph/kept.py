@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -39,34 +39,27 @@ def kept_bytes() -> dict[str, int]:
     return found
 
 
-class SizedCache(Generic[KeyT, ValueT]):
-    """Keeps what was asked for last, within a number of bytes, which it counts. What is larger than a quarter of the cache
-    is not kept: it would drive all else out."""
+class SizedCache(OrderedDict[KeyT, ValueT]):
+    """Keeps values within a number of bytes, which it counts: the first ones make room for a new one.
+
+    To keep what is asked for again and again, move it to the end when it is. A value that is larger than a quarter of the
+    cache is not kept: it would drive all others out.
+    """
 
     def __init__(self, most_bytes: int) -> None:
+        super().__init__()
         self._most = most_bytes
         self.bytes = 0
         """How much it holds."""
-        self._kept: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
-        """What was asked for last stands last."""
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def get(self, key: KeyT) -> ValueT | None:
-        found = self._kept.get(key)
-        if found is None:
-            return None
-        self._kept.move_to_end(key)
-        return found[0]
+        self._sizes: dict[KeyT, int] = {}
 
     def keep(self, key: KeyT, value: ValueT, size: int) -> None:
-        """Keeps a value of so many bytes, and forgets as much of the others as is needed."""
+        """Keeps a value of so many bytes, as the last one."""
         if size > self._most // 4:
             return
-        _, before = self._kept.pop(key, (None, 0))
-        self._kept[key] = value, size
-        self.bytes += size - before
+        self.bytes += size - self._sizes.get(key, 0)
+        self[key], self._sizes[key] = value, size
+        self.move_to_end(key)
         while self.bytes > self._most:
-            _, (_, forgotten) = self._kept.popitem(last=False)
-            self.bytes -= forgotten
+            first, _ = self.popitem(last=False)
+            self.bytes -= self._sizes.pop(first)

@@ -79,6 +79,22 @@ class Updated(Created):
 
 
 @fields
+class MaybeCreated:
+    """The same of types whose items need not say it."""
+
+    created_at: datetime | None = stored("CreatedAt")
+    """When it was made, if that is known."""
+
+
+@fields
+class MaybeUpdated(MaybeCreated):
+    """The same of types whose items need not say when they were made, nor when they last changed."""
+
+    updated_at: datetime | None = stored("UpdatedAt")
+    """When it last changed, if it ever did."""
+
+
+@fields
 class Listed(Updated):
     """The same of what is listed by the time when it was made, which only the key of that list says."""
 
@@ -134,14 +150,12 @@ class Product(Listed):
 
 
 @node("CATEGORY#{category_id}")
-class Category:
+class Category(MaybeUpdated):
     """A shelf of the shop: products, and narrower categories."""
 
     category_id: ID
     name: str
     description: str
-    created_at: datetime | None = stored("CreatedAt")
-    updated_at: datetime | None = stored("UpdatedAt")
 
     products: Many[ProductCategory]
     """The products that stand in it."""
@@ -174,7 +188,7 @@ class CategoryChild(Created):
 
 
 @node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"), gather=True)
-class Order:
+class Order(MaybeUpdated):
     """What a customer bought at one time."""
 
     order_id: ID
@@ -185,9 +199,6 @@ class Order:
     status: OrderStatus
     order_date: datetime
     """When it was placed."""
-    created_at: datetime | None = stored("CreatedAt")
-    updated_at: datetime | None = stored("UpdatedAt")
-    """When its status last changed, if it ever did."""
 
     items: Many[OrderItem]
     """The products that it contains."""
@@ -208,7 +219,7 @@ class OrderItem:
 
 
 @edge("{customer}", "{order}", gsi1("{order}", "{customer}"))
-class CustomerOrder:
+class CustomerOrder(MaybeCreated):
     """An order is a customer's. The article names the relationship but shows no item, so only its ends are sure."""
 
     customer: User
@@ -217,7 +228,6 @@ class CustomerOrder:
     """When the order was placed."""
     total: Decimal | None
     """What the order cost."""
-    created_at: datetime | None = stored("CreatedAt")
 
 
 @node("REVIEW#{review_id}")

@@ -249,11 +249,16 @@ class Template:
         return self._around is not None and self.slots[0].text.takes_any_text
 
     @property
+    def beginning(self) -> str | None:
+        """The literal text with which every key begins, where any text may follow it; None for other templates."""
+        if not self.says_any_text or self._around is None or self._around[1]:
+            return None
+        return self._around[0]
+
+    @property
     def is_told_by_beginning(self) -> bool:
         """Whether every text that begins as its keys do is one of them."""
-        if not self.slots:
-            return True
-        return self.says_any_text and self._around is not None and not self._around[1]
+        return not self.slots or self.beginning is not None
 
     @cached_property
     def open_ended(self) -> frozenset[str]:
@@ -386,13 +391,9 @@ def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
             return (text,) if accepts(text) else None
         return None
 
-    def read_rest(key: str) -> KeyTexts | None:
-        text = key.removeprefix(before)
-        return (text,) if text and text is not key else None
-
     if not least:
         return lambda key: (key,) if accepts(key) else None
-    return read_rest if text_of.takes_any_text and not after else read_between
+    return read_between
 
 
 def _pattern_reader(template: Template) -> KeyReader:

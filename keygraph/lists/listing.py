@@ -58,6 +58,8 @@ class NeighbourList:
     """A list with its values. Equal ones are the same list."""
 
     __slots__ = (
+        "_identity",
+        "_values",
         "condition",
         "filter",
         "filter_with_type",
@@ -78,7 +80,6 @@ class NeighbourList:
         "reading",
         "span",
         "store_filter",
-        "values",
     )
 
     def __init__(
@@ -87,15 +88,17 @@ class NeighbourList:
         partitions: tuple[KeyValue, ...],
         prefix: str,
         span: Span,
-        values: tuple[tuple[str, str | None], ...],
+        owner: tuple[str, ...] | None,
         reading: Reading,
         at: Now | None = None,
         parts: Mapping[RecordType, NeighbourList] = _NO_PARTS,
+        *,
+        values: tuple[tuple[str, str | None], ...] | None = None,
     ) -> None:
-        """`partitions` are the partition keys of the shards; `prefix` is what every sort key of the list begins with;
-        `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
-        `reading` says what of the range is read, and which siblings with it. `at` is the time at which items that have
-        expired are left out; None leaves none out. `parts` are, of a list of several types, those of each.
+        """`partitions` are the partition keys of the shards, `prefix` is what every sort key of the list begins with, and
+        `owner` the owner's identity. `reading` says what of the range is read, and which siblings with it. `at` is the time
+        at which items that have expired are left out; None leaves none out. `parts` are, of a list of several types, those
+        of each. `values` are those of a list that is only shown, with placeholders.
         """
         self.form = form
         self.graph = form.graph
@@ -108,7 +111,7 @@ class NeighbourList:
         self.partitions = partitions
         self.prefix = prefix
         self.span = span
-        self.values = values
+        self._identity, self._values = owner, values
         self.reading = reading
         self.parts = parts
         self.is_filtered = form.is_searched or bool(reading.others)
@@ -129,6 +132,13 @@ class NeighbourList:
 
     def __hash__(self) -> int:
         return self.hash
+
+    @property
+    def values(self) -> tuple[tuple[str, str | None], ...]:
+        """What the list itself fixes: the texts of the owner's key and of the required arguments, by slot."""
+        if self._values is None:
+            self._values = tuple(sorted(self.form.texts_of(self._identity).items()))
+        return self._values
 
     @property
     def _compared(self) -> tuple[object, ...]:
@@ -355,6 +365,8 @@ class ListForm:
         own = path.keys.attributes[0]
         self._value = None if own.type == "S" else own.value
         """What makes the partition key of its text; None where it is the text."""
+        self._write_partition = path.partition_writer(self._texts) if self._value is None else None
+        self._plain_length = graph.plain_lengths(path.keys)[0]
         # What the range is made of besides the prefix; it is the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
         self._prefix = None if path.prefix.slots else path.prefix.render({}) or ""
@@ -452,30 +464,41 @@ class ListForm:
 
         Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
         """
-        path = self.path
-        texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
-        partitions = tuple(
-            [self._partition({**texts, **shard} if shard else texts) for shard in self._shards]
-        )
+        partitions = self._partitions(owner)
         if self._parts:
             parts = {part.path.record: part._part_of(owner, at, partitions) for part in self._parts}
-            return self._of_parts(texts, partitions, parts, at)
-        prefix, span, reading = self._span_of(texts)
+            return self._of_parts(owner, partitions, parts, at)
+        prefix, span, reading = self._span_of(owner)
         if reading is None:
-            listed = [(path, {**texts, **dict(self.said)})]
+            listed = [(self.path, {**self.texts_of(owner), **dict(self.said)})]
             reading = without_siblings(self.graph, self._siblings, listed, partitions[0], span)
-        return NeighbourList(self, partitions, prefix, span, tuple(sorted(texts.items())), reading, at)
+        return NeighbourList(self, partitions, prefix, span, owner, reading, at)
 
-    def _span_of(self, texts: Mapping[str, str | None]) -> tuple[str, Span, Reading | None]:
-        """What every sort key of a list begins with that fixes these texts, its range, and what is read of that where
-        no siblings are."""
-        prefix = self._prefix
-        if prefix is None:
-            prefix = self.path.prefix.render(texts) or ""
-        place = (prefix, *[texts.get(name) for name in self._in_range])
+    def texts_of(self, owner: tuple[str, ...] | None) -> Mapping[str, str | None]:
+        """What the list of an owner fixes, by slot."""
+        return self._texts if owner is None else {**self.path.texts_of_owner(owner), **self._texts}
+
+    def _partitions(self, owner: tuple[str, ...] | None) -> tuple[KeyValue, ...]:
+        """The partition key of each shard. Raises BadUserInput where the texts make no key."""
+        if self._write_partition is not None and owner is not None:
+            key = self._write_partition(owner)
+            # Most keys are so short and plain that there is nothing to check.
+            if len(key) <= self._plain_length and key.isascii():
+                return (key,)
+        texts = self.texts_of(owner)
+        return tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards])
+
+    def _span_of(self, owner: tuple[str, ...] | None) -> tuple[str, Span, Reading | None]:
+        """What every sort key of an owner's list begins with, its range, and what is read of that where no siblings are."""
+        prefix, place = self._prefix or "", tuple[str | None, ...]((self._prefix,))
+        if self._prefix is None or self._in_range:
+            texts = self.texts_of(owner)
+            if self._prefix is None:
+                prefix = self.path.prefix.render(texts) or ""
+            place = (prefix, *[texts.get(name) for name in self._in_range])
         known = self._spans.get(place)
         if known is None:
-            span = sort_span(self.path, prefix, texts, self._ranged)
+            span = sort_span(self.path, prefix, self.texts_of(owner), self._ranged)
             # What is read beside siblings depends on the partition as well.
             known = prefix, span, None if self._siblings else reading_alone(span)
             if len(self._spans) < _SPANS_KEPT:
@@ -488,20 +511,17 @@ class ListForm:
         self, owner: tuple[str, ...] | None, at: Now | None, partitions: tuple[KeyValue, ...]
     ) -> NeighbourList:
         """What a list of several types has of this one. It is not read by itself."""
-        texts = self._texts if owner is None else {**self.path.texts_of_owner(owner), **self._texts}
-        prefix, span, _ = self._span_of(texts)
-        return NeighbourList(
-            self, partitions, prefix, span, tuple(sorted(texts.items())), reading_alone(span), at
-        )
+        prefix, span, _ = self._span_of(owner)
+        return NeighbourList(self, partitions, prefix, span, owner, reading_alone(span), at)
 
     def _of_parts(
         self,
-        texts: Mapping[str, str | None],
+        owner: tuple[str, ...] | None,
         partitions: tuple[KeyValue, ...],
         parts: Mapping[RecordType, NeighbourList],
         at: Now | None,
         *,
-        is_shown: bool = False,
+        shown: tuple[tuple[str, str | None], ...] | None = None,
     ) -> NeighbourList:
         """The list of several types: what is between those that come first and last is read in one go."""
         span = hull_of(part.span for part in parts.values())
@@ -509,9 +529,11 @@ class ListForm:
         if whole is not None:
             span = span.within(span_of_whole(self.path, whole))
         listed = [(part.path, {**dict(part.values), **dict(part.form.said)}) for part in parts.values()]
-        reading = without_siblings(self.graph, self._siblings, listed, partitions[0], span, is_shown=is_shown)
+        reading = without_siblings(
+            self.graph, self._siblings, listed, partitions[0], span, is_shown=shown is not None
+        )
         # Its cursors hold for whichever of the types a reader wants, so that they have the whole sort key.
-        return NeighbourList(self, partitions, "", span, tuple(sorted(texts.items())), reading, at, parts)
+        return NeighbourList(self, partitions, "", span, owner, reading, at, parts, values=shown)
 
     def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner that may not be known: with placeholders for its identity, and for required arguments
@@ -528,10 +550,11 @@ class ListForm:
         texts |= {} if owner is None else path.texts_of_owner(owner)
         texts |= self._texts if self._is_told else {}
         fixed = {slot.name: texts[slot.name] for slot in (*path.keys.partition.slots, *path.prefix.slots)}
+        values = tuple(sorted(fixed.items()))
         partition = path.keys.partition.render(texts) or ""
         if self._parts:
             parts = {part.path.record: part._shown(owner) for part in self._parts}
-            return self._of_parts(fixed, (partition,), parts, SHOWN_NOW, is_shown=True)
+            return self._of_parts(owner, (partition,), parts, SHOWN_NOW, shown=values)
         prefix = path.prefix.render(texts) or ""
         try:
             span = sort_span(path, prefix, fixed, self._ranged)
@@ -539,8 +562,7 @@ class ListForm:
             span = beginning_with(prefix)  # a placeholder is no number
         listed = [(path, {**fixed, **dict(self.said)})]
         reading = without_siblings(self.graph, self._siblings, listed, partition, span, is_shown=True)
-        values = tuple(sorted(fixed.items()))
-        return NeighbourList(self, (partition,), prefix, span, values, reading, SHOWN_NOW)
+        return NeighbourList(self, (partition,), prefix, span, owner, reading, SHOWN_NOW, values=values)
 
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
         text = self.graph.render(self.path.record, self.path.keys, 0, texts)

@@ -21,7 +21,7 @@ from keygraph.keys.template import FieldPath, Slot, Template, Token, replaced
 from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
-from keygraph.model.record_keys import Keys, TextReader
+from keygraph.model.record_keys import Keys, TextReader, Texts, text_writer
 from keygraph.model.records import End, RecordType
 
 SORT_KEY = "sort_key"
@@ -391,6 +391,19 @@ class AccessPath:
             name: (texts[place] or None) if wanted is None else _rewritten(source, texts[place], wanted)
             for name, place, source, wanted in self._sources_of_texts
         }
+
+    def partition_writer(self, said: Mapping[str, str | None]) -> Callable[[Texts], str] | None:
+        """Returns a function that writes the partition key of an owner's list from the owner's identity.
+
+        `said` are the texts of the required arguments, by slot. None where it takes more than to put texts in their places.
+        """
+        if self.owner is None or self.owner.table_keys.optional or self._end_with_text is not None:
+            return None
+        places = {name: place for name, place, _, rewritten in self._sources_of_texts if rewritten is None}
+        template = self.keys.partition.with_texts(said)
+        slots = [token for token in template.tokens if not isinstance(token, str)]
+        is_plain = all(isinstance(slot, Slot) and slot.name in places for slot in slots)
+        return text_writer(template, places) if is_plain else None
 
     @cached_property
     def _end_with_text(self) -> End | None:

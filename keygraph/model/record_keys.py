@@ -11,7 +11,7 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
-from keygraph.keys.template import FieldPath, Maybe, Slot, Template
+from keygraph.keys.template import FieldPath, KeyReader, Maybe, Slot, Template
 from keygraph.keys.types import decode, decoder
 from keygraph.model.fields import ValueReader
 
@@ -160,7 +160,7 @@ class Keys:
 
     def _read_same(self) -> IdentityReader:
         (partition, template), (sort, _) = ((attribute.name, each) for attribute, each in self.parts)
-        read_text = template.read
+        read_text = _reader_of(template)
 
         def read(item: Mapping[str, Value]) -> Texts | None:
             text = item.get(partition)
@@ -172,7 +172,7 @@ class Keys:
 
     def _read_both(self) -> IdentityReader:
         (partition, own), (sort, other) = ((attribute.name, each) for attribute, each in self.parts)
-        read_partition, read_sort = own.read, other.read
+        read_partition, read_sort = _reader_of(own), _reader_of(other)
         if not own.slots:
             literal = own.render({})
 
@@ -197,7 +197,8 @@ class Keys:
         """What makes the key of texts with these names; None where that takes more than to put them in their places."""
         if self.shards or not self._are_plain or len(self.parts) < len(self.attributes):
             return None
-        made = [_text_writer(template, names) for template in self.templates]
+        places = {name: place for place, name in enumerate(names)}
+        made = [text_writer(template, places) for template in self.templates]
         if len(made) == 1:
             [write_only] = made
             return lambda texts: (write_only(texts),)
@@ -212,15 +213,44 @@ class Keys:
         return lambda texts: (write(texts), write_sort(texts))
 
 
-def _text_writer(template: Template, names: Texts) -> Callable[[Texts], str]:
-    """What joins the template's literal texts and those of an identity."""
-    places = [names.index(token.name) if isinstance(token, Slot) else str(token) for token in template.tokens]
-    match places:
-        case [int(number)]:
-            return lambda texts: texts[number]
-        case [str(before), int(number)]:
-            return lambda texts: before + texts[number]
-    return lambda texts: "".join([place if isinstance(place, str) else texts[place] for place in places])
+def _reader_of(template: Template) -> KeyReader:
+    """Returns a function that reads the texts that stand in a key of a template.
+
+    Most keys are literal text with any text behind it, which is cut off here.
+    """
+    before = template.beginning
+    if not before:
+        return template.read
+
+    def read_behind(key: str) -> Texts | None:
+        text = key.removeprefix(before)
+        return (text,) if text and text is not key else None
+
+    return read_behind
+
+
+def reader_of_type(read: IdentityReader, said: Mapping[str, Value]) -> IdentityReader:
+    """Returns a function that reads the identity of an item with these attributes, which say its type; None for others."""
+    [(name, value), *others] = said.items()
+
+    def read_one(item: Mapping[str, Value]) -> Texts | None:
+        return read(item) if item.get(name) == value else None
+
+    def read_several(item: Mapping[str, Value]) -> Texts | None:
+        return read_one(item) if all(item.get(more) == each for more, each in others) else None
+
+    return read_several if others else read_one
+
+
+def text_writer(template: Template, places: Mapping[str, int]) -> Callable[[Texts], str]:
+    """Returns a function that joins the template's literal texts and those of an identity, which stand there at `places`."""
+    parts = [places[token.name] if isinstance(token, Slot) else str(token) for token in template.tokens]
+    match parts:
+        case [int(place)]:
+            return lambda texts: texts[place]
+        case [str(before), int(place)]:
+            return lambda texts: before + texts[place]
+    return lambda texts: "".join([part if isinstance(part, str) else texts[part] for part in parts])
 
 
 # --- What reads values and ends from keys ---------------------------------------------------------------

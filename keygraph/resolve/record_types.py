@@ -25,7 +25,7 @@ from keygraph.model.candidates import best, is_listable
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
-from keygraph.model.record_keys import IdentityReader, Keys
+from keygraph.model.record_keys import IdentityReader, Keys, reader_of_type
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference, references
 from keygraph.names import CASES, plural, snake
@@ -359,17 +359,7 @@ class RecordTypes:
         values = self.type_values.of(record)
         is_told = self.type_values.hidden(keys.index_name).isdisjoint(values)
         if values and is_told and self.type_values.is_alone(record):
-            read, [(name, value), *others] = record.read_identity, values.items()
-
-            def identity_of_told(item: Mapping[str, Value]) -> tuple[str, ...] | None:
-                return read(item) if item.get(name) == value else None
-
-            def identity_of_more(item: Mapping[str, Value]) -> tuple[str, ...] | None:
-                return (
-                    identity_of_told(item) if all(item.get(more) == each for more, each in others) else None
-                )
-
-            return identity_of_more if others else identity_of_told
+            return reader_of_type(record.read_identity, values)
 
         def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
             told = self.identified(item, keys)

@@ -4,26 +4,23 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 (`python -m bench.house` prints them):
 
 1. `keygraph_server.http.middleware`, `keygraph_server.http.header_values`, `keygraph_server.http.graphql_http`,
-   `keygraph_resolvers.read.meter`, `keygraph_server.documents.known`: read and check the HTTP request, count the memory
-   that it takes and its requests to the store, find its document, and send the response.
+   `keygraph_resolvers.read.meter`, `keygraph_server.documents.known`: read and check the HTTP request, count its memory
+   and its requests to the store, find its document, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
-3. `keygraph_resolvers.plan.documents`, `keygraph.kept`: finds the document's plan.
+3. `keygraph_resolvers.plan.documents`: finds the document's plan.
 4. `keygraph_resolvers.read.run`: holds what the steps of one request share.
-5. `keygraph_resolvers.plan.bound`, `keygraph_resolvers.admission`: compute what the request costs at most, for the
-   limit, and let it wait while too many others run.
-6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
-   leaves.
-7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.selection`, `keygraph_resolvers.steps.step`,
-   `keygraph_resolvers.steps.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
-   key and pages of lists, and make the pages. Their cursors, if they are selected, are made in `read/cursors.py`.
-8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.graph`, `keygraph.keys.template`,
-   `keygraph.model.record_keys`: turn a list and its owner into a range of keys, and a node into its key.
-9. `keygraph.lists.reading`: turns a page of a list into Query requests.
-10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
-    `keygraph.engines.sqlite.layout`, `keygraph.dynamo.rules`, `keygraph.dynamo.order`,
-    `keygraph.engines.sqlite.rows`: answer the requests as DynamoDB does.
-11. `keygraph.resolve.record_types`: recognizes the type of each item.
-12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
+5. `keygraph_resolvers.plan.bound`, `keygraph_resolvers.admission`: compute what the request costs at most, and let it
+   wait while too many others run.
+6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what
+   is found, send lists at once, and decide when a batch of keys leaves.
+7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.lists`, `keygraph_resolvers.read.connection`: the steps:
+   take their arguments, read nodes by key and pages of lists, and make the pages. Cursors are made in
+   `read/cursors.py`, when they are selected.
+8. `keygraph.lists.listing`, `keygraph.model.record_keys`, `keygraph.lists.reading`: turn a list and its owner into a
+   range of keys, and a page of it into Query requests; read which node an item is from its keys.
+9. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`, `keygraph.dynamo.rules`,
+   `keygraph.engines.sqlite.layout`: answer the requests as DynamoDB does.
+10. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
 """
 
 from keygraph_resolvers.naming.names import check

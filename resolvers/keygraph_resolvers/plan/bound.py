@@ -121,13 +121,13 @@ class Bound:
 
         Places that select the same through a fragment count as one of them.
         """
-        places: dict[Priced, str] = {step: step.below("") for step in self._plan.roots}
+        places: dict[Priced, str] = {step: step.suffix for step in self._plan.roots}
         units: dict[str, float] = {}
         for step, own, below in self._each_step(self._plan.roots):
             place = places[step]
             units[place] = units.get(place, 0.0) + self._price * own.read_units
             for each, _ in below:
-                places.setdefault(each, each.below(place))
+                places.setdefault(each, place + each.suffix)
         found = max(units, key=lambda each: units[each], default="")
         return found, units.get(found, 0.0)
 
@@ -137,7 +137,7 @@ class Bound:
         waiting: list[tuple[Priced, Starts, str]] = [(step, _ONCE, "") for step in reversed(self._plan.roots)]
         while waiting:
             step, starts, outer = waiting.pop()
-            place = step.below(outer)
+            place = outer + step.suffix
             if place not in places and len(places) >= MOST_PLACES:
                 continue
             own, below = step.cost(self._run, starts)
@@ -145,7 +145,7 @@ class Bound:
                 places.setdefault(place, StepCost()).add(own)
                 for name in own.shared_with:
                     shared = replace(own, batches=set(own.batches), shared_with=())
-                    places.setdefault(f"{place}.{name}", StepCost()).add(shared)
+                    places.setdefault(place + name, StepCost()).add(shared)
             waiting += [(each, more, place) for each, more in reversed(below)]
         return places
 

@@ -100,7 +100,7 @@ def compile_plan(
     writes = [steps.write(each, position) for position, each in enumerate(written)]
     own = [steps.own(each) for each in root.having(OwnNode)]
     ways = [steps.ways(each) for each in root.having(WaysBetween)]
-    by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *ways, *writes)}
+    by_field: dict[str, Step] = {step.suffix: step for step in (*lists, *named, *own, *ways, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
     start = Items(root, lists, [*named, *own, *ways], ())
     _tell_alone(selections.made, steps)

@@ -178,7 +178,14 @@ class Documents:
 
     def known(self, text: str) -> Document | None:
         """The document of a text that has come before."""
-        found: Document | None = self.kept.get(_digest(text))
+        found: Document | None = self._asked_again(_digest(text))
+        return found
+
+    def _asked_again(self, key: Hashable) -> Any:
+        """What is kept under the key, which is forgotten last from now on; None for nothing."""
+        found = self.kept.get(key)
+        if found is not None:
+            self.kept.move_to_end(key)
         return found
 
     def read(self, text: str) -> Document:
@@ -299,7 +306,7 @@ class Documents:
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan | None:
         """The plan of a query, with what the variables say to its directives, if it was made before."""
-        found: Plan | None = self.kept.get(_plan_key(document, operation, _booleans(document, variables)))
+        found: Plan | None = self._asked_again(_plan_key(document, operation, _booleans(document, variables)))
         return found
 
     def plan(

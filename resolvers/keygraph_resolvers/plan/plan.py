@@ -87,7 +87,7 @@ class Plan:
     @property
     def mutations(self) -> dict[str, WriteStep | CallOwn]:
         """What a mutation carries out, by the fields' keys."""
-        return {step.name: step for step in self.roots if isinstance(step, WriteStep | CallOwn)}
+        return {step.suffix: step for step in self.roots if isinstance(step, WriteStep | CallOwn)}
 
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:

@@ -37,7 +37,8 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     def __init__(self, *, batch: bool) -> None:
         self.futures: dict[KeyT, asyncio.Future[ValueT]] = {}
         """The answers that were asked for, by key."""
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: set[asyncio.Task[Any]] = set()
+        """The reads under way, which end when they are cancelled."""
         super().__init__(batch=batch, cache_map=self.futures, loop=asyncio.get_running_loop())
 
     async def read(self, keys: list[KeyT]) -> Sequence[ValueT | Exception]:
@@ -47,7 +48,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     async def batch_load_fn(self, keys: list[KeyT]) -> list[ValueT]:
         """The values for the library. An exception in the place of a value is the key's own."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._tasks.add(task)
+        self.tasks.add(task)
         try:
             values = await self.read(keys) if keys else []
         except asyncio.CancelledError:
@@ -60,18 +61,13 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
             if task.cancelling():
                 raise
         finally:
-            self._tasks.discard(task)
+            self.tasks.discard(task)
             # A cancelled task knows its frames: one that knows the task keeps all that was read.
             del task
         for key, value in zip(keys, values, strict=True):
             if isinstance(value, Exception) and key in self.futures:
                 _fail(self.futures[key], value)
         return cast("list[ValueT]", values)
-
-    def give_up(self) -> None:
-        """Ends what is under way: nobody waits for it any more."""
-        for task in [*self._tasks]:
-            task.cancel()
 
 
 def _bare(error: Exception) -> Exception:

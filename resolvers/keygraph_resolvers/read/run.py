@@ -171,8 +171,8 @@ class Run:
             await self.scheduler.run(partial(start, self, [root], (), 1, ""))
         finally:
             # The answer is decided, or nobody waits for it.
-            self.nodes.give_up()
-            self.neighbours.give_up()
+            for task in (*self.nodes.tasks, *self.neighbours.tasks):
+                task.cancel()
             # Parts that know each other go at once when the run is over, not when the garbage collector comes by.
             del self.scheduler
         return root

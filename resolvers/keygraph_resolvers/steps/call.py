@@ -46,7 +46,7 @@ class _Call(Step):
     ) -> None:
         """`what` is called gives a node of these types, or a list, from which `nodes` goes on; None where it gives other
         values."""
-        self.name = selected.key
+        self.suffix = f".{selected.key}"
         self._selected = selected
         self._key = f"what {what} gives"
         self._records = records
@@ -61,7 +61,7 @@ class _Call(Step):
         raise NotImplementedError
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        below = self.below(place)
+        below = place + self.suffix
         try:
             call = self._caller(run)
         except Exception as error:
@@ -110,7 +110,7 @@ class _Call(Step):
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if self._nodes is not None:
-            place = self.below(where.place)
+            place = where.place + self.suffix
             is_many = where.is_many or self._is_list
             yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, is_many))
 
@@ -144,6 +144,7 @@ class CallOwn(_Call):
     def __init__(self, selected: SelectedField, nodes: Step) -> None:
         kind, what = cast(OwnNode, selected.kind), f"the resolver of {selected.name}"
         super().__init__(selected, what, kind.records, nodes, is_list=kind.is_list)
+        self.suffix = selected.key
         definition = cast(GraphQLField, selected.definition)
         self._resolve = cast(Callable[..., Any], definition.resolve)
         # The resolver and the arguments are the root value: the field's arguments are of types that this schema does not have.

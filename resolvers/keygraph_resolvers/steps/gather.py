@@ -144,7 +144,7 @@ class Gather:
                 for part, step in steps
             }
             size = sum(sizes.values())
-            names = tuple(step.name for _, step in steps if step is not None)
+            names = tuple(step.suffix for _, step in steps if step is not None)
             cost.add(
                 StepCost(
                     starts.count,

@@ -226,7 +226,7 @@ class EndStep(Step):
         name: str,
     ) -> None:
         """`read` gives the node of an object. `name` is what the end adds to the place in the query."""
-        self.name = name
+        self.suffix = f".{name}" if name else ""
         self._restricted = restricted_name(record, end)
         self._selected = selected
         self._key = f"the end {record.name}.{end}"
@@ -246,13 +246,13 @@ class EndStep(Step):
                 continue
             if node is not None:
                 found.append(node)
-        self._nodes.start(run, found, round_trip, self.below(place))
+        self._nodes.start(run, found, round_trip, place + self.suffix)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         return StepCost(), [(self._nodes, starts)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place = self.below(where.place)
+        place = where.place + self.suffix
         yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, where.is_many))
 
 
@@ -266,7 +266,7 @@ class Named(Step):
     """Reads the nodes that a field of the root names."""
 
     def __init__(self, selected: SelectedField, gets: Mapping[str, Get]) -> None:
-        self.name = selected.key
+        self.suffix = selected.key
         self._selected = selected
         self._gets = gets
 
@@ -279,7 +279,7 @@ class Named(Step):
             return
         root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
         for record, group in by_type(each for each in found if isinstance(each, Object)):
-            self._gets[record.name].start(run, group, round_trip, self.below(place))
+            self._gets[record.name].start(run, group, round_trip, place + self.suffix)
 
     def _objects(self, run: Run) -> Sequence[Object | BadUserInput]:
         if not isinstance(self._selected.kind, Entities):
@@ -310,7 +310,7 @@ class Named(Step):
             # Of a stand-in nobody wants to know that it is no global id.
             if not any(f"'{value}'" in message_of(error) for value in view.stand_ins):
                 problem = message_of(error)
-        place = self.below(where.place)
+        place = where.place + self.suffix
         here = Where(place, self._key, where.round_trip, identity=identity, problem=problem)
         for get in gets:
             yield from get.explained(view, here)
@@ -321,7 +321,8 @@ class Named(Step):
 
     def _told(self, run: Run) -> Sequence[NodeName | BadUserInput]:
         """The nodes; for a representation that names none, what is wrong with it. Raises as `_nodes`."""
-        return self._selected.told(run, partial(_named_nodes, run, self._selected.kind, self._gets))
+        selected = self._selected
+        return selected.constant or selected.told(run, partial(_named_nodes, run, selected.kind, self._gets))
 
     @property
     def _key(self) -> str:
@@ -524,15 +525,17 @@ def _shards_came(
 
 def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
     """Keeps what was found for each node; gives those that exist."""
-    is_of, there = run.graph.is_of, []
+    graph, there = run.graph, []
     for each, answer in came:
         if isinstance(answer, Exception):
             each.error = answer
-        elif (
-            answer is None
-            or not is_of(answer, (each.record, *each.others))
-            or (each.record.attributes_of_identity and not _is_own(each, answer))
-        ):
+            continue
+        record, own = each.record, None
+        if answer is not None:
+            own = graph.identifier(record, record.keys[None])(answer)
+            if own is None and each.others and graph.is_of(answer, each.others):
+                own = record.read_identity(answer) or each.identity
+        if own is None or (own != each.identity and record.attributes_of_identity and not _takes(each, own)):
             each.is_missing = True
         else:
             each.item = answer
@@ -540,14 +543,9 @@ def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]])
     return there
 
 
-def _is_own(found: Object, item: Item) -> bool:
-    """Whether the item with the key of an object is that object's: a key may be read in several ways.
-
-    What was read in a list has the identity that its whole item says.
-    """
-    own = found.record.read_identity(item)
-    if own is None or own == found.identity:
-        return True
+def _takes(found: Object, identity: tuple[str, ...]) -> bool:
+    """Whether an object takes the identity that its whole item says: it was read in a list, by a key that may be read in
+    several ways. What was looked for by its identity does not: the item is another object's."""
     if isinstance(found, Edge):
-        found.identity = own
+        found.identity = identity
     return isinstance(found, Edge)

@@ -61,11 +61,9 @@ class BoundList:
     place: str
     aggregates: Sequence[AskedAggregate]
     """What is aggregated of it."""
-    has_failed: bool = False
 
     def fail(self, error: Exception, *, is_counted: bool = False, is_whole: bool = False) -> None:
         """Keeps what reading gave instead of the list's page; `is_counted`: and of its count; `is_whole`: of the list itself."""
-        self.has_failed = True
         if self.found is None or is_whole:
             self.owner.found[self.step.selected] = error
         else:
@@ -102,7 +100,7 @@ class ListStep(Step):
 
         `is_consistent`: the client asks for consistent reads.
         """
-        self.name = selected.key
+        self.suffix = selected.key if path.owner is None else f".{selected.key}"
         self.selected = selected
         self.path = path
         self._restricted = None if path.owner is None else restricted_name(path.owner, path.name)
@@ -159,7 +157,10 @@ class ListStep(Step):
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
         if self._refusal is not None:
             raise self._refusal
-        return self.selected.told(run, lambda given: self._arguments(run, self.path, given, self._looks))
+        selected = self.selected
+        return selected.constant or selected.told(
+            run, lambda given: self._arguments(run, self.path, given, self._looks)
+        )
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         for bound in self.bind(run, objects, place):
@@ -167,7 +168,7 @@ class ListStep(Step):
 
     def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
         """The lists of owners, but for those with which the arguments cannot be used."""
-        place, is_one, is_at_root = self.below(place), self.path.is_one, self.path.owner is None
+        place, is_one, is_at_root = place + self.suffix, self.path.is_one, self.path.owner is None
         if self._restricted is not None:
             owners = without_refused(run.access, owners, self.selected, self._restricted)
         try:
@@ -351,7 +352,7 @@ class ListStep(Step):
     # --- How it is explained --------------------------------------------------------------------------------
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place, [node, *_] = self.below(where.place), self.selected.nodes
+        place, [node, *_] = where.place + self.suffix, self.selected.nodes
         here = replace(where, place=place, key="" if self.path.owner is None else where.key)
         names, arguments = tuple(record.name for record in self.path.records), arguments_text(node)
         base = Explained("read list", here, names, path=self.path, arguments=arguments, source=self)
@@ -417,7 +418,7 @@ class PageStep(Priced):
     ) -> None:
         """`name` is the list's. `edges` and `nodes` are the fields that show them, with what goes on from them; `only`
         goes on from an only neighbour. `is_partial`: something is selected that the index which is read lacks."""
-        self.name = name
+        self.suffix = f".{name}" if name else ""
         self._path = path
         self._edges = edges
         self._nodes = nodes

@@ -66,7 +66,7 @@ class PayloadStep(Step):
 
         `is_noted` says whether a write may have been carried out before, so that the record has to be read.
         """
-        self.name = name
+        self.suffix = f".{name}" if name else ""
         self.kind = kind
         self._records = [_RecordStep(each, get, self._is_known) for each, get in records]
         self._ends = ends
@@ -84,13 +84,13 @@ class PayloadStep(Step):
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         """`objects` are the records that were written."""
         for step in self._steps:
-            step.start(run, objects, round_trip, self.below(place))
+            step.start(run, objects, round_trip, place + self.suffix)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         return StepCost(), [(step, starts) for step in self._steps]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        here = replace(where, place=self.below(where.place))
+        here = replace(where, place=where.place + self.suffix)
         for step in self._steps:
             yield from step.explained(view, here)
 
@@ -99,7 +99,7 @@ class _RecordStep(Step):
     """Goes on from the record in a payload: without reading it, where its item is known."""
 
     def __init__(self, selected: SelectedField, get: Get, is_known: Callable[[Run], bool]) -> None:
-        self.name = selected.key
+        self.suffix = f".{selected.key}"
         self._selected = selected
         self._get = get
         self._is_known = is_known
@@ -115,11 +115,11 @@ class _RecordStep(Step):
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         for each in objects:
             each.found[self._selected] = each
-        self._get.start(run, objects, round_trip, self.below(place))
+        self._get.start(run, objects, round_trip, place + self.suffix)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         step: Priced = self._going_on(run)
         return StepCost(), [(step, starts)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        yield from self._going_on(view.run).explained(view, replace(where, place=self.below(where.place)))
+        yield from self._going_on(view.run).explained(view, replace(where, place=where.place + self.suffix))

@@ -62,8 +62,8 @@ class SelectedField:
     """What is selected of the objects that it gives, by their types."""
     numbers: Mapping[SelectedField, Field] = field(default_factory=dict)
     """What is selected of a list, and inside its aggregates, that numbers say which its owner keeps."""
-    _told: Any = field(default=None, init=False)
-    """What its arguments say where no variable stands in them: the same in every run."""
+    constant: Any = field(default=None, init=False)
+    """What `told` made of its arguments where no variable stands in them: the same in every run."""
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class SelectedField:
 
         Raises as `arguments`, and what `tell` raises.
         """
-        found = self._told or run.told.get(self)
+        found = self.constant or run.told.get(self)
         if found is None:
             try:
                 found = tell(self.arguments(run))
@@ -126,7 +126,7 @@ class SelectedField:
             if self.variables or isinstance(found, Exception):
                 run.told[self] = found
             else:
-                self._told = found
+                self.constant = found
         if isinstance(found, Exception):
             raise found
         return cast(ToldT, found)

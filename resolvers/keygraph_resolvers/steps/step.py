@@ -102,16 +102,12 @@ Below: TypeAlias = "Sequence[tuple[Priced, Starts]]"
 class Priced(ABC):
     """Something that costs, at a place in the query."""
 
-    name = ""
-    """What it adds to the place in the query."""
+    suffix = ""
+    """What it adds to the place in the query: the name of a field, with a dot before it unless that is a field of the root."""
 
     @abstractmethod
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """What it takes at most to be started so often, and how often that starts others."""
-
-    def below(self, place: str) -> str:
-        """The place in the query of what it reads."""
-        return f"{place}.{self.name}" if place and self.name else place or self.name
 
 
 class Step(Priced):

@@ -55,7 +55,7 @@ class WriteStep(Step):
 
     def __init__(self, selected: SelectedField, position: int) -> None:
         """`position` is that among the operation's mutations."""
-        self.name = selected.key
+        self.suffix = selected.key
         self._position = position
         self._selected = selected
         self._kind = cast("Writes | WritesEach | WritesTogether", selected.kind)
@@ -66,7 +66,7 @@ class WriteStep(Step):
 
     async def carry_out(self, run: Run, root: Object) -> None:
         """Writes, and reads what is selected of the payload. What goes wrong stands in the payload's place."""
-        read = Read((self.name,), run.meter.last_round_trip + 1)
+        read = Read((self.suffix,), run.meter.last_round_trip + 1)
         try:
             outcomes = await self._write(run, read)
         except Exception as error:
@@ -86,7 +86,7 @@ class WriteStep(Step):
             payloads: Sequence[Payload] = root.found[self._selected].payloads
             for step in self.payloads:
                 records = [each.record for each in payloads if each.kind == step.kind]
-                step.start(run, records, round_trip, self.below(place))
+                step.start(run, records, round_trip, place + self.suffix)
 
     async def _write(self, run: Run, read: Read) -> list[_Outcome]:
         """What became of each input, in their order. Raises what keeps all of them from being written."""
@@ -237,7 +237,7 @@ class WriteStep(Step):
     # --- How it is explained --------------------------------------------------------------------------------
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place, graph = self.below(where.place), view.run.graph
+        place, graph = where.place + self.suffix, view.run.graph
         here = Where(place, where.key, where.round_trip)
         try:
             for asked in self._asked(view.run):

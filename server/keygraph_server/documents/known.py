@@ -66,7 +66,11 @@ class KnownDocuments:
         raise _not_trusted()
 
     def _found(self, key: str, *, is_automatic: bool) -> str:
-        found = self._trusted.get(key) or self._automatic.get(key)
+        found = self._trusted.get(key)
+        if found is None and key in self._automatic:
+            # What clients ask for is forgotten last.
+            self._automatic.move_to_end(key)
+            found = self._automatic[key]
         if found is not None:
             return found
         if self._accepted is Accepted.TRUSTED or (self._accepted is not Accepted.ANY and not is_automatic):

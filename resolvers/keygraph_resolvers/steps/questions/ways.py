@@ -115,7 +115,7 @@ class WaysStep(Step):
         is_consistent: bool,
     ) -> None:
         """`followed` are all lists that it may be asked to follow."""
-        self.name = selected.key
+        self.suffix = selected.key
         self.selected = selected
         self._followed = followed
         self._fields = fields
@@ -163,7 +163,7 @@ class WaysStep(Step):
     # --- Running ------------------------------------------------------------------------------------------
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        [root], place = objects, self.below(place)
+        [root], place = objects, place + self.suffix
         try:
             arguments = self.arguments(run)
             lists = WalkedLists(run, [each.path for each in arguments.lists], arguments.against)
@@ -268,7 +268,7 @@ class WaysStep(Step):
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if not view.may_go_on():
             return
-        place, [node, *_] = self.below(where.place), self.selected.nodes
+        place, [node, *_] = where.place + self.suffix, self.selected.nodes
         shown = Explained(
             "walk", replace(where, place=place), (), arguments=arguments_text(node), source=self
         )

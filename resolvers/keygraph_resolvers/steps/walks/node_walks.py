@@ -72,7 +72,7 @@ class NodeWalkStep(Step):
         is_consistent: bool,
     ) -> None:
         """`looks_ahead`: it is asked whether a page follows. `is_consistent`: the client asks for consistent reads."""
-        self.name = selected.key
+        self.suffix = f".{selected.key}"
         self.selected = selected
         self.walk = walk
         self.page = page
@@ -159,7 +159,7 @@ class NodeWalkStep(Step):
             objects = without_refused(run.access, objects, self.selected, self._restricted)
         for owner in objects:
             try:
-                one = _OneWalk(self, run, self.arguments(run), owner, self.below(place))
+                one = _OneWalk(self, run, self.arguments(run), owner, place + self.suffix)
             except Exception as error:
                 owner.found[self.selected] = error
                 continue
@@ -234,7 +234,7 @@ class NodeWalkStep(Step):
         if not view.may_go_on() or (self.page is None and not self.walks_all):
             return
         [node, *_], walk = self.selected.nodes, self.walk
-        place = self.below(where.place)
+        place = where.place + self.suffix
         here = replace(where, place=place)
         shown = Explained(
             "walk", here, tuple(each.name for each in walk.nodes), arguments=arguments_text(node), source=self
