@@ -117,6 +117,8 @@ async def test_in_an_outage_a_trickle_is_sent(
         assert store.traffic.refused > 50
         assert (store.traffic.under_way, store.traffic.waiting) == (0, 0)
     told = [record.getMessage() for record in caplog.records if "dynamodb" in record.name]
+    # On a busy machine an answer may be late before all that.
+    told = [each for each in told if "did not answer in time" not in each]
     assert len(told) == 3
     assert message in told[0]
     assert "requests failed" in told[1]
