@@ -1,4 +1,4 @@
-"""`keygraph hot`: shows which partitions and fields cost most, and what would help."""
+"""`keygraph hot`: shows which partitions and fields cost most, and how to reduce the cost."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def hot(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show which partitions and fields cost most, by the count of a running server, and what would help.
+    """Show which partitions and fields cost a running server most, and how to reduce the cost.
 
-    Partition keys are hashes, unless the server runs with KEYGRAPH_HOT_KEYS=true.
+    Partition keys are shown as hashes, unless the server runs with KEYGRAPH_HOT_KEYS=true.
     """
     settings = read_settings(model=model)
     found = load_model(settings.model)
