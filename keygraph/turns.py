@@ -54,7 +54,7 @@ class WorkBudget:
         """Counts processor time. Raises TooMuchWork where there was none left."""
         if self.spent > self.seconds:
             raise TooMuchWork(
-                f"More than {self.seconds:g} seconds of work: ask for a smaller range, or for what a key tells"
+                f"More than {self.seconds:g} seconds of work: ask for a smaller range, or for values in a key"
             )
         self.spent += seconds
         if self.rounds is not None:

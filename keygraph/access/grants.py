@@ -104,7 +104,7 @@ class TypeAccess:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The fields and ends that decide whether a method may be read, which has no rule itself."""
     key: frozenset[str] = frozenset()
-    """The fields and ends in the record's key, which whoever sees the record knows."""
+    """The fields and ends in the record's key, which everybody who sees the record knows."""
 
     _restricted: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
 

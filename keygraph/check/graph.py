@@ -71,7 +71,7 @@ def _root_lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
             continue
         if options.at is not None or options.access:
             problem = "at= and access= are for the lists of nodes."
-            yield Mistake("root-list", where, problem, "Remove them: the rules of its types hold for it.")
+            yield Mistake("root-list", where, problem, "Remove them: the rules of its types apply to it.")
         paths = model.root_candidates[name]
         if not paths:
             records = [each for each in model.records_of(options) if isinstance(each, RecordType)]

@@ -99,7 +99,7 @@ NO_NOTES = Notes()
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must hold of a record after every write, and what a client is told where it would not."""
+    """Conditions on a record after every write, and what a client is told where it would not."""
 
     where: Mapping[str, Any]
     message: str

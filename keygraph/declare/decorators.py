@@ -277,7 +277,7 @@ def _is_list(annotation: Any, frame: FrameType) -> bool:
 
 
 def rule(where: Mapping[str, Any], message: str) -> Rule:
-    """What must hold of a record after every write: `check=[rule({"total": {"gte": 0}}, "A total is not negative.")]`.
+    """Conditions on a record after every write: `check=[rule({"total": {"gte": 0}}, "A total is not negative.")]`.
 
     `where` is written as the filter of a list, with the names of fields as the model has them, and the model's values.
     A write after which it does not hold is refused with the message. Only the rules of fields that a write changes are looked at.

@@ -166,7 +166,7 @@ def refuse_changes(changes: Sequence[AttributeChange], keys: Sequence[str]) -> N
 def changed(item: Item, changes: Sequence[AttributeChange]) -> Item:
     """A copy of the item with the changes made; all of them see the item as it was.
 
-    Raises BadUserInput where what is there is of another type.
+    Raises BadUserInput where the existing value has another type.
     """
     new = dict(item)
     for change in changes:
@@ -235,7 +235,7 @@ def _parent(item: Item, path: Path) -> dict[str, Value]:
 
 
 def _refuse(path: Path) -> NoReturn:
-    raise BadUserInput(f"An update cannot change {'.'.join(path)}: what is there is of another type.")
+    raise BadUserInput(f"An update cannot change {'.'.join(path)}: the existing value has another type.")
 
 
 # --- Equal transactions ---------------------------------------------------------------------------------

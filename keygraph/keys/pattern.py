@@ -166,7 +166,7 @@ class _Reader:
                 self._next()
                 first, last = ord(min(low)), ord(max(self._member()))
                 if last < first:
-                    raise ValueError("a range of characters goes upwards")
+                    raise ValueError("a range of characters must be ascending")
                 low = frozenset(map(chr, range(first, last + 1)))
             chars |= low
         self._next()
@@ -190,7 +190,7 @@ class _Reader:
         else:
             return ways
         if self.rest[:1] in ("?", "*", "+", "{"):
-            raise ValueError(f"{self.rest[0]} cannot stand behind another count")
+            raise ValueError(f"{self.rest[0]} cannot follow another count")
         if max(least, most or 0) > _MOST_TIMES or (most is not None and most < least):
             raise ValueError(f"a count goes from 0 to {_MOST_TIMES}")
         return self._times(ways, least, most)

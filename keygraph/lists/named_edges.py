@@ -75,7 +75,7 @@ def _requests_between(path: AccessPath, texts: Mapping[str, str | None]) -> list
     """The Query, one for each shard, that finds the edges between two nodes."""
     keys = path.keys_of_both_ends
     if keys is None:
-        raise LookupError(f"no key of {path.record.name} tells both its ends")
+        raise LookupError(f"no key of {path.record.name} contains both its ends")
     head, rest = (keys.sort or Template(())).head(texts)
     prefix = head.render(texts) or ""
     span = beginning_with(prefix)

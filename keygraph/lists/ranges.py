@@ -204,7 +204,7 @@ def sort_span(
         if narrowing.eq is not None and _is_cut(path, token, narrowing.eq):
             raise BadUserInput(
                 FieldName(path.record.leaf_name(token.path)),
-                ": no key can hold this value, because it contains what separates it from the next part of the key",
+                ": no key can hold this value, because it contains the text that separates it from the next part of the key",
             )
         if narrowing.eq is None or narrowing.or_eq is not None:
             if narrowing.eq is None:

@@ -68,7 +68,7 @@ class RecordType:
     declared_writes: tuple[WriteName, ...] = ()
     """What was declared that mutations do to its records."""
     rules: tuple[WriteRule, ...] = ()
-    """What must hold of its records after every write."""
+    """Conditions on its records after every write."""
     access: TypeAccess | None = None
     """Who may see and change its records; None where the graph has no rules."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)

@@ -160,9 +160,7 @@ class _TypeReader:
         there = [each for each in actions if each == "read" or possible & _WRITTEN_BY[each]]
         if there:
             said = " and ".join(there)
-            problem = (
-                f"its access rules say nothing of {said}: whoever the graph's own rules let in may do it."
-            )
+            problem = f"its access rules do not mention {said}: everybody whom the graph's own rules let in may do it."
             mend = f"Write {there[0]}() if that is meant, or {there[0]}(role=…)."
             self._tell(self.record.name, problem, mend)
 
@@ -219,7 +217,7 @@ class _TypeReader:
         return found
 
     def _grant(self, rule: AccessRule, name: str | None, *, is_wall: bool) -> Grant:
-        """One rule. Raises ValueError where it means nothing, or nobody can meet it."""
+        """One rule. Raises ValueError where it means nothing, or nobody can satisfy it."""
         record = self.record
         roles = None if rule.role is None else _names(rule.role, "role")
         fields = None if rule.fields is None else _names(rule.fields, "fields")
@@ -236,11 +234,11 @@ class _TypeReader:
             if actions and len(actions) == len(rule.actions):
                 possible = {*record.writes}
                 if all(possible.isdisjoint(_WRITTEN_BY[each]) for each in actions):
-                    raise ValueError(f"nobody can meet it: there is no mutation of {record.name} for it")
+                    raise ValueError(f"nobody can satisfy it: there is no mutation of {record.name} for it")
         about = _Where()
         condition = None if rule.where is None else _Reader(record, about, is_wall=is_wall).where(rule.where)
         if condition is not None and is_contradiction(condition(_AnyClaims(), True)):
-            raise ValueError("nobody can meet it")
+            raise ValueError("nobody can satisfy it")
         if about.links and "read" in rule.actions and name is not None:
             told = f"{about.links[0].name} is asked of other items, which only rules of a type do"
             raise ValueError(f"{told}: write it there, with fields=[{name!r}]")
@@ -254,7 +252,9 @@ class _TypeReader:
         if "delete" in rule.actions and len(rule.actions) == 1:
             raise ValueError("a field is not deleted: use update()")
         if any(slot.path[0] == name for slot in record.identity):
-            raise ValueError(f"it is part of the key of {record.name}, which whoever sees the record knows")
+            raise ValueError(
+                f"it is part of the key of {record.name}, which everybody who sees the record knows"
+            )
 
 
 def _names(given: object, what: str) -> frozenset[str]:
@@ -264,7 +264,7 @@ def _names(given: object, what: str) -> frozenset[str]:
     ):
         raise ValueError(f"{what}={given!r} is not a list of names")
     if not names:
-        raise ValueError(f"nobody can meet it: {what}= is empty")
+        raise ValueError(f"nobody can satisfy it: {what}= is empty")
     return frozenset(names)
 
 
@@ -333,7 +333,7 @@ class _Reader:
         record = self._record
         field = record.fields[name]
         if any(slot.lossy and slot.path == (name,) for slot in record.identity):
-            raise ValueError(f"{name} stands in the key in a form that loses a part of it")
+            raise ValueError(f"{name} is in the key in a lossy form")
         self._about.names.add(name)
         compared = self._comparisons(name, field.type, field.attribute, said)
 
@@ -388,8 +388,8 @@ class _Reader:
         paths = best(candidates(name, node, record, node.lists[name].options))
         end = record.ends[paths[0].end or ""] if paths else None
         if end is None or end.text is not None or record.table_keys.shards:
-            why = "is spread over shards" if record.table_keys.shards else f"does not tell its {node.name}"
-            raise ValueError(f"{shown} is no key lookup: the key of {record.name} {why}")
+            why = "is spread over shards" if record.table_keys.shards else f"does not contain its {node.name}"
+            raise ValueError(f"{shown} is not a key lookup: the key of {record.name} {why}")
         sources = {slot.path: (number, slot) for number, slot in enumerate(node.identity)}
         told, left = dict[str, tuple[int, Slot, Slot]](), list[Slot]()
         for slot in record.identity:
@@ -400,7 +400,7 @@ class _Reader:
                 told[slot.name] = *source, slot
         if len(told) < len(sources):
             raise ValueError(
-                f"{shown} is no key lookup: the key of {record.name} does not tell its {node.name}"
+                f"{shown} is not a key lookup: the key of {record.name} does not contain its {node.name}"
             )
         rest = dict(said)
         makers = {slot.name: self._text_of(record, slot, rest, shown) for slot in left}
@@ -477,7 +477,7 @@ class _Reader:
     def _of_slot(self, end: End, path: tuple[str, ...], said: Any) -> ConditionOf:
         [slot] = [each for each in end.identity if each.path == path]
         if slot.lossy:
-            raise ValueError(f"{end.name} stands in its key in a form that loses a part of it")
+            raise ValueError(f"{end.name} is in its key in a lossy form")
         self._about.names.add(end.name)
         name = ".".join((end.name, *path))
         attribute = end.attributes.get(path)

@@ -248,7 +248,9 @@ def why_not_counted(owner: RecordType, path: AccessPath) -> tuple[str, str] | No
     for each in path.each:
         end = each.record.ends[each.end or ""]
         if end.is_ambiguous:
-            problem = f"the key at {each.record.name}.{end.name} does not tell whether it is of {owner.name}."
+            problem = (
+                f"the key at {each.record.name}.{end.name} does not show whether it belongs to {owner.name}."
+            )
             return problem, f"Give {owner.name} a key of its own."
     return None
 

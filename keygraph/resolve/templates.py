@@ -241,7 +241,7 @@ class TemplateResolution:
                 self._refuse_end(
                     record,
                     end,
-                    f"the partition key of {members[0].name} does not identify it, and so does not tell which node it is.",
+                    f"the partition key of {members[0].name} does not identify it, so it does not show which node it is.",
                     "Put all its key fields into its partition template.",
                 )
         # The order in which the members are named makes no other text of them.

@@ -104,7 +104,7 @@ def _wrong(walk: NodeWalk) -> Iterator[tuple[str, str]]:
     for number, name in enumerate(options.lists):
         level = walk.levels[0] if walk.is_reach else walk.levels[number]
         if all(path.name != name for path in level):
-            told = "none of the nodes to which it comes has a"
+            told = "none of the nodes that it reaches has a"
             if not walk.is_reach and not number:
                 told = f"{walk.owner.name} has no"
             yield f"{told} list called {name}.", "Name a list: a field annotated Many[…] or One[…]."
@@ -146,7 +146,7 @@ def _unusable(path: AccessPath) -> str | None:
         others = [record.name for record in path.records if not record.is_node]
         return f"{' and '.join(others)} leads to no other node" if others else None
     end = path.record.ends[path.far_end]
-    return f"the key of {end.type_name} does not tell its type" if end.is_ambiguous else None
+    return f"the key of {end.type_name} does not show its type" if end.is_ambiguous else None
 
 
 def _wrong_field(

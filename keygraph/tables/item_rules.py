@@ -27,7 +27,7 @@ class ItemRules:
         return next((told for condition, told in self._asked(item) if condition == NEVER), None)
 
     def conditions(self, item: Item) -> list[Condition]:
-        """What must hold of the item in the table."""
+        """Conditions on the item in the table."""
         return [condition for condition, _ in self._asked(item)]
 
     def broken(self, item: Item, failed: ConditionFailed) -> str:

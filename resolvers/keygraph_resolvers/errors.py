@@ -99,7 +99,7 @@ def answer_limit_error(limit: int) -> dict[str, Any]:
     """What a client sees of an answer that has more bytes than the limit."""
     return {
         "message": f"The answer is larger than {limit:,} bytes: ask for fewer fields, or for smaller pages. "
-        "What a mutation has done stays done.",
+        "The changes of a mutation are not undone.",
         "extensions": {"code": OperationCode.ANSWER_LIMIT},
     }
 

@@ -24,18 +24,16 @@ _UsageError: Any = typer.BadParameter.__base__
 
 
 class _Command(NamedTuple):
-    """Where a command is, and what `keygraph --help` says about it."""
+    """The location of a command, and its line in `keygraph --help`."""
 
     place: str
-    """Its function, or an application that is imported instead: module and name."""
+    """The module and name of its function, or of an application."""
     summary: str
     """The first sentence of its docstring."""
 
 
 _COMMANDS = {
-    "init": _Command(
-        "commands.init:init", "Write a model, data and queries into this folder, to begin with."
-    ),
+    "init": _Command("commands.init:init", "Write a small model, its data and queries into this folder."),
     "serve": _Command("commands.serve:serve_app", "Serve a model as GraphQL, with a playground."),
     "schema": _Command("commands.schema:schema", "Print the GraphQL schema of a model."),
     "describe": _Command(
@@ -48,34 +46,34 @@ _COMMANDS = {
     ),
     "draft": _Command(
         "commands.draft:draft",
-        "Print a first model of an unknown table: its types, fields and lists, with comments on what is uncertain.",
+        "Print a first model of an existing table: its types, fields and lists, with comments on what is uncertain.",
     ),
     "load": _Command("commands.load:load_app", "Load items into the table."),
     "export": _Command(
-        "commands.export:export", "Write every item of the table as a line of JSON, for `keygraph load`."
+        "commands.export:export", "Export every item of the table as a line of JSON, for `keygraph load`."
     ),
     "verify": _Command(
         "commands.verify:verify", "Read the whole table and report what does not match the model."
     ),
     "hot": _Command(
         "hot.command:hot",
-        "Show which partitions and fields cost most, by the count of a running server, and what would help.",
+        "Show which partitions and fields cost a running server most, and how to reduce the cost.",
     ),
     "trust": _Command(
-        "commands.trust:trust", "Make the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS."
+        "commands.trust:trust", "Write the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS."
     ),
     "table": _Command("commands.table:table_app", "Create or describe the table."),
 }
 
 
 class _Commands(TyperGroup):
-    """The commands. It prints expected errors and usage errors as one line."""
+    """The commands. Expected errors and usage errors are printed as one line."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """What is shown of a command; None if there is no such command."""
+        """A command for the list in `keygraph --help`; None if there is no such command."""
         found = _COMMANDS.get(cmd_name)
         return (
             None if found is None else TyperCommand(cmd_name, short_help=found.summary, rich_markup_mode=None)
@@ -135,8 +133,8 @@ def _imported(name: str) -> Any:
 
 @contextmanager
 def _without_rich() -> Iterator[None]:
-    """structlog imports rich where it finds it, a tenth of a server's start (0.12 s of processor time), and the log does not
-    use it. Only in this process: an application that mounts the server may want it."""
+    """Hide rich from structlog, which imports it if it is installed. The import takes a tenth of a server's start (0.12 s of
+    processor time), and the log does not need it. Only `keygraph serve` hides it: an application that mounts the server may need rich."""
     if "rich" in sys.modules:
         yield
         return

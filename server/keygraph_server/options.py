@@ -1,4 +1,4 @@
-"""The options of every command, and the settings in its help. An option that is not given is None, and its setting is used."""
+"""The options of every command, and the settings in its help. If an option is not given, it is None, and its setting is used."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class WithSettings(TyperCommand):
     """A command whose help ends with all settings and their defaults."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        # Imported here, since other help does without.
+        # Imported here, because no other help needs it.
         from keygraph_server.settings import Environment, Settings, environment_name
 
-        # What has another default in production says so.
+        # The description says if a setting has another default in production.
         given = {"env": Environment.DEVELOPMENT}
         rows = []
         for name, setting in Settings.model_fields.items():
@@ -47,7 +47,7 @@ class WithSettings(TyperCommand):
             rows.append(
                 (environment_name(name), f"{_first_sentence(setting.description)} [{_shown(default)}]")
             )
-        with formatter.section("Settings (variables of the environment; see docs/settings.md)"):
+        with formatter.section("Settings (environment variables; see docs/settings.md)"):
             formatter.write_dl(rows)
 
 

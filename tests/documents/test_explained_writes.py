@@ -141,7 +141,7 @@ async def test_a_delete_shows_how_what_names_the_node_is_found(shop: Served) -> 
         ("Query GSI1", "GSI1PK = CATEGORY#headphones AND begins_with(GSI1SK, PARENT#)"),
     ]
     assert write.transactions[0].notes[0] == (
-        "If anything is found, the Category stays, and the client is told `CONFLICT`."
+        "If anything is found, the Category stays, and the client gets `CONFLICT`."
     )
     shop.tracer.requests.clear()
     answer = await shop.service.execute(document, with_cost=True)

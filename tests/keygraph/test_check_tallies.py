@@ -128,7 +128,7 @@ def test_a_key_that_two_types_have() -> None:
 
     graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Bag, Thing, type_attribute="kind")
     assert [each.problem for each in graph.mistakes] == [
-        "the key at Thing.owner does not tell whether it is of Box."
+        "the key at Thing.owner does not show whether it belongs to Box."
     ]
 
 

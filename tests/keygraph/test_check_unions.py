@@ -71,7 +71,7 @@ def _member(*keys: str, **options: bool) -> type:
         ),
         (
             ("CLUB#{club_id}", "{number}"),
-            "Post.owner: the partition key of Club does not identify it, and so does not tell which node it is. "
+            "Post.owner: the partition key of Club does not identify it, so it does not show which node it is. "
             "Put all its key fields into its partition template.",
         ),
     ],

@@ -67,7 +67,7 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
         (
             reach("blow", depth=3),
             "Reach[Thing]",
-            "none of the nodes to which it comes has a list called blow.",
+            "none of the nodes that it reaches has a list called blow.",
         ),
         (
             reach("notes", depth=3),
@@ -94,7 +94,7 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
         (
             ranked("owners", "below"),
             "Ranked[Thing]",
-            "none of the nodes to which it comes has a list called below.",
+            "none of the nodes that it reaches has a list called below.",
         ),
         (ranked("blow"), "Ranked[Thing]", "Thing has no list called blow."),
         (

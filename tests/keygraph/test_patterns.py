@@ -71,11 +71,11 @@ def test_the_steps_allow_what_the_pattern_does(source: str, data: st.DataObject)
     [
         ("(a)", r"( cannot stand here; a group is (?:…), and the character itself \("),
         ("^a", r"^ cannot stand here; a group is (?:…), and the character itself \^"),
-        ("a++", "+ cannot stand behind another count"),
+        ("a++", "+ cannot follow another count"),
         ("a{3", r"{ cannot stand here; a group is (?:…), and the character itself \{"),
         ("a{3,1}", "a count goes from 0 to 200"),
         ("a{1000}", "a count goes from 0 to 200"),
-        ("[z-a]", "a range of characters goes upwards"),
+        ("[z-a]", "a range of characters must be ascending"),
         ("[a", "it ends too early"),
         ("a)", "it has ) without the opening one"),
         ("(?:a", "it has ( without the closing one"),

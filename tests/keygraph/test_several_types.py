@@ -114,7 +114,7 @@ def test_lists_at_the_root_are_checked() -> None:
     ]
     assert wrong(*types, lists={"feed": many(Post, index=by_owner, at="author")}) == [
         "the root's list feed: at= and access= are for the lists of nodes. "
-        "Remove them: the rules of its types hold for it."
+        "Remove them: the rules of its types apply to it."
     ]
     assert wrong(*types, lists={"feed": many(Post | Note)}) == [
         "the root's list feed: no partition has items of all of Post and Note: Post on the table (POST#{post_id} / "

@@ -28,7 +28,7 @@ TEXT = "x" * 300_000
 def too_large(limit: int) -> dict[str, Any]:
     message = (
         f"The answer is larger than {limit:,} bytes: ask for fewer fields, or for smaller pages. "
-        "What a mutation has done stays done."
+        "The changes of a mutation are not undone."
     )
     return {"data": None, "errors": [{"message": message, "extensions": {"code": "ANSWER_LIMIT"}}]}
 

@@ -342,7 +342,7 @@ class Hanging(UnreadStore):
         (
             'mutation { createUser(input: { userId: "u", name: "n", email: "e", userType: CUSTOMER, '
             'createdAt: "2024-01-01T00:00:00Z" }) { user { name } } }',
-            " What it writes may have been written.",
+            " Its writes may have been carried out.",
         ),
     ],
 )

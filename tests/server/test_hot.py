@@ -351,7 +351,7 @@ class TestCommand:
         """Somebody would see a traceback, and not what to set."""
         result = run("hot", "--model", "league_hot", "--url", "http://127.0.0.1:1")
         assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: http://127.0.0.1:1 does not tell what is hot: ")
+        assert result.stderr.startswith("keygraph: http://127.0.0.1:1 does not report costs: ")
         result = run("hot", "--model", "league_hot")
         assert result.exit_code == 1
         assert "set KEYGRAPH_METRICS_PORT" in result.stderr

@@ -209,7 +209,7 @@ def _unfit(message: str) -> BadUserInput | None:
     if _ITEM_SIZE.search(message):
         return ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
     if _UNFIT.search(message):
-        return BadUserInput("An update cannot change an attribute: what is there is of another type.")
+        return BadUserInput("An update cannot change an attribute: the existing value has another type.")
     return None
 
 

@@ -360,7 +360,7 @@ class _Describing:
             if isinstance(node, Delete) and node.on_edges is OnEdges.DETACH:
                 yield "What is found is deleted with it, or its end removed; before it, if one transaction does not hold all."
             else:
-                yield f"If anything is found, the {node.record.name} stays, and the client is told `CONFLICT`."
+                yield f"If anything is found, the {node.record.name} stays, and the client gets `CONFLICT`."
             yield "Also a condition: the mark is still there. If not, the write is tried again."
 
     def _notes_of_change(self, request: Change) -> Iterator[str]:

@@ -274,9 +274,7 @@ class Removal:
                 is_done = await self._sender.finish(self._merged(steps, last), finished)
                 return finished if is_done else None
             if len(self._requests) > 1:
-                told = (
-                    "A node has more edges than one transaction holds. Delete it alone: then they go first."
-                )
+                told = "A node has more edges than one transaction holds. Delete it in a separate mutation: then its edges are deleted first."
                 raise WriteRefused([Refusal(TransactionTooLarge.code, (told,), self._requests[0].where[:1])])
             for batch in batches:
                 if not await self._sender.transact(self._merged([*self._renewed_marks()], batch)):

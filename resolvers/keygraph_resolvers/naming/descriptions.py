@@ -147,7 +147,7 @@ def of_edge(path: AccessPath) -> str:
     if path.far_end:
         return of_record(path.record)
     items = of_several(record.name for record in path.records).removesuffix(".")
-    return f"{items} in a list, with where it stands there."
+    return f"{items} in a list, with its position."
 
 
 def of_far_node(path: AccessPath) -> str:

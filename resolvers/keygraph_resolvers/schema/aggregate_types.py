@@ -30,7 +30,7 @@ from keygraph_resolvers.schema.definitions import (
 from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue
 
 _DESCRIBED = (
-    "Of all that the list has, whatever page is asked for; null with a warning if that is too much to read."
+    "Values for the whole list, whatever page is selected; null with a warning if that is too much to read."
 )
 _MOST_GROUPS = "How many groups: at most as many as edges, which is the default."
 
@@ -54,7 +54,7 @@ class AggregateTypes:
         """That of a list of several types, with a field for each of them."""
         name, count = aggregate_name(path), _count()
         if name not in self._types:
-            made = self._types[name] = object_type(name, "Aggregates of several types, each on its own.")
+            made = self._types[name] = object_type(name, "Aggregates of several types, one for each type.")
             members = {field_name(each.record): each for each in path.members}
             of_each = [
                 self._of_path(field, each, f"Of each {in_words(each.record.name)}.")
@@ -89,18 +89,16 @@ def _count() -> StrawberryField:
 
 
 def _aggregate(name: str, record: RecordType, fields: Sequence[AggregateField]) -> type:
-    made = object_type(name, f"Counts, sums and the like of several {in_words(record.name)} values.")
+    made = object_type(name, f"Counts, sums and other aggregates of several {in_words(record.name)} values.")
     values = [*_values(name, fields)]
     add_fields(made, values)
     grouped = [each for each in fields if each.is_grouped]
     if grouped:
-        group = object_type(f"{name}Group", f"Those of which a field of {a(record.name)} has one value.")
-        key = ServedField(
-            "key", nullable(JSON), AggregateValue("key"), description="The value that they have."
-        )
+        group = object_type(f"{name}Group", f"Those with the same value in a field of {a(record.name)}.")
+        key = ServedField("key", nullable(JSON), AggregateValue("key"), description="The value of the group.")
         add_fields(group, [key, *values])
         arguments = [
-            argument("field", _enum(f"{name}Key", grouped), "By which value they are grouped."),
+            argument("field", _enum(f"{name}Key", grouped), "The field to group by."),
             argument("first", nullable(int), _MOST_GROUPS),
         ]
         described = "Groups by a value, the largest first."
@@ -116,7 +114,7 @@ def _values(name: str, fields: Sequence[AggregateField]) -> list[StrawberryField
     if numbers:
         of = [argument("field", _enum(f"{name}Number", numbers), "Of which number.")]
         found += [
-            _value("sum", Decimal, of, "The sum of the numbers; those that are absent count nothing."),
+            _value("sum", Decimal, of, "The sum of the numbers; absent numbers are ignored."),
             _value("avg", Decimal, of, "The average of the numbers that there are; null if there are none."),
         ]
     if ordered:

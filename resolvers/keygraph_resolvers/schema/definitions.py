@@ -41,7 +41,7 @@ _MARK = "$"
 
 @strawberry.directive(
     locations=[DirectiveLocation.QUERY],
-    description="Reads what the last write left, at twice the price. Lists that cannot be read so are refused.",
+    description="Uses strongly consistent reads, at twice the price. Lists that cannot be read this way are refused.",
 )
 def consistent() -> None:
     """What the directive says is read by the plan."""

@@ -38,7 +38,7 @@ from keygraph_resolvers.schema.field_kinds import Called, Entities, ListOf, Node
 from keygraph_resolvers.schema.inputs import in_utc, key_value
 from keygraph_resolvers.schema.scalars import value_of_json
 
-_SERVICE = "What a router has to know of this server."
+_SERVICE = "Information about this server for a router."
 _ENTITIES = "The entities of these representations, in the same order; null for each that does not exist."
 _REPRESENTATIONS = "Each has `__typename`, and the fields of one of its type's keys."
 

@@ -53,14 +53,14 @@ class SortDirection(Enum):
     """From the greatest to the least."""
 
 
-_BY_TYPE = "What must hold of each type. Of a type that is not named, all are listed."
-_NODES = "All that is given must hold of a node, which is named by its `id`, because its key does not tell its type."
-_CONDITIONS = "All that is given must hold of a value."
+_BY_TYPE = "Conditions for each type. Types without conditions are not filtered."
+_NODES = "All given conditions must be true for a node. The node is given by its `id`, because its key does not show its type."
+_CONDITIONS = "All given conditions must be true for a value."
 _RANGE = "One value, or those from one to another."
 
 _JOINS = {
-    "and": "All of these. An empty list is no condition.",
-    "or": "Any of these. Empty ones do not count; an empty list is no condition.",
+    "and": "All of these conditions. An empty list has no effect.",
+    "or": "Any of these conditions. Empty conditions are ignored; an empty list has no effect.",
     "not": "Not this. An empty object is no condition.",
 }
 _DESCRIPTIONS = {
@@ -100,18 +100,18 @@ class InputTypes:
                 input_field(
                     field_name(each.record),
                     nullable(self.where(each)),
-                    f"What must hold of {a(each.record.name)}.",
+                    f"Conditions on {a(each.record.name)}.",
                 )
                 for each in path.members
             ]
             add_fields(self._made[name], fields)
         elif name not in self._made:
-            made = self._made[name] = input_type(name, "All that is given must hold.")
+            made = self._made[name] = input_type(name, "All given conditions must be true.")
             fields = [
                 input_field(
                     camel(compared.name),
                     nullable(self._condition(compared)),
-                    f"What must hold of `{camel(compared.name)}`.",
+                    f"Conditions on `{camel(compared.name)}`.",
                     deprecated=path.record.deprecated(compared.name),
                 )
                 for compared in filterable_fields(path)
@@ -131,7 +131,7 @@ class InputTypes:
         if name not in self._enums:
             enum = Enum(name, {record.name: record.name for record in path.records})  # type: ignore[misc]
             self._enums[name] = enum_type(
-                enum, "A type of what the list has.", {name: of_type(name) for name in enum.__members__}
+                enum, "A type in the list.", {name: of_type(name) for name in enum.__members__}
             )
         return self._enums[name]
 

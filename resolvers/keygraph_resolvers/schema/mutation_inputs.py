@@ -69,7 +69,7 @@ INPUTS: Mapping[WriteName, str] = {
     "update": "The key, and the fields that change.",
     "upsert": "The key, and the fields that are set or change.",
     "move": "The key, and the other key.",
-    "delete": "The key of what is deleted.",
+    "delete": "The key of the one to delete.",
 }
 """What the input of a mutation is."""
 _BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")
@@ -90,7 +90,7 @@ class MutationInputs:
         name = input_name(action, record)
         if name in self._made:
             return self._made[name]
-        made = self._made[name] = input_type(name, f"What `{mutation_name(action, record)}` takes.")
+        made = self._made[name] = input_type(name, f"The input of `{mutation_name(action, record)}`.")
         key = key_names(record)
         given = given_fields(record)
         fields = []
@@ -106,7 +106,7 @@ class MutationInputs:
         if action == "update":
             fields += self._part_fields(record)
         if action == "move":
-            described = "What its key is to be; what is left out stays."
+            described = "The new key; fields that are left out stay the same."
             fields.append(input_field(TO, self._to(record), described))
         if action == "delete" and is_named(self._graph, record):
             described = "What becomes of the edges, records and nodes that name it."
@@ -137,7 +137,7 @@ class MutationInputs:
 
     def _to(self, record: RecordType) -> type:
         """The key that a record is moved to."""
-        made = input_type(to_name(record), "A key. What is left out stays.")
+        made = input_type(to_name(record), "A key. Fields that are left out stay the same.")
         given = [each for each in given_fields(record) if each.of.name in key_names(record)]
         types = [(each, self._type(each)) for each in given]
         add_fields(

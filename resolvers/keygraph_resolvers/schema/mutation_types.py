@@ -49,8 +49,8 @@ from keygraph_resolvers.schema.mutations import MOST_INPUTS
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for one that failed on its own."
 _TOGETHER = "Carries out these actions in one transaction: all, or none."
-_ANSWER = "What `{}` answers."
-_ATOMIC = "Whether all are carried out in one transaction, or each on its own."
+_ANSWER = "The result of `{}`."
+_ATOMIC = "Whether all are carried out in one transaction, or each in its own transaction."
 _MOST = f"At most {MOST_INPUTS:,}."
 
 
@@ -102,7 +102,7 @@ class MutationTypes:
             each = WritesEach(action, record)
             of_several.append(ServedField(several, nullable(results), each, arguments, described, reason))
         result = object_type(
-            "WriteResult", "What one action answers: the field of that name; all others are null."
+            "WriteResult", "The result of one action: the field with its name; all other fields are null."
         )
         named = {mutation_name(kind.action, kind.record): kind for kind in payloads}
         add_fields(

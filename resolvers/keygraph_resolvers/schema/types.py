@@ -96,9 +96,9 @@ _AT_MOST = "at most 100, unless the server says otherwise"
 _EDGES = "The edges of the page; null for one that cannot be read."
 _NODES = "The nodes of the edges, without those that do not exist."
 _PAGE_INFO = "The position of the page in the list."
-_CURSOR = "Where the edge stands in the list, for `after` and `before`."
+_CURSOR = "The position of the edge in the list, for `after` and `before`."
 _COUNTED = "The number of edges; null with a warning if counting costs too much."
-_UNREAD = " Those that no page shows, since a part of their key has no valid value, are counted too."
+_UNREAD = " Edges that no page shows, because part of their key is not valid, are counted too."
 _ALSO_OF = "Only edges whose node these other {} nodes have in this list too, by {}: at most 10."
 
 
@@ -238,7 +238,7 @@ class _Types:
             "id",
             cast(type, strawberry.ID),
             GlobalId(),
-            description="An opaque id, unique among everything that has one. It is no key.",
+            description="An opaque id, unique in the whole graph. It is not a key.",
         )
 
     def object(self, record: RecordType) -> type:
@@ -394,7 +394,7 @@ class _Types:
             types = nullable(list_of(self._inputs.types(path)))
             arguments.append(argument("types", types, "Only those of these types."))
         where = nullable(self._inputs.where(path))
-        arguments.append(argument("where", where, "Only those for which all of this holds."))
+        arguments.append(argument("where", where, "Only those that match all of these conditions."))
         if path.finds_by_node or path.keys_of_both_ends:
             ids = nullable(list_of(cast(type, strawberry.ID)))
             by = "`id` or key" if are_told_by_text(path.nodes) else "`id`"
@@ -497,7 +497,7 @@ class _Types:
         return ServedField(field_name(record), type_, NodeByKey(record), arguments, described, reason)
 
     def _node_field(self) -> StrawberryField:
-        id_argument = argument("id", cast(type, strawberry.ID), "What the field `id` gives.")
+        id_argument = argument("id", cast(type, strawberry.ID), "A value of the field `id`.")
         return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
 
     def _nodes_field(self) -> StrawberryField:
@@ -505,7 +505,7 @@ class _Types:
             "nodes",
             list_of(nullable(self._node)),
             NodesByIds(),
-            [argument("ids", list_of(cast(type, strawberry.ID)), f"What the field `id` gives: {_AT_MOST}.")],
+            [argument("ids", list_of(cast(type, strawberry.ID)), f"Values of the field `id`: {_AT_MOST}.")],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
 
@@ -539,14 +539,14 @@ def _page_info_fields(described: Mapping[str, str]) -> list[StrawberryField]:
             "hasNextPage",
             bool,
             "has_next_page",
-            "Whether edges follow the page: with `first`, those that stand before `before`. Also true if the server "
+            "Whether edges follow the page: with `first`, edges before the cursor `before`. Also true if the server "
             "stopped looking for matching edges; `endCursor` is then where to continue.",
         ),
         shown(
             "hasPreviousPage",
             bool,
             "has_previous_page",
-            "Whether edges precede the page: with `last`, those that stand after `after`. Also true if the server "
+            "Whether edges precede the page: with `last`, edges after the cursor `after`. Also true if the server "
             "stopped looking for matching edges; with `last`, `startCursor` is then where to continue.",
         ),
         shown("startCursor", text, "start_cursor", "The cursor of the first edge."),

@@ -39,14 +39,14 @@ from keygraph_resolvers.schema.field_kinds import (
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
 
-_COUNTED = "The number of nodes; null with a warning if the walk did not come to its end."
+_COUNTED = "The number of nodes; null with a warning if the walk did not finish."
 _DISTANCE = "How many edges away the node is."
 _VIA = "The edge by which the node was found first."
 _SCORE = "How much the ways count that lead to the node; null if not everything was read."
 _PATHS = "How many ways lead to the node; null if not everything was read."
 _COMPLETE = (
-    "Of a ranking whether everything was read: if not, the order may be wrong, and scores are null. Otherwise false where "
-    "the pages end before all nodes were found, since there are more than a cursor holds."
+    "For a ranking, whether everything was read: if not, the order may be wrong, and scores are null. For other walks, false "
+    "if the pages end before all nodes were found, because there are more than a cursor can hold."
 )
 _ENDS = {
     "hasNextPage": "Whether edges follow the page: `endCursor` is then where to continue.",
@@ -85,7 +85,7 @@ class WalkTypes:
         made = object_type(f"{prefix}Connection", f"A page of {what}.")
         edge = object_type(f"{prefix}Edge", f"One of {what}, with how it was found.")
         own = self._reached(walk) if walk.is_reach else _ranked()
-        cursor = "Where the edge stands, for `after`."
+        cursor = "The position of the edge, for `after`."
         fields: list[StrawberryField] = [
             ServedField("cursor", str, Cursor(), description=cursor),
             ServedField("node", nullable(node), WalkedNode(), description="The node that was found."),
@@ -135,7 +135,7 @@ class WalkTypes:
 
     @cached_property
     def _walk_page_info(self) -> type:
-        made = object_type("WalkPageInfo", "The position of a page in what a walk finds.")
+        made = object_type("WalkPageInfo", "The position of a page in the results of a walk.")
         complete = ServedField("isComplete", bool, Attribute("is_complete"), description=_COMPLETE)
         add_fields(made, [*self._page_info(_ENDS), complete])
         return made

@@ -33,7 +33,7 @@ USUAL_WAYS = 10
 
 _PATH = "A shortest path from one node to another, along these lists; null if there is none."
 _PATHS = "The shortest paths from one node to another, along these lists, if there are several."
-_EDGE = "The same edge in that list, with what the list has of it."
+_EDGE = "The same edge in that list, with the list's fields."
 _NODES = "The nodes from one end to the other; null for one that does not exist."
 _MOST = f"The most edges that it may have: {MOST_LENGTH} at most."
 

@@ -242,7 +242,9 @@ def described(step: Explained) -> str:
     if step.arguments:
         parts.append(f"({step.arguments})")
     if step.is_read or step.access != NOTHING:
-        parts.append(f"[round trip {where.round_trip}]" if step.is_read else "[not read: the key tells all]")
+        parts.append(
+            f"[round trip {where.round_trip}]" if step.is_read else "[not read: the key has everything]"
+        )
     if step.together:
         parts.append(f"[together with {' and '.join(step.together)}]")
     if step.access:
@@ -280,7 +282,7 @@ def transaction_lines(transaction: DescribedTransaction, width: int) -> Iterator
         rows += [("changes", action.changes), ("condition", action.condition)]
         if action.condition is not None:
             rows += [("else", failure_text(failure, action.path)) for failure in action.failures]
-            rows += [] if action.failures else [("else", "tried again: somebody else was faster")]
+            rows += [] if action.failures else [("else", "tried again: another write was faster")]
         for name, text in rows:
             if text:
                 yield from _wrapped(f"    {name}: {text}", width, indent="        ")

@@ -73,7 +73,7 @@ def _lookup_request(
         return replace(request, keys=f"{request.keys}, {count} keys")
     between = path.keys_of_both_ends
     if between is None:
-        raise BadUserInput(f"no key of {path.record.name} tells both its ends")
+        raise BadUserInput(f"no key of {path.record.name} contains both its ends")
     keys = " AND ".join(
         f"{key.name} = {template}"
         for key, template in zip(between.attributes, between.templates, strict=False)

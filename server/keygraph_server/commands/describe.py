@@ -24,7 +24,7 @@ AccessOption = Annotated[
     bool,
     typer.Option(
         "--access",
-        help="Show who may read and write each type, field and list instead, and what each rule costs.",
+        help="Show instead who may read and write each type, field and list, and what each rule costs.",
     ),
 ]
 
@@ -35,7 +35,7 @@ _LINE = 70
 def describe(model: ModelOption = None, store: StoreOption = None, access: AccessOption = False) -> None:
     """Show the keys and access paths of every type, and the DynamoDB request of each path.
 
-    With a store, also show how the table there differs from the model. No items are read.
+    With --store, also show how the table there differs from the model. Does not read any items.
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph

@@ -28,13 +28,13 @@ def draft(
         str | None,
         typer.Argument(metavar="TABLE", help="The name of the table. Optional if the store has only one."),
     ] = None,
-    items: Annotated[int, typer.Option(min=1, help="How many items to read at most.")] = 20_000,
+    items: Annotated[int, typer.Option(min=1, help="The maximum number of items to read.")] = 20_000,
     store: StoreOption = None,
 ) -> None:
-    """Print a first model of an unknown table: its types, fields and lists, with comments on what is uncertain.
+    """Print a first model of an existing table: its types, fields and lists, with comments on what is uncertain.
 
-    Reads the table's keys, and parts of the table until no new types come. Writes nothing. If it has not read
-    enough to know all types, it says so.
+    Reads the table's keys, then samples the table until it finds no new types. Writes nothing. If it had to stop
+    before it knew all types, it says so.
     """
     # Imported here, since other commands start without GraphQL's libraries.
     from keygraph_resolvers import check

@@ -49,7 +49,7 @@ def explain(
         typer.Option(
             "--as",
             metavar="JSON",
-            help="Who asks: the claims of the viewer as a JSON object, or @FILE. Without it, the anonymous viewer.",
+            help="The claims of the viewer as a JSON object, or @FILE. Default: the anonymous viewer.",
         ),
     ] = None,
     run: Annotated[
@@ -61,10 +61,10 @@ def explain(
 ) -> None:
     """Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.
 
-    Nothing is read or written: the cost is the bound, the most that it can be. A mutation's transaction
-    is shown with the condition of each action, and the error if it does not hold. With --run, the
-    operation is also run: its actual cost is shown next to the bound, and every request on a time axis.
-    Variables without a value are shown by name.
+    Nothing is read or written: the cost is the bound, the most that the operation can cost. For a mutation, the
+    output shows its transaction, with the condition of each action and the error if the condition fails. With
+    --run, the operation also runs, and the output shows its actual cost next to the bound, and every request on
+    a time axis. Variables without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
     asked = _Asked(
@@ -84,7 +84,7 @@ def explain(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked, and by whom."""
+    """An operation with its variables and its viewer."""
 
     text: str
     variables: Mapping[str, Any]
@@ -207,7 +207,7 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
 
 
 def _bound_of(explanation: Explanation) -> dict[str, Any]:
-    """The bound, as an answer would have it."""
+    """The bound, in the same form as in an answer."""
     from keygraph_resolvers.plan.cost import shown_figures
 
     bound = explanation.bound

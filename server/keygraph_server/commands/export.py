@@ -54,7 +54,7 @@ def export(
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Write every item of the table as a line of JSON, for `keygraph load`.
+    """Export every item of the table as a line of JSON, for `keygraph load`.
 
     An unchanged table gives the same lines in the same order. The file appears only when it is complete.
     """

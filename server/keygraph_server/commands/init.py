@@ -1,4 +1,4 @@
-"""`keygraph init`: writes a small model with its data and queries, to begin with."""
+"""`keygraph init`: writes a small model, its data and queries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SMALLEST = "league"
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the model's module.")] = _SMALLEST,
     example: Annotated[
-        str, typer.Option("--from", metavar="EXAMPLE", help="The example to begin with.")
+        str, typer.Option("--from", metavar="EXAMPLE", help="The example to copy.")
     ] = _SMALLEST,
 ) -> None:
-    """Write a model, data and queries into this folder, to begin with.
+    """Write a small model, its data and queries into this folder.
 
-    NAME.py, NAME.jsonl and NAME.graphql are copies of an example. No file is replaced.
+    NAME.py, NAME.jsonl and NAME.graphql are copies of an example. Existing files are not replaced.
     """
     if not name.isidentifier():
         raise CommandError(f"{name!r} is not the name of a Python module", "Use letters, digits and _")

@@ -66,7 +66,7 @@ def load(
         list[str] | None,
         typer.Argument(
             metavar="FILES",
-            help="Files of JSON lines, or .gz files of them; - is standard input. With --sample: the options of the sample.",
+            help="Files of JSON lines, optionally compressed (.gz); - is standard input. With --sample: the options of the sample.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +74,7 @@ def load(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Load the items that the function `sample` of an example, or of module.name, makes: "
+            help="Load the items that the function `sample` of an example, or of module.name, creates: "
             "--sample commerce --users 1000.",
         ),
     ] = None,
@@ -91,17 +91,17 @@ def load(
         ),
     ] = False,
     if_absent: Annotated[
-        bool, typer.Option("--if-absent", help="Load only items whose keys are not in the table.")
+        bool, typer.Option("--if-absent", help="Load only items whose keys are not in the table yet.")
     ] = False,
     upsert: Annotated[
         bool,
-        typer.Option("--upsert", help="Keep the attributes of items in the table that a line does not have."),
+        typer.Option("--upsert", help="In existing items, keep the attributes that a line does not have."),
     ] = False,
     no_rules: Annotated[
-        bool, typer.Option("--no-rules", help="Load items that break the model's rules (check=) too.")
+        bool, typer.Option("--no-rules", help="Also load items that break the model's rules (check=).")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the same load after an interruption.")
+        bool, typer.Option("--resume", help="Resume the same load after an interruption.")
     ] = False,
     model: ModelOption = None,
     store: StoreOption = None,
@@ -109,10 +109,10 @@ def load(
     """Load items into the table. Items with the same key are replaced, so loading them again changes nothing.
 
     Stops at the first item that the model refuses; all items before it are loaded. If the source has only
-    one item of a mirrored edge or of a counterpart, the other one is made when everything is loaded.
+    one item of a mirrored edge or of a counterpart, the other one is created at the end.
     """
     if if_absent and upsert:
-        raise CommandError("--if-absent and --upsert exclude each other", "Choose one of them")
+        raise CommandError("--if-absent and --upsert cannot be used together", "Choose one of them")
     settings = read_settings(model=model, store=store)
     loaded = load_model(settings.model)
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))

@@ -21,11 +21,11 @@ def schema(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Compare the schema with this file. Print the differences and exit with 1 if there are any.",
+            help="Compare the schema with this file. If there are differences, print them and exit with 1.",
         ),
     ] = None,
 ) -> None:
-    """Print the GraphQL schema of a model. The schema does not depend on the store, which is not opened."""
+    """Print the GraphQL schema of a model. It does not depend on the store, so the store is not opened."""
     settings = read_settings(model=model, store=store)
     found = load_model(settings.model, federation=settings.federation).schema
     if check is None:

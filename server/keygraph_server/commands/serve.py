@@ -77,8 +77,8 @@ def serve(
 ) -> None:
     """Serve a model as GraphQL, with a playground.
 
-    Without --store, the store is a SQLite file under .keygraph. The first start creates a SQLite file and loads the model's
-    sample; in production, a file that --store names has to be there.
+    Without --store, the store is a SQLite file under .keygraph. The first start creates the SQLite file and loads the model's
+    sample; in production, a file that --store names must already exist.
     """
     settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
     if reload and settings.workers > 1:

@@ -33,7 +33,7 @@ def trust(
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS.
+    """Write the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS.
 
     Each operation is checked against the schema and the limits, and shown with its bound: the most that
     it can cost, with the largest pages. If one is not valid, nothing is written. The store is not opened.

@@ -58,14 +58,14 @@ def verify(
         int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
     ] = 5,
     format_: Annotated[
-        ReportFormat, typer.Option("--format", help="table: for people. json: for programs.")
+        ReportFormat, typer.Option("--format", help="table: a readable report. json: JSON for programs.")
     ] = ReportFormat.TABLE,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the same verification after an interruption.")
+        bool, typer.Option("--resume", help="Resume the same verification after an interruption.")
     ] = False,
     count: Annotated[
         bool,
-        typer.Option("--count", help="Set the counts and sums of nodes that are missing or wrong."),
+        typer.Option("--count", help="Set counts and sums of nodes that are missing or wrong."),
     ] = False,
     state: Annotated[
         Path | None,
@@ -86,10 +86,10 @@ def verify(
     attributes of their item, ends whose node is missing, edges whose mirror or counterpart is
     missing or differs, and counts and sums that do not match their lists. The report shows only the keys of items.
 
-    It also names fields that no item of their type has, and attributes that no field is stored in.
-    They are not counted as problems.
+    It also lists fields that no item of their type has, and attributes that belong to no field.
+    They do not count as problems.
 
-    Exits with 0 if it found nothing, 3 if it found problems, and 1 if the table could not be read.
+    The exit code is 0 if it found no problems, 3 if it found problems, and 1 if the table could not be read.
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph

@@ -189,7 +189,7 @@ class Adviser:
         yield Advice(
             cost.units,
             f"{share} are spent on reading each {node.name} of {name} for its {asked}. A copy on {path.record.name} {saved}, "
-            f"where clients ask for the copy. It is of the moment at which the {path.record.name} is written.",
+            f"if clients select the copy. It is the value at the time when the {path.record.name} is written.",
             tuple(
                 f'{path.far_end}_{each.name}: {_annotation(node.cls, each.name)} = copy("{path.far_end}.{each.name}")  '
                 f"# in {path.record.name}"

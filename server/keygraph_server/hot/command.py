@@ -1,4 +1,4 @@
-"""`keygraph hot`: shows which partitions and fields cost most, and what would help."""
+"""`keygraph hot`: shows which partitions and fields cost most, and how to reduce the cost."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def hot(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show which partitions and fields cost most, by the count of a running server, and what would help.
+    """Show which partitions and fields cost a running server most, and how to reduce the cost.
 
-    Partition keys are hashes, unless the server runs with KEYGRAPH_HOT_KEYS=true.
+    Partition keys are shown as hashes, unless the server runs with KEYGRAPH_HOT_KEYS=true.
     """
     settings = read_settings(model=model)
     found = load_model(settings.model)
@@ -78,7 +78,7 @@ def hot(
         for line in one.lines:
             typer.echo(f"       {line}")
     if not advice:
-        typer.echo("Nothing stands out that a change of the model would help.")
+        typer.echo("There is nothing that a change of the model would improve.")
 
 
 def _address(settings: Settings) -> str:
@@ -101,7 +101,7 @@ def _asked(address: str) -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{address}/hot", timeout=_SECONDS) as answer:
             told: list[dict[str, Any]] = orjson.loads(answer.read())
     except (OSError, ValueError, urllib.error.URLError) as error:
-        problem = f"{address} does not tell what is hot: {getattr(error, 'reason', error)}"
+        problem = f"{address} does not report costs: {getattr(error, 'reason', error)}"
         raise CommandError(
             problem, "Start the server with KEYGRAPH_METRICS_PORT, and name that port"
         ) from None

@@ -11,7 +11,7 @@ _TOO_EXPENSIVE = "The operation may cost more than the server allows: ask for sm
 _OF_THE_STORE = {
     Code.UNAVAILABLE: "The data cannot be read or written at the moment.",
     Code.TIMEOUT: "The data could not be read or written in time.",
-    Code.THROTTLED: "The data is asked for too often at the moment.",
+    Code.THROTTLED: "There are too many requests for this data at the moment.",
 }
 
 

@@ -20,14 +20,14 @@ class AccessSettings(BaseModel):
 
     auth: Auth = Field(
         default=Auth.NONE,
-        description="What says who asks, `none` (everybody is anonymous), `jwt` (a bearer token in `Authorization`) "
-        "or `header` (headers that a gateway sets). Model rules with `viewer(…)` and `role=` use it.",
+        description="How clients are authenticated, one of `none` (everybody is anonymous), `jwt` (a bearer token in "
+        "`Authorization`) or `header` (headers that a gateway sets). Model rules with `viewer(…)` and `role=` use it.",
     )
     jwt_jwks_url: str | None = Field(
         default=None,
         pattern="^https?://",
-        description="The URL of the issuer's public keys (JWKS). They are fetched when needed and again every five "
-        "minutes; an unknown key id makes the server fetch them, at most once a minute.",
+        description="The URL of the issuer's public keys (JWKS). The server fetches them when they are needed, again "
+        "every five minutes, and after an unknown key id, at most once a minute.",
     )
     jwt_key: SecretStr | None = Field(
         default=None,
@@ -37,8 +37,8 @@ class AccessSettings(BaseModel):
     )
     jwt_algorithms: str | None = Field(
         default=None,
-        description="The algorithms that tokens may be signed with, separated by commas. If unset, those that fit the "
-        "key. Public keys never verify `HS…` tokens, and `none` is never accepted.",
+        description="The algorithms that tokens may be signed with, separated by commas. If unset, the algorithms that "
+        "fit the key. Public keys never verify `HS…` tokens, and `none` is never accepted.",
     )
     jwt_issuer: str | None = Field(
         default=None,
@@ -57,10 +57,10 @@ class AccessSettings(BaseModel):
     jwt_roles: str = Field(
         default="roles",
         min_length=1,
-        description="The claim that has the viewer's roles; dots lead into objects (`realm_access.roles`).",
+        description="The claim that has the viewer's roles; a dot selects a member of an object (`realm_access.roles`).",
     )
     auth_headers: str = Field(
         default="X-User: sub, X-Roles: roles",
-        description="With `header`, the headers to trust, each with the claim that it gives. Roles are separated by "
-        "commas. The gateway must set or remove each of them in every request.",
+        description="With `header`, the headers to trust, each with the claim that it sets. Roles are separated by "
+        "commas. The gateway must set or remove each of these headers in every request.",
     )

@@ -11,7 +11,7 @@ class AnswerSettings(BaseModel):
     answer_limit: int = Field(
         default=8_000_000,
         ge=1_000,
-        description="The largest answer to an operation, in bytes before compression. A larger one is the error "
+        description="The largest answer to an operation, in bytes before compression. A larger one fails with "
         "`ANSWER_LIMIT`.",
     )
     compress_above: int = Field(

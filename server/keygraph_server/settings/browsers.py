@@ -21,15 +21,15 @@ class BrowserSettings(BaseModel):
 
     cors_origins: str = Field(
         default_factory=_default_origins,
-        description="The origins whose pages may ask this server, separated by commas: `https://shop.example.com`, "
-        "`https://*.example.com`, `http://localhost:*` for every port, `*` for all, or `none`. Pages that "
-        "this server's own address serves need no entry. In production: `none`.",
+        description="The origins whose pages may use this server, separated by commas: `https://shop.example.com`, "
+        "`https://*.example.com`, `http://localhost:*` for every port, `*` for all, or `none`. Pages from "
+        "this server's own address need no entry. In production: `none`.",
     )
     cache_control: str = Field(
         default="no-store",
         pattern=r"^[\x21-\x7e]+([ ]+[\x21-\x7e]+)*$",
         description="The `Cache-Control` of answers to GET that have no errors, such as `public, max-age=60`. All "
-        "other answers are `no-store`, and so is every answer if the server knows who asks.",
+        "other answers are `no-store`, and so is every answer if the server authenticates its clients.",
     )
 
     @field_validator("cors_origins")

@@ -11,22 +11,21 @@ class ConnectionSettings(BaseModel):
     max_connections: int = Field(
         default=2_000,
         ge=1,
-        description="How many connections a process keeps open. One more closes the connection that has waited "
-        "longest for its client; if none waits, the new one is answered with 503. The number is lowered if "
-        "the system allows fewer open files.",
+        description="How many connections a process keeps open. Above that, a new connection closes the one that has "
+        "waited longest for its client; if none waits, the new one is answered with 503. The number is lowered "
+        "if the system allows fewer open files.",
     )
     max_connections_by_address: int = Field(
         default=1_000,
         ge=0,
         description="The same for the connections of one address (for IPv6, of one /64 network); 0 means no limit. "
-        "Behind a proxy, all connections have its address.",
+        "Behind a proxy, all connections have the proxy's address.",
     )
     connection_memory: int = Field(
         default=32_000_000,
         ge=1,
-        description="How many bytes a process keeps of requests that are not answered yet and of answers that "
-        "clients have not taken yet. Beyond that, it closes the connections that have waited longest for "
-        "their clients.",
+        description="How many bytes a process keeps of unanswered requests and of answers that clients have not read "
+        "yet. Above that, it closes the connections that have waited longest for their clients.",
     )
     max_head_bytes: int = Field(
         default=16_384,
@@ -42,7 +41,7 @@ class ConnectionSettings(BaseModel):
     max_pipelined: int = Field(
         default=16,
         ge=0,
-        description="How many requests may wait on a connection while an earlier one is answered. One more is "
+        description="How many requests may wait on a connection while an earlier one is answered. Another one is "
         "answered with 503 and closes the connection.",
     )
     head_timeout: float = Field(

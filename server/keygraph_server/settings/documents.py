@@ -30,8 +30,8 @@ class DocumentSettings(BaseModel):
     )
     documents: Accepted = Field(
         default_factory=_default,
-        description="Which documents are executed, `any`, only `trusted` ones, in `KEYGRAPH_TRUSTED_DOCUMENTS`, or "
-        "`trusted-and-automatic` (those and automatic persisted queries). If `KEYGRAPH_TRUSTED_DOCUMENTS` is set, the default is `trusted`.",
+        description="Which documents are executed, one of `any`, `trusted` (only those in `KEYGRAPH_TRUSTED_DOCUMENTS`), or "
+        "`trusted-and-automatic` (also automatic persisted queries). If `KEYGRAPH_TRUSTED_DOCUMENTS` is set, the default is `trusted`.",
     )
     persisted_bytes: int = Field(
         default=1_000_000,

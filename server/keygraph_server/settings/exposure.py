@@ -35,16 +35,16 @@ class ExposureSettings(BaseModel):
     playground_items: bool = Field(
         default_factory=in_development,
         description="Whether the playground shows raw items of the table, and takes the values of its examples from some of "
-        "them. Access rules do not hold for that. In production: `False`.",
+        "them. Access rules do not apply to this. In production: `False`.",
     )
     introspection: bool = Field(
         default_factory=in_development,
-        description="Whether operations may ask for `__schema` and `__type`. In production: `False`; if it is on there, each "
-        "viewer is shown what a rule might give them.",
+        description="Whether operations may select `__schema` and `__type`. In production: `False`; if you turn it on there, "
+        "each viewer sees only what a rule might allow them.",
     )
     schema_file: bool = Field(
         default_factory=in_development,
-        description="Whether `/schema.graphql` is the schema. In production: `False`.",
+        description="Whether `/schema.graphql` serves the schema. In production: `False`.",
     )
     suggestions: bool = Field(
         default_factory=in_development,
@@ -52,12 +52,12 @@ class ExposureSettings(BaseModel):
     )
     cost_details: bool = Field(
         default_factory=in_development,
-        description="Whether a client may ask for `extensions.cost`, and whether `COST_LIMIT` says what is expensive. "
+        description="Whether a client may request `extensions.cost`, and whether `COST_LIMIT` errors say what is expensive. "
         "In production: `False`.",
     )
     endpoint_names: bool = Field(
         default_factory=in_development,
-        description="Whether errors and `/readyz` name the store's address and its table. The log always does. "
+        description="Whether errors and `/readyz` show the store's address and its table. The log always does. "
         "In production: `False`.",
     )
 

@@ -34,13 +34,13 @@ class LoggingSettings(BaseModel):
     )
     log_format: LogFormat = Field(
         default_factory=lambda given: LogFormat.TEXT if in_development(given) else LogFormat.JSON,
-        description="`json`, a JSON object in each line, or `text`, lines for people. In production: `json`.",
+        description="`json`, one JSON object per line, or `text`, readable lines. In production: `json`.",
     )
     log_operations: bool = Field(
         default=True,
-        description="Whether each operation is logged, in one line: its name, hash, cost, duration and error codes.",
+        description="Whether each operation is logged in one line: its name, hash, cost, duration and error codes.",
     )
     log_variables: bool = Field(
         default=False,
-        description="Whether the line of an operation has its variables. They can hold personal data.",
+        description="Whether the log line of an operation includes its variables. They can hold personal data.",
     )

@@ -23,8 +23,8 @@ class ServingSettings(BaseModel):
     )
     federation: bool = Field(
         default=False,
-        description="Serve the schema as a subgraph of Apollo Federation 2: every node is an entity, by its key fields and its "
-        "`id`.",
+        description="Whether the schema is a subgraph of Apollo Federation 2, with every node as an entity, by its key fields "
+        "and by its `id`.",
     )
     store: str | None = Field(
         default=None,
@@ -50,28 +50,28 @@ class ServingSettings(BaseModel):
     worker_timeout: int = Field(
         default=15,
         ge=1,
-        description="How long a worker may be frozen before it is replaced, in seconds.",
+        description="How long a worker may hang before it is replaced, in seconds.",
     )
     stop_timeout: int = Field(
         default=8,
         ge=1,
-        description="How long running requests may continue after the server is told to stop, in seconds. Those that "
-        "are left are answered with 503 and the code `UNAVAILABLE`. It must be shorter than what Docker (10 "
-        "seconds) or Kubernetes (30) waits before it kills.",
+        description="How long running requests may continue after the server is told to stop, in seconds. After that, "
+        "the remaining requests are answered with 503 and the code `UNAVAILABLE`. It must be shorter than the time that "
+        "Docker (10 seconds) or Kubernetes (30) waits before it kills the process.",
     )
     keep_alive: int = Field(
         default=75,
         ge=1,
         description="How long an idle connection stays open, in seconds. It must be longer than the idle timeout of "
         "a load balancer in front (60 on AWS, 600 on Google Cloud). Otherwise the load balancer sends "
-        "requests into closing connections and answers 502.",
+        "requests over closing connections and answers 502.",
     )
     secret: SecretStr | None = Field(
         default=None,
         min_length=SECRET_CHARACTERS,
-        description="The secret that encrypts cursors, of at least 32 characters. All processes that serve one table need the same one. If unset, "
-        "it is created and kept next to the SQLite file; with another store, each start creates a new "
-        "one.",
+        description="The secret that encrypts cursors, at least 32 characters long. All processes that serve one table need the same secret. "
+        "If unset, it is created and stored next to the SQLite file; with another store, each start creates a new "
+        "secret.",
     )
 
     @property

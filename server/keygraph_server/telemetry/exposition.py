@@ -40,7 +40,7 @@ _CLIENT_SECONDS = 10.0
 SILENT = Family(
     "keygraph_worker_silent_seconds",
     "gauge",
-    "How long ago a server process has told its counts. It does so every second.",
+    "How long ago a server process last reported its counts. It reports them every second.",
     (),
     [],
 )

@@ -60,7 +60,7 @@ class Snapshots:
                 except OSError:
                     pass  # a full disk: the next second may bring it back
                 except Exception:
-                    _log.exception("The counts of this process cannot be told")
+                    _log.exception("The counts of this process cannot be reported")
                     return
 
     def _write(self) -> None:
