@@ -29,7 +29,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run measures, and for how long."""
+    """The measurements of a run, and their length."""
 
     servers: Sequence[Server]
     queries: Sequence[Query]

@@ -1,4 +1,4 @@
-"""What is done to a server, and what is checked: faults, cancellations, kills, outages and attacks."""
+"""Runs a server under stress and checks it: faults, cancellations, kills, outages and attacks."""
 
 from __future__ import annotations
 
