@@ -24,7 +24,7 @@ _UsageError: Any = typer.BadParameter.__base__
 
 
 class _Command(NamedTuple):
-    """Where a command is, and what `keygraph --help` says about it."""
+    """The location of a command, and its line in `keygraph --help`."""
 
     place: str
     """Its function, or an application that is imported instead: module and name."""
@@ -75,14 +75,14 @@ class _Commands(TyperGroup):
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """What is shown of a command; None if there is no such command."""
+        """The command for the help listing; None if there is no such command."""
         found = _COMMANDS.get(cmd_name)
         return (
             None if found is None else TyperCommand(cmd_name, short_help=found.summary, rich_markup_mode=None)
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command to run, with its module imported."""
+        """Imports the module of the command to run."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _imported(command.name or ""), rest
 
@@ -93,7 +93,7 @@ class _Commands(TyperGroup):
             code = super().main(*args, **{**options, "standalone_mode": False})
         except _UsageError as error:
             if not error.message:
-                # A group without a command: its help is more useful than one line.
+                # For a group without a command, its help is more useful than one line.
                 error.show()
             else:
                 command = error.ctx.command_path if error.ctx else self.name
@@ -135,8 +135,8 @@ def _imported(name: str) -> Any:
 
 @contextmanager
 def _without_rich() -> Iterator[None]:
-    """structlog imports rich where it finds it, a tenth of a server's start (0.12 s of processor time), and the log does not
-    use it. Only in this process: an application that mounts the server may want it."""
+    """Hides rich from structlog, which imports it if it can: a tenth of a server's start (0.12 s of processor time),
+    unused by the log. Only in this process: an application that mounts the server may want it."""
     if "rich" in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""The options of every command, and the settings in its help. An option that is not given is None, and its setting is used."""
+"""The options of every command, and the settings in its help. For an option that is None, its setting is used."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class WithSettings(TyperCommand):
     """A command whose help ends with all settings and their defaults."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        # Imported here, since other help does without.
+        # Imported here, because other help does not need them.
         from keygraph_server.settings import Environment, Settings, environment_name
 
-        # What has another default in production says so.
+        # A setting with another default in production says so.
         given = {"env": Environment.DEVELOPMENT}
         rows = []
         for name, setting in Settings.model_fields.items():
