@@ -1,10 +1,10 @@
-"""What access rules cost: a nested query with a tenant wall and an owner rule, and the same without rules.
+"""Measures the cost of access rules: a nested query with a tenant wall and an owner rule, and the same without rules.
 
     python -m bench.access
 
-Both models have one table, with the tenant in every key, and one query: a user, ten orders, their five items each, the products and
-their categories. The embedded engine's answers are kept, so that the processor time is that of planning, reading and
-writing out alone. Turns of both follow each other in pairs; the figure is the median of the pairs' ratios.
+Both models have one table, with the tenant in every key, and one query: a user, ten orders, their five items each, the
+products and their categories. The embedded engine's answers are kept, so the processor time covers only planning,
+reading and writing out. Turns of the two models alternate in pairs; the figure is the median of the pairs' ratios.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from keygraph.tables.bulk import write_batches
 from keygraph_resolvers import Service, build_schema
 
 MOST = 1.1
-"""How many times the processor time the rules may take."""
+"""The largest allowed ratio of processor time, with rules to without."""
 QUERY = """query nested($user: ID!) { user(tenantId: "acme", userId: $user) { name orders(first: 10) { nodes {
   orderId orderDate status items(first: 5) { edges { quantity node { productId name price
   categories(first: 5) { nodes { categoryId name } } } } } } } } }"""
@@ -41,7 +41,7 @@ WALL = [read(where={"tenant_id": viewer("tenant")})]
 
 
 def made_graph(*, has_rules: bool) -> Graph:
-    """The shop of a tenant."""
+    """Returns the graph of a shop with tenants."""
     owner = [read(where={"customer": {"user_id": viewer("sub")}}), read(role="support")] if has_rules else []
 
     @node("T#{tenant_id}#USER#{user_id}")
@@ -91,7 +91,7 @@ def made_graph(*, has_rules: bool) -> Graph:
 
 
 def items() -> list[Item]:
-    """One customer's orders."""
+    """Returns one customer's orders."""
 
     def own(kind: str, own_id: str, **values: Any) -> Item:
         key = f"T#acme#{kind.upper()}#{own_id}"
@@ -125,7 +125,7 @@ def items() -> list[Item]:
 
 @dataclass
 class Kept:
-    """A store that answers a request that it has answered before as it did then."""
+    """A store that repeats its first answer to each request."""
 
     store: Store
     answers: dict[Any, Any] = field(default_factory=dict)
@@ -155,14 +155,14 @@ class Side:
     claims: Any
 
     async def seconds(self) -> float:
-        """The processor time of a turn."""
+        """Returns the processor time of one turn."""
         began = time.process_time()
         for _ in range(_OPERATIONS):
             await self.service.execute(QUERY, {"user": "u1"}, viewer=self.claims)
         return time.process_time() - began
 
     async def requests(self) -> int:
-        """How many requests the query takes. Raises ValueError where its answer is not whole."""
+        """Returns the number of requests that the query takes. Raises ValueError if its answer is incomplete."""
         before = self.store.sent
         answer = await self.service.execute(QUERY, {"user": "u1"}, viewer=self.claims)
         orders = (answer["data"]["user"] or {}).get("orders", {}).get("nodes", [])
@@ -173,7 +173,7 @@ class Side:
 
 
 async def ratios(sides: Sequence[Side]) -> list[float]:
-    """The processor time of the second model for that of the first, pair by pair."""
+    """Returns the second model's processor time divided by the first's, for each pair of turns."""
     plain, guarded = sides
     found = []
     for number in range(_TURNS):
@@ -186,7 +186,7 @@ async def ratios(sides: Sequence[Side]) -> list[float]:
 
 
 async def measured() -> tuple[float, int, int]:
-    """The median ratio, and how many requests the query takes without rules and with them."""
+    """Returns the median ratio, and the number of requests that the query takes without rules and with them."""
     sides = []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -207,7 +207,7 @@ async def measured() -> tuple[float, int, int]:
 
 
 def main() -> int:
-    """Prints the figures; 1 where the rules cost more than they may."""
+    """Prints the figures. Returns 1 if the rules cost more than `MOST` allows."""
     ratio, plain, guarded = asyncio.run(measured())
     print(
         f"nested, with a tenant wall and an owner rule: {ratio:.3f} of the processor time without rules (at most {MOST})"

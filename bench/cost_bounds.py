@@ -1,4 +1,4 @@
-"""What operations may cost at most, and what they then cost: the second table of `docs/plan.md`."""
+"""The bounds of operations and their actual costs: the second table of `docs/plan.md`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIGURES = ("requests", "roundTrips", "items", "readUnits")
 
 @dataclass(frozen=True)
 class Priced:
-    """An operation with `extensions.cost` of its answer."""
+    """An operation with the `extensions.cost` of its answer."""
 
     operation: Operation
     cost: Any
@@ -45,7 +45,7 @@ async def priced(store: Store, world: World) -> list[Priced]:
 
 
 def above(rows: Sequence[Priced]) -> list[str]:
-    """The operations that cost more than their bound."""
+    """Returns the operations that cost more than their bound."""
     return [f"{row.operation.name}: {' | '.join(row.cells[1:])}" for row in rows if row.is_above]
 
 

@@ -1,8 +1,8 @@
-"""What the embedded engine takes, with moto beside it, and whether that grows with the table: `python -m bench.embedded`.
+"""The cost of the embedded engine, beside moto, and whether it grows with the table: `python -m bench.embedded`.
 
-Processor time alone. Each table is measured in a process of its own, which opens a file that another one has filled,
-so that its memory is that of reading; the processes take turns. moto runs in the process that asks it.
-Needs the extra `bench`.
+Processor time alone. Each table is measured in a separate process, which opens a file that another one has filled, so
+its memory is only that of reading; the processes take turns. moto runs in the process that calls it. Needs the extra
+`bench`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOTO_SIZE = 10_000
 LOADED = 100_000
 TURNS = 5
 SECONDS = 0.2
-"""How long a turn of one request takes at least."""
+"""The least length of a turn of one request."""
 TOGETHER = 16
 PLOT = Path("docs/images/embedded-growth.svg")
 
@@ -49,7 +49,7 @@ PLOT = Path("docs/images/embedded-growth.svg")
 
 
 def order_items(size: int) -> Iterator[Item]:
-    """Items of orders, 20 an order; every tenth of them stands in one large order instead."""
+    """Returns items of orders, 20 an order; every tenth item belongs to one large order instead."""
     for number in range(size):
         order = "LARGE" if number % 10 == 9 else f"{number // 20:07}"
         product = f"{number * 7919 % size // 5:07}"
@@ -95,7 +95,7 @@ _BATCH_ITEMS = 10_000
 
 
 async def fill(path: Path, size: int) -> None:
-    """Makes the file with a table of so many items."""
+    """Creates the file with a table of this many items."""
     async with open_sqlite(path, GRAPH.table) as store:
         await store.send(CreateTable())
         await write_batches(store, _batches(size), lambda _: None, in_flight=1)
@@ -117,14 +117,14 @@ def _batches(size: int) -> Iterator[tuple[list[Item], None]]:
 
 @dataclass(frozen=True)
 class Turn:
-    """What one process has measured of one table."""
+    """The measurements of one process for one table."""
 
     opening: float
-    """Processor ms."""
+    """Processor milliseconds."""
     alone: dict[str, float]
-    """Processor ms of each request, one after the other."""
+    """Processor milliseconds of each request, one after the other."""
     together: dict[str, float]
-    """The same with several under way."""
+    """The same with several requests in flight."""
     requests: dict[str, int]
     units: dict[str, float]
     memory: float
@@ -150,7 +150,7 @@ async def turn(engine: str, where: str) -> Turn:
 
 
 def _peak_memory() -> float:
-    """The most MB that this process has held. What `getrusage` says of a new process on Linux is its parent's too."""
+    """Returns this process's peak memory in MB. On Linux, `getrusage` of a new process includes its parent's."""
     status = Path("/proc/self/status")
     if status.exists():
         peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -164,7 +164,7 @@ async def _opened(engine: str, where: str) -> AsyncIterator[Store]:
         async with open_sqlite(where, GRAPH.table) as embedded:
             yield embedded
         return
-    # In the same process, as tests have it.
+    # In the same process, as in tests.
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
@@ -178,7 +178,7 @@ async def _opened(engine: str, where: str) -> AsyncIterator[Store]:
 
 
 async def _measured(store: Store, request: Request[Any], together: int) -> float:
-    """Processor ms of one request; several are under way at once."""
+    """Returns the processor milliseconds of one request, with several in flight."""
     sent, began, started = 0, time.process_time(), time.perf_counter()
     while time.perf_counter() - started < SECONDS or sent == 0:
         await asyncio.gather(*(store.send(request) for _ in range(together)))
@@ -187,7 +187,7 @@ async def _measured(store: Store, request: Request[Any], together: int) -> float
 
 
 def in_process(engine: str, where: str) -> Turn:
-    """A turn in another process, which has read nothing before."""
+    """Runs a turn in another process, which has read nothing before."""
     command = [sys.executable, "-W", "ignore", "-m", "bench.embedded", engine, where]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     return Turn(**json.loads(ended.stdout.splitlines()[-1]))
@@ -197,7 +197,7 @@ def in_process(engine: str, where: str) -> Turn:
 
 
 def load(folder: Path) -> tuple[float, float]:
-    """Loads lines with `keygraph load` into a new file: items a second of processor time, and of the clock."""
+    """Loads lines into a new file with `keygraph load`. Returns items per second of processor time and of wall time."""
     lines = folder / "items.jsonl"
     written = Interchange(GRAPH)
     with lines.open("wb") as file:
@@ -213,7 +213,7 @@ def load(folder: Path) -> tuple[float, float]:
         return processor, time.perf_counter() - began
 
     took("table", "create")
-    # What every command takes to start is none of the items'.
+    # Every command's startup time, which is not part of the items' time.
     started = took("table", "describe")
     loaded = took("load", str(lines))
     processor, clock = (of - without for of, without in zip(loaded, started, strict=True))

@@ -1,23 +1,24 @@
-"""The house: what a nested query passes on its way, how many lines there are, and who imports whom.
+"""The house: the modules that a nested query passes, the number of lines, and the imports between modules.
 
     python -m bench.house
 
-prints the trace of one warm query, the lines of `keygraph/` and `resolvers/`, the circles of imports, the folders that
-import each other, the size of the largest folder, what the import rules say, and which statements stand twice.
+prints the trace of one warm query, the lines of `keygraph/` and `resolvers/`, the import cycles, the folders that
+import each other, the size of the largest folder, the result of the import rules, and duplicate statements.
 tests/bench/test_house.py holds the limits.
 
-How the trace counts. The query is asked over HTTP, through the server's ASGI application in this process, on the
-embedded engine with the shop's sample: one order of a user, its only item, and the product. It is asked three times,
-and the fourth time under `sys.setprofile`. Operations are not logged: what reports them comes after the answer.
+The trace is counted as follows. The query is sent over HTTP, through the server's ASGI application in this process, on
+the embedded engine with the shop's sample: one order of a user, its only item, and the product. It is sent three times,
+and a fourth time under `sys.setprofile`. Operations are not logged, because logging comes after the answer.
 
-- A *module* is one of keygraph, keygraph_resolvers, keygraph_server or keygraph_examples of which a function is called.
-- A *function* is told from others by its module and its qualified name. Comprehensions and lambdas are functions too;
-  the methods that dataclasses generate are not. Each resumption of a coroutine or a generator is a call of it.
-- A *move* is a call whose caller is in another module; the return from such a call is a second one. The caller is the
-  next function of these packages further up the stack, so that library code between two of them is no stop. A call
-  without any above it, as the event loop makes it, is no move.
+- A *module* is one of keygraph, keygraph_resolvers, keygraph_server or keygraph_examples with a function that is
+  called.
+- A *function* is identified by its module and its qualified name. Comprehensions and lambdas are functions too; the
+  methods that dataclasses generate are not. Each resumption of a coroutine or a generator is a call of it.
+- A *move* is a call whose caller is in another module; the return from it is a second one. The caller is the next
+  function of these packages further up the stack; library code between the two is skipped. A call without a caller, as
+  from the event loop, is no move.
 
-Counted so, commit f30b2ba, before the rooms, passed 54 modules and 289 functions with 710 moves.
+By this count, commit f30b2ba, before the rooms, passed 54 modules and 289 functions with 710 moves.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from keygraph_server.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("keygraph", "keygraph_resolvers", "keygraph_server", "keygraph_examples")
-"""What is installed."""
+"""The installed packages."""
 COUNTED_FOLDERS = ("keygraph", "resolvers")
 LINES_BEFORE = 24_415
 """The lines of these folders at commit f30b2ba: 17,114 in keygraph, 7,301 in resolvers."""
 LINES_WANTED = LINES_BEFORE - 2_500
 TOLD_ONCE = ("keygraph", "resolvers", "server")
-"""The folders in which nothing stands twice."""
+"""The folders without duplicate statements."""
 TWIN_SIZE = 40
 MODULES_WANTED = 25
 MOVES_WANTED = 250
@@ -62,7 +63,7 @@ MOVES_WANTED = 250
 DOCUMENT = (
     '{ user(userId: "12345") { name orders(first: 1) { nodes { orderId items { nodes { name } } } } } }'
 )
-"""One order with one item: more of them repeat moves, and pass no other module."""
+"""One order with one item: more of them repeat moves and pass no other module."""
 _WARM_UP = 3
 
 
@@ -71,15 +72,15 @@ _WARM_UP = 3
 
 @dataclass(slots=True)
 class Trace:
-    """What a thread passes while it is traced."""
+    """The modules, functions and moves of a thread while it is traced."""
 
     modules: dict[str, None] = field(default_factory=dict)
-    """In the order in which they are entered first."""
+    """In the order in which they are first entered."""
     functions: set[tuple[str, str]] = field(default_factory=set)
     moves: int = 0
 
     def note(self, frame: FrameType, event: str, argument: Any) -> None:
-        """Notes a call or a return, as `sys.setprofile` tells it."""
+        """Notes a call or a return that `sys.setprofile` reports."""
         module = _module_of(frame)
         if module is None or event not in ("call", "return"):
             return
@@ -91,13 +92,13 @@ class Trace:
 
 
 def _module_of(frame: FrameType) -> str | None:
-    """The module that a frame runs; None where it is none of our packages."""
+    """The module that a frame runs; None if it is not in one of our packages."""
     name = str(frame.f_globals.get("__name__", ""))
     return name if name.partition(".")[0] in PACKAGES else None
 
 
 def _caller_of(frame: FrameType) -> str | None:
-    """The module of the next frame of our packages further up; None where there is none."""
+    """The module of the next frame of our packages further up; None if there is none."""
     above = frame.f_back
     while above is not None:
         module = _module_of(above)
@@ -109,7 +110,7 @@ def _caller_of(frame: FrameType) -> str | None:
 
 @contextmanager
 def tracing() -> Iterator[Trace]:
-    """Traces this thread while it is entered."""
+    """Traces this thread inside the block."""
     before = sys.getprofile()
     trace = Trace()
     sys.setprofile(trace.note)
@@ -120,7 +121,7 @@ def tracing() -> Iterator[Trace]:
 
 
 def nested_query_trace() -> Trace:
-    """The trace of the nested query, warm."""
+    """Returns the trace of the nested query, warm."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "commerce.sqlite"
         settings = Settings(store=f"sqlite:{file}", log_operations=False)
@@ -141,14 +142,14 @@ async def _traced(settings: Settings) -> Trace:
 
 
 async def _ask(app: Callable[[Message, Receive, Send], Any]) -> Any:
-    """Sends the query as a server of ASGI does. Returns the answer."""
+    """Sends the query as an ASGI server does. Returns the answer."""
     body = json.dumps({"query": DOCUMENT}).encode()
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[Message] = []
 
     async def receive() -> Message:
         if not waiting:
-            # A client that stays connected says nothing more.
+            # A client that stays connected sends nothing more.
             await asyncio.Event().wait()
         return waiting.pop()
 
@@ -190,7 +191,7 @@ def lines_of(folder: Path) -> int:
 
 
 def imports() -> dict[str, set[str]]:
-    """Which modules each module of our packages and of bench imports.
+    """Returns the modules that each module of our packages and of bench imports.
 
     Imports inside functions and under TYPE_CHECKING count.
     """
@@ -199,13 +200,13 @@ def imports() -> dict[str, set[str]]:
 
 
 def folder_sizes(modules: Iterable[str]) -> Counter[str]:
-    """How many modules each folder has, its `__init__` not counted."""
+    """The number of modules in each folder, without its `__init__`."""
     folders = {module for module in modules if _is_package(module)}
     return Counter(module.rpartition(".")[0] for module in modules if module not in folders)
 
 
 def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
-    """The groups of modules of which each reaches every other through imports."""
+    """Returns the groups of modules in which each reaches every other through imports."""
     reached = {module: _reached_from(module, imported) for module in imported}
     groups = {
         frozenset(other for other in reached[module] if module in reached[other])
@@ -226,10 +227,9 @@ def _reached_from(module: str, imported: Mapping[str, set[str]]) -> set[str]:
 
 
 def two_way_folders(imported: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """The pairs of folders of which each imports the other.
+    """Returns the pairs of folders that import each other.
 
-    A module that lies directly in a package stands for itself: `keygraph.graph` may import rooms that import
-    `keygraph.errors`.
+    A module directly in a package counts as a folder: `keygraph.graph` may import rooms that import `keygraph.errors`.
     """
     arrows = {(room_of(module), room_of(other)) for module, others in imported.items() for other in others}
     rooms = sorted({room for arrow in arrows for room in arrow})
@@ -237,7 +237,7 @@ def two_way_folders(imported: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def room_of(module: str) -> str:
-    """The folder of a module; a module that lies directly in a package is its own."""
+    """The folder of a module; a module directly in a package is its own."""
     folder = module if _is_package(module) else module.rpartition(".")[0]
     return folder if "." in folder else module
 
@@ -251,7 +251,7 @@ def _is_package(module: str) -> bool:
 
 
 def import_rules() -> tuple[bool, str]:
-    """Whether import-linter's contracts are kept, and what it says of them."""
+    """Returns whether import-linter's contracts are kept, and its output."""
     wide = {**os.environ, "COLUMNS": "1000"}
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=wide)
@@ -265,10 +265,10 @@ def import_rules() -> tuple[bool, str]:
 
 
 def twins(sources: Mapping[str, str]) -> list[list[str]]:
-    """The groups of places with the same statements but for the names of variables, as `file:line`.
+    """Returns the groups of places, as `file:line`, with the same statements except for the names of variables.
 
-    Statements are compared in a row, of which the first so many make up `TWIN_SIZE` nodes of the syntax tree: about
-    three lines. `sources` are files' texts, by name.
+    Runs of statements are compared; the first ones of a run make up `TWIN_SIZE` nodes of the syntax tree, about three
+    lines. `sources` are files' texts, by name.
     """
     places: dict[tuple[object, ...], list[str]] = {}
     for name, source in sources.items():
@@ -285,7 +285,7 @@ def twins(sources: Mapping[str, str]) -> list[list[str]]:
 
 
 def _rows_of_statements(tree: ast.Module) -> Iterator[list[ast.stmt]]:
-    """The statements that follow each other inside of functions."""
+    """The runs of consecutive statements inside functions."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef):
             rows = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
@@ -293,7 +293,7 @@ def _rows_of_statements(tree: ast.Module) -> Iterator[list[ast.stmt]]:
 
 
 def _without_names(statements: Iterable[ast.stmt]) -> tuple[object, ...]:
-    """What statements are, with numbers for the names of their variables."""
+    """Returns the content of statements, with numbers instead of the names of their variables."""
     numbers: dict[str, int] = {}
     told: list[object] = []
     for node in (node for statement in statements for node in ast.walk(statement)):

@@ -1,4 +1,4 @@
-"""Running an operation against a store, and what it asked of it."""
+"""Runs an operation against a store, and measures its requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from keygraph_resolvers.schema.types import GraphSchema
 
 @dataclass(frozen=True)
 class Measured:
-    """What one operation asked of a store."""
+    """The requests of one operation to a store."""
 
     sent: Sequence[Sent]
 
@@ -37,14 +37,14 @@ class Measured:
 
     @property
     def round_trips(self) -> int:
-        """The longest chain of requests of which each waited for the one before."""
+        """The longest chain of requests in which each waited for the one before."""
         return max((sent.round_trip for sent in self.sent), default=0)
 
 
 @asynccontextmanager
 async def filled_store(url: str, graph: Graph, items: Sequence[Item]) -> AsyncIterator[Store]:
-    """A store at the address with a new table of these items, which goes in the end."""
-    # So many lists at once make a small machine's DynamoDB Local slow, which is no answer of an operation.
+    """Yields a store at the address with a new table of these items, which is deleted at the end."""
+    # On a small machine, this many lists at once make DynamoDB Local slow; that must not fail an operation.
     async with open_store(url, graph.table, deadline=120.0) as store:
         await store.send(DeleteTable())
         await store.send(CreateTable())
@@ -65,7 +65,7 @@ class Planned:
 
 
 def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | None = None) -> Planned:
-    """The plan of the only query of a document. Raises ValueError where it has none, or is not valid."""
+    """Plans the only query of a document. Raises ValueError if there is none, or it is not valid."""
     core = core_schema(schema)
     documents = Documents(core, schema.graph, NO_LIMITS, 0)
     read = documents.read(document)
@@ -81,10 +81,10 @@ def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | N
 async def measured(
     schema: GraphSchema, store: Store, document: str, variables: Mapping[str, Any] | None = None
 ) -> Measured:
-    """Runs the only query of a document. Raises ValueError where its answer has an error."""
+    """Runs the only query of a document. Raises ValueError if its answer has an error."""
     found = planned(schema, document, variables)
     plan = found.plan
-    # No list waits for its turn: what waits, waits for a key.
+    # No list waits for its turn: whatever waits, waits for a key.
     limits = Limits(concurrency=10_000)
     run = Run(
         schema.graph,

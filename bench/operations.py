@@ -1,4 +1,4 @@
-"""The operations that are measured: each with the world of `bench.worlds` that it is asked of."""
+"""The measured operations, each with the world of `bench.worlds` that it runs on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from keygraph_resolvers.naming.global_ids import global_id
 
 @dataclass(frozen=True)
 class Operation:
-    """What is asked."""
+    """A query, and the world that it runs on."""
 
     name: str
     world: str
     document: str
     variables: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
-    """Why it does not cost what the bound says, for the page; empty where it does."""
+    """Why its cost differs from the bound, for the page; empty if it does not."""
 
 
 def _id(graph: Graph, name: str, *identity: str) -> str:

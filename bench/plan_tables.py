@@ -1,11 +1,11 @@
-"""What is generated in `docs/plan.md`: operations against the least that their keys allow and against what they may cost, and a printed plan.
+"""Generates parts of `docs/plan.md`: operations compared with the least cost and with their bounds, and a printed plan.
 
     python -m bench.plan_tables
 
-runs the operations of `bench.operations` on the embedded engine, and on DynamoDB Local where it was fetched, and
-writes what came of it between the page's markers. It fails, and writes nothing, where an operation does not cost what
-the bound says and has no note why, where it has a note and costs just that, where its meter tells other round trips
-than those on the wire, and where it costs more than it may.
+runs the operations of `bench.operations` on the embedded engine, and on DynamoDB Local if it was fetched, and writes
+the results between the page's markers. It fails and writes nothing if an operation differs from the bound without a
+note that says why, or has a note but costs exactly that, or if its meter counts other round trips than those on the
+wire, or if it costs more than its own bound.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from tests.documents.round_trips import RoundTrips
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
 COMMAND = "python -m bench.plan_tables"
 SHOWN = OPERATIONS[1]
-"""The operation of which the page prints the plan."""
+"""The operation whose plan the page prints."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """An operation, what it costs on an engine, and the least that it can cost."""
+    """An operation, its cost on an engine, and the least that it can cost."""
 
     operation: Operation
     measured: Measured
     round_trips: int
-    """On the wire: what the meter says of them has to be the same."""
+    """As seen on the wire; the meter must count the same."""
     bound: Bound
 
     @property
@@ -65,7 +65,7 @@ class Row:
 
 @contextmanager
 def engines() -> Iterator[dict[str, str]]:
-    """The addresses of the engines that there are, by what the page calls them."""
+    """Yields the addresses of the available engines, by their names on the page."""
     with tempfile.TemporaryDirectory() as folder:
         found = {"the embedded engine": f"sqlite:{folder}/plan.db"}
         reason = dynamodb_local.missing()
@@ -78,7 +78,7 @@ def engines() -> Iterator[dict[str, str]]:
 
 
 async def rows_of(url: str, world: World) -> tuple[list[Row], list[Priced]]:
-    """The operations of a world on the engine at the address: against the least, and against what they may cost."""
+    """Runs a world's operations on the engine at the address. Returns them with the least cost, and with bounds."""
     schema = build_schema(world.graph)
     items = Items(world.graph.table, world.items)
     found = []
@@ -93,7 +93,7 @@ async def rows_of(url: str, world: World) -> tuple[list[Row], list[Priced]]:
 
 
 def unexplained(rows: Sequence[Row]) -> list[str]:
-    """What is wrong with the notes of the operations, and with what the meter says of their round trips."""
+    """Returns problems with the operations' notes, and with the meter's round trips."""
     found = [
         f"{row.operation.name}: {row.measured.round_trips} round trips by the meter, {row.round_trips} on the wire"
         for row in rows
@@ -107,7 +107,7 @@ def unexplained(rows: Sequence[Row]) -> list[str]:
 
 
 def table_text(rows: Sequence[Row]) -> str:
-    """The rows as a table, with why those are as they are that differ from the bound."""
+    """Returns the rows as a table, with the reason for each that differs from the bound."""
     lines = [
         "| operation | requests | bound | ratio | round trips | bound | ratio |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -123,7 +123,7 @@ def table_text(rows: Sequence[Row]) -> str:
 
 
 def tables_text(by_engine: dict[str, list[Row]]) -> str:
-    """A table for the engines that agree, one more for each that does not."""
+    """Returns a table for the engines that agree, and one more for each that does not."""
     alike: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for engine, rows in by_engine.items():
         alike.setdefault(tuple(row.cells for row in rows), []).append(engine)
@@ -135,7 +135,7 @@ def tables_text(by_engine: dict[str, list[Row]]) -> str:
 
 
 def plan_text() -> str:
-    """The shown operation and its plan, as the page has them."""
+    """Returns the shown operation and its plan, in the page's form."""
     [world] = (each for each in worlds() if each.name == SHOWN.world)
     service = Service(build_schema(world.graph), UnreadStore(world.graph.table), secret=b"nothing is read")
     shown = steps_text(service.explain(SHOWN.document).steps)
@@ -143,7 +143,7 @@ def plan_text() -> str:
 
 
 async def main() -> int:
-    """Writes the page. Returns the exit status: 1 where an operation's note and its cost do not go together."""
+    """Writes the page. Returns the exit status: 1 if an operation's note does not match its cost."""
     by_engine: dict[str, list[Row]] = {}
     costs: dict[str, list[Priced]] = {}
     with engines() as found:

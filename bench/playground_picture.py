@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _ready_after(address: str) -> float:
-    """Milliseconds from the beginning of loading, in a browser without a cache, until one can type and run."""
+    """Returns the milliseconds from the start of loading until one can type and run, in a browser without a cache."""
     watch = (
         "window.readyAt = 0; new MutationObserver(() => {"
         f" if (!window.readyAt && {EDITOR} && {_BUTTON}) window.readyAt = performance.now(); }})"
@@ -73,7 +73,7 @@ def _ask(page: Page, query: str) -> None:
     page.wait_for(EDITOR)
     page.wait_for("window.keygraph?.state.schema")
     page.evaluate(f"{EDITOR}.CodeMirror.setValue({json.dumps(query)})")
-    # GraphiQL reads the operations of a changed text a moment later.
+    # GraphiQL parses the operations of a changed text a moment later.
     time.sleep(1)
     # The first runs warm the server up; the picture shows the last.
     for _ in range(10):
@@ -89,7 +89,7 @@ def _click(page: Page, selector: str) -> None:
 
 
 def _write(page: Page, name: str) -> None:
-    # What moves has come to rest.
+    # Wait until animations have finished.
     time.sleep(2)
     page.evaluate("document.activeElement.blur()")
     (_PICTURES / f"{name}.png").write_bytes(page.picture())

@@ -1,4 +1,4 @@
-"""Plots of what was measured, as SVG. Needs the extra `bench`."""
+"""Plots of measurements, as SVG. Needs the extra `bench`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lines_plot(
     import matplotlib
 
     matplotlib.use("svg")
-    # Equal figures make equal files: no date, no random ids; text stays text.
+    # Equal figures make equal files: no date, no random ids; text remains text.
     matplotlib.rcParams.update({"svg.hashsalt": title, "svg.fonttype": "none", "font.size": 10})
     from matplotlib import pyplot
 

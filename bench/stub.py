@@ -1,4 +1,4 @@
-"""A server that answers DynamoDB's requests with what was made beforehand, so that only the client is measured."""
+"""A server that answers DynamoDB's requests with prepared answers, so that only the client is measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 
 
 class _Answering(asyncio.Protocol):
-    """One connection; requests are told apart by their target alone."""
+    """One connection; requests differ only by their target."""
 
     def __init__(self, answers: dict[bytes, bytes]) -> None:
         self._answers = answers
@@ -35,7 +35,7 @@ class _Answering(asyncio.Protocol):
 
 
 def head(body: bytes) -> bytes:
-    """The head of an answer with this body, with the headers that DynamoDB sends."""
+    """Returns the head of an answer with this body, with the headers that DynamoDB sends."""
     return (
         "HTTP/1.1 200 OK\r\nServer: Server\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n"
         f"Content-Type: application/x-amz-json-1.0\r\nContent-Length: {len(body)}\r\nConnection: keep-alive\r\n"
@@ -56,7 +56,7 @@ def _serve(answers: dict[str, bytes], port: Connection) -> None:
 
 @contextmanager
 def stub(answers: dict[str, object]) -> Iterator[str]:
-    """The URL of a server, in a process of its own, that gives each operation its one answer."""
+    """Yields the URL of a server in a separate process that gives each operation its one answer."""
     context = multiprocessing.get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
     encoded = {name: orjson.dumps(answer) for name, answer in answers.items()}

@@ -1,7 +1,7 @@
-"""What a request to DynamoDB costs the process that sends it, by transport: `make bench-transport [ARGS=--uvloop]`.
+"""What a DynamoDB request costs the process that sends it, by transport: `make bench-transport [ARGS=--uvloop]`.
 
-Processor time of this process alone: the servers are stubs in others. The transports take turns, and each number is the
-median of its turns, so that what else the machine does falls on all of them alike.
+Only the processor time of this process counts: the servers are stubs in others. The transports take turns, and each
+number is the median of its turns, so other load on the machine affects all of them alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLIENTS = 16
 TURNS = 9
 ON_UVLOOP = "direct, on uvloop"
 SECONDS = 0.3
-"""How long a turn takes at least."""
+"""The least length of a turn."""
 
 
 def _key(number: int) -> Key:
@@ -92,7 +92,7 @@ ANSWERS: tuple[dict[str, object], ...] = (
         },
     },
 )
-"""What is answered: items with the attributes that were selected, and whole ones."""
+"""The answers: items with the selected attributes, and whole ones."""
 REQUESTS: tuple[dict[str, Request[object]], ...] = (
     {
         "GetItem, 6 attributes": BatchGet((_key(1),), SELECTED),
@@ -110,7 +110,7 @@ REQUESTS: tuple[dict[str, Request[object]], ...] = (
 
 
 async def measured(send: Callable[[], Awaitable[object]]) -> float:
-    """Processor milliseconds per call, with some calls under way at once."""
+    """Returns processor milliseconds per call, with several calls in flight."""
     count, until = 0, time.perf_counter() + SECONDS
 
     async def client() -> None:
@@ -125,11 +125,11 @@ async def measured(send: Callable[[], Awaitable[object]]) -> float:
 
 
 Found = dict[tuple[str, str], list[float]]
-"""What was measured, by request and transport."""
+"""The measurements, by request and transport."""
 
 
 async def turn(url: str, requests: dict[str, Request[object]], found: Found) -> None:
-    """One turn of every transport with every request."""
+    """Runs one turn of every transport with every request."""
     async with AsyncExitStack() as opened:
         stores: dict[str, Store] = {
             name.value: await opened.enter_async_context(open_dynamodb(TABLE, url, transport=name))
@@ -143,14 +143,14 @@ async def turn(url: str, requests: dict[str, Request[object]], found: Found) -> 
 
 
 async def turn_on_uvloop(url: str, requests: dict[str, Request[object]], found: Found) -> None:
-    """One turn of the direct transport alone, which says whose loop it is on."""
+    """Runs one turn of the direct transport alone, labeled with the event loop it runs on."""
     async with open_dynamodb(TABLE, url) as store:
         for told, request in requests.items():
             await _measure(told, ON_UVLOOP, store, request, found)
 
 
 async def _measure(told: str, name: str, store: Store, request: Request[object], found: Found) -> None:
-    # Connections are made before.
+    # Opens the connections beforehand.
     await asyncio.gather(*(store.send(request) for _ in range(CLIENTS)))
     found.setdefault((told, name), []).append(await measured(lambda: store.send(request)))
 
@@ -159,7 +159,7 @@ def main() -> None:
     """Prints the table of `docs/performance.md`."""
     parser = argparse.ArgumentParser(description="What a request to DynamoDB costs, by transport.")
     parser.add_argument("--uvloop", action="store_true", help="also on uvloop, which must be installed")
-    # It is no dependency, so nothing but its name is known here.
+    # uvloop is not a dependency, so it is imported by name and has no type here.
     uvloop: Any = importlib.import_module("uvloop") if parser.parse_args().uvloop else None
     names = ["aioboto3", "direct", *([ON_UVLOOP] if uvloop else [])]
     found: Found = {}

@@ -1,8 +1,8 @@
-"""Tables for the operations of `bench.operations`, with a known fan-out: items of four of the examples, and of a
-model of texts that are drafted and published.
+"""Tables for the operations of `bench.operations`, with a known fan-out: items of four of the examples, and of a model
+of texts that are drafted and published.
 
-No two items of a list have the same sort key, so that a page is the same on every engine; but for Talent's lists of
-people, where those who know one thing equally well have equal keys. Which of them a page shows makes no difference here.
+No two items of a list have the same sort key, so a page is the same on every engine. Only in Talent's lists of people,
+those with the same level of a skill have equal keys. Which of them a page shows makes no difference here.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from keygraph.dynamo.items import Item
 from keygraph_examples import cargo, commerce, social, talent
 
 SHAPES = ((1, 1, 1), (5, 4, 3), (50, 20, 10))
-"""Orders of a user, items of each, categories of each product; likewise down the other models."""
+"""Orders of a user, items of each, categories of each product; similarly in the other models."""
 
 CATEGORIES_IN_USE = 150
-"""More than a batch holds."""
+"""More than fit in one batch."""
 LAMPS = 80
-"""More products of a tag than the first request of a filtered list looks at."""
+"""More products of a tag than the first request of a filtered list reads."""
 PRICED = "2024-12-31T00:00:00Z"
-"""Since when every product that somebody ordered has had its first price."""
+"""Every ordered product has had its first price since then."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A model with a table full of items."""
+    """A model with a table of items."""
 
     name: str
     graph: Graph
@@ -37,12 +37,12 @@ class World:
 
 
 def shape_name(shape: tuple[int, int, int]) -> str:
-    """A shape as it stands in ids and in the table: `5x4x3`."""
+    """Returns a shape as it appears in ids and in the table: `5x4x3`."""
     return "x".join(map(str, shape))
 
 
 def worlds(shapes: Sequence[tuple[int, int, int]] = SHAPES) -> tuple[World, ...]:
-    """Every world, made anew; `shapes` are those of the shop's customers."""
+    """Returns every world, newly made; `shapes` are those of the shop's customers."""
     return (
         World("commerce", commerce.graph, tuple(_shop(shapes))),
         World("cargo", cargo.graph, tuple(_harbour())),
@@ -64,7 +64,7 @@ def _shop(shapes: Sequence[tuple[int, int, int]]) -> Iterator[Item]:
 
 
 def minute(number: int) -> str:
-    """Times that ascend with the number, a minute apart."""
+    """Returns times that ascend with the number, a minute apart."""
     day, of_day = divmod(number, 1440)
     month, day = divmod(day, 28)
     return f"2025-{month + 1:02d}-{day + 1:02d}T{of_day // 60:02d}:{of_day % 60:02d}:00Z"
@@ -73,13 +73,13 @@ def minute(number: int) -> str:
 def shop_item(
     kind: str, partition: str, sort: str = "", index: tuple[str, str] | None = None, **more: Any
 ) -> Item:
-    """An item of the shop; without a sort key that of a node."""
+    """Returns an item of the shop; without a sort key, it has that of a node."""
     item = {"PK": partition, "SK": sort or partition, "Type": kind, **more}
     return item if index is None else {**item, "GSI1PK": index[0], "GSI1SK": index[1]}
 
 
 def category_below(parent: str, child: str) -> Item:
-    """The edge from a category of the shop to one below it."""
+    """Returns the edge from a category of the shop to one below it."""
     return shop_item(
         "CategoryChild",
         f"CATEGORY#{parent}",
@@ -114,7 +114,7 @@ def _categories() -> Iterator[Item]:
 
 
 def _lamps() -> Iterator[Item]:
-    """Products of one tag, each of which got it at another time."""
+    """Products of one tag, each tagged at a different time."""
     for number in range(LAMPS):
         product = f"lamp-{number:03d}"
         key = f"PRODUCT#{product}"
@@ -147,7 +147,7 @@ def _user(user: str, number: int) -> Item:
 
 
 def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
-    """A user with so many orders of so many items of so many categories, and what else a user has."""
+    """A user with orders, items and categories of this shape, and everything else that a user has."""
     orders, lines, categories = shape
     user = shape_name(shape)
     yield _user(user, number)
@@ -157,7 +157,7 @@ def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
         yield shop_item(
             "Product",
             key,
-            # The shapes' products do not meet in the list of all.
+            # The shapes' products do not overlap in the list of all.
             index=("PRODUCT", minute(number * 2_000 + line)),
             productId=product,
             name=f"Product {line}",
@@ -287,7 +287,7 @@ SKILLS = 12
 
 
 def _company() -> Iterator[Item]:
-    """People with five skills each, two dates and two places."""
+    """People with five skills, two dates and two places each."""
     skills = {number: 1_000 + number for number in range(SKILLS)}
     places = {number: 2_000 + number for number in range(8)}
     days = {number: 3_000 + number for number in range(2 * PEOPLE)}
@@ -334,7 +334,7 @@ def _tie(person: int, kind: str, target: int, way: str, data: str, shelf: str, s
 
 PERSONS = 240
 NEAR = 10
-"""Everybody is friends with so many to each side, in a ring."""
+"""Everybody is friends with this many people to each side, in a ring."""
 
 
 def _friends() -> Iterator[Item]:
@@ -366,7 +366,7 @@ class Section:
 
 @node("TEXT#{text_id}", "DRAFT", by_section("{section}", "{title}"))
 class Text:
-    """What is being written: it stands in the text's partition beside what is published of it."""
+    """A text in writing, in the same partition as its published version."""
 
     text_id: ID
     section: Section
@@ -377,7 +377,7 @@ class Text:
 
 @record("{text}", "PUBLISHED")
 class Published:
-    """What the public reads of a text."""
+    """The published version of a text."""
 
     text: Text
     version: int
@@ -395,7 +395,7 @@ TEXTS = 20
 
 
 def _texts() -> Iterator[Item]:
-    """A section with texts, of which every second one is published."""
+    """A section with texts, every second one of which is published."""
     section = "SECTION#s1"
     yield {"PK": section, "SK": section, "kind": "Section", "section_id": "s1", "name": "News"}
     for number in range(TEXTS):

@@ -1,38 +1,37 @@
 """The bound: the least number of requests and of round trips in which an operation can be answered.
 
-It is computed from the keys alone. A naive reader walks the GraphQL document over a dictionary of the table's items,
-reads each thing by the graph's access paths, and notes by which key or range it had to, and in which round trip that
-key was known: those of arguments and ids in the first, those that a parent's key tells when that is known, those that
-an item tells one round trip after the item was asked for. Neither the plan nor the execution has a part in it.
+It is computed from the keys alone. A naive reader walks the GraphQL document over a dictionary of the table's items and
+reads each thing by the graph's access paths. It notes which key or range it had to read, and in which round trip that
+key was known: keys from arguments and ids in the first, keys that follow from a parent's key when that is known, keys
+that an item holds one round trip after the item was requested. It uses neither the plan nor the execution.
 
 - Each partition of a list and each range of it is one request, and so is each that is counted.
-- Items that must be read by key are a request for every hundred in a round trip, of whatever type they are and
-  whatever asks for them. So are lists of the table whose key is whole (`One` under a fixed sort key, `eq` on every part
-  of it) and that no client filters, and their counts.
-- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists that
-  no argument narrows takes one request for each run of items that stand side by side, and one more where lists are cut off at both ends of a run,
-  since it is read in one direction.
+- Items that must be read by key take one request per hundred in a round trip, whatever their type and whatever requests
+  them. So do lists of the table whose key is whole (`One` under a fixed sort key, `eq` on every part of it) and that no
+  client filters, and their counts.
+- For a node that the model gathers (`gather=True`), the item and the lists that no argument narrows, if wanted in one
+  round trip, take one request for each run of adjacent items, and one more if lists are cut off at both ends of a run,
+  because a run is read in one direction.
 - A range that has no key is not read.
-- Nothing is read twice, and nothing is read that a key or an item at hand tells. A list that was read answers every
-  page of the same range in the same direction that goes no further, and edges to named nodes that it has; one that was
-  read to its end answers every part of it, its count, and every edge to a named node.
+- Nothing is read twice, and nothing is read that follows from a key or an item already known. A list that was read
+  answers every page of the same range in the same direction that goes no further, and edges to named nodes that it has.
+  A list that was read to its end answers every part of it, its count, and every edge to a named node.
 - A filtered list is read until its page is filled, one request after the other: the first looks at three items for each
-  that is wanted and at 32 at least, each further one at twice as many as the one before, up to 1,024. Nothing but what
-  its own items lead to waits for it.
-- The round trips are the longest chain of keys of which each is told by what the one before has found.
+  that is wanted, and at least 32; each further one looks at twice as many as the one before, up to 1,024. Only what its
+  own items lead to waits for it.
+- The round trips are the longest chain of keys in which each key is found by reading the one before.
 
-What the bound does not know, and so believes to cost nothing, or to cost something that it need not:
+The bound assumes that these cost nothing, or counts a cost that could be avoided:
 
 - A page ends at 1 MB, which takes more requests.
-- Two ranges of one partition may be one Query also where the model does not gather the node.
-- A count is asked for at the same time as a page, although the page may come to the end of its list and tell it.
+- Two ranges of one partition may be one Query even if the model does not gather the node.
+- A count is requested at the same time as a page, although the page may reach the end of its list and give the count.
 - What is read ahead under a node that turns out not to exist is counted, although nobody needed it.
-- Keys are got in the round trip in which they are known. Some could wait for company in a later batch, and nobody
-  would wait longer for it.
-- All of a round trip is there before the next one begins. Where answers come one by one, an item may be asked for that
-  a slower list is about to bring.
+- Keys are fetched in the round trip in which they are known. Some could join a later batch without delaying anything.
+- Everything in a round trip arrives before the next one begins. If answers arrive one by one, an item may be requested
+  that a slower list is about to bring.
 
-It refuses what it cannot walk: cursors, methods that give nodes, indexes that project a part of the items, filtered
+It refuses what it cannot walk: cursors, methods that return nodes, indexes that project a part of the items, filtered
 lists over shards, and questions about more than one list (`alsoOf`, `aggregate`, walks and paths).
 """
 
@@ -111,7 +110,7 @@ class Bound:
 def bound(
     schema: GraphSchema, items: Items, document: str, variables: Mapping[str, Any] | None = None
 ) -> Bound:
-    """The least that the only query of a valid document costs where the table has these items.
+    """Returns the least cost of the only query of a valid document, if the table has these items.
 
     Raises ValueError for what the bound cannot walk.
     """
@@ -123,7 +122,7 @@ def bound(
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """Something of which fields are selected: a node, an edge or a record."""
+    """A node, an edge or a record with selected fields."""
 
     type: GraphQLObjectType
     record: RecordType
@@ -131,7 +130,7 @@ class _Object:
 
 
 class _Walk:
-    """One naive reading of an operation, a round trip at a time."""
+    """A naive reading of one operation, round trip by round trip."""
 
     def __init__(
         self, schema: GraphSchema, items: Items, document: str, variables: Mapping[str, Any]
@@ -176,7 +175,7 @@ class _Walk:
         *,
         must_exist: bool = False,
     ) -> None:
-        """A node of which the key has become known; several types where the key does not tell which."""
+        """Visits a node whose key has become known; it has several possible types if the key does not identify one."""
         record = records[0]
         keys = self._graph.table_keys(record, identity)
         if len(records) > 1:
@@ -214,7 +213,7 @@ class _Walk:
         return [item for item in items if item is not None and self._graph.recognise(item) in records]
 
     def _needs_item(self, found: _Object, selected: SelectionSetNode | None) -> bool:
-        """Whether something is selected that the key does not tell."""
+        """Whether a field is selected that the key does not hold."""
         told = found.record.key_fields
         for _, _, kind in self._document.fields(found.type, selected):
             match kind:
@@ -227,7 +226,7 @@ class _Walk:
         return False
 
     def _told_by_key(self, found: _Object, selected: SelectionSetNode | None) -> None:
-        """Goes on with what the object's key tells: its lists, and the ends that stand in it."""
+        """Continues with what the object's key holds: its lists, and the ends that are in the key."""
         record = found.record
         for node, definition, kind in self._document.fields(found.type, selected):
             match kind:
@@ -242,7 +241,7 @@ class _Walk:
                     self._end(end, record.end_readers[end.name](found.identity), node)
 
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
-        """Goes on with what stands in the object's item alone: ends that are attributes."""
+        """Continues with what only the object's item holds: ends that are attributes."""
         record = found.record
         for node, _, kind in self._document.fields(found.type, selected):
             match kind:
@@ -292,7 +291,7 @@ class _Walk:
             narrowed,
             conditions(self._graph, path, given, sys.maxsize),
         )
-        # What is left out of a list may stand between it and its owner, which nobody knows beforehand.
+        # Items that the narrowed list leaves out may be between it and its owner, which is not known beforehand.
         beside = None if narrowed else owner
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
         if path.is_one:
@@ -341,7 +340,7 @@ class _Walk:
         forward: bool,
         go_on: Callable[[list[Item]], None],
     ) -> None:
-        """Reads the edges to some nodes: by their keys where the two ends make these, else by a range for each node."""
+        """Reads the edges to some nodes: by key if the two ends make up the keys, else one range for each node."""
         path = neighbours.path
         ends = []
         for text in ids:
@@ -373,7 +372,7 @@ class _Walk:
         shown: Sequence[tuple[FieldNode, GraphQLField, FieldKind]],
         items: list[Item],
     ) -> None:
-        """Goes on with the edges and nodes of a page."""
+        """Continues with the edges and nodes of a page."""
         for node, definition, kind in shown:
             if isinstance(kind, Edges) or path.far_end is None:
                 edge = get_named_type(definition.type) if isinstance(kind, Edges) else None
@@ -390,7 +389,7 @@ class _Walk:
         selected: SelectionSetNode | None,
         items: list[Item],
     ) -> None:
-        """Goes on with items of a list, as objects of the type; None: each of its own."""
+        """Continues with the items of a list as objects of the type; None means each item's own type."""
         for item in items:
             record = cast(RecordType, self._graph.recognise(item)) if path.members else path.record
             shown = type_ or self._document.type(record.name)
@@ -400,7 +399,7 @@ class _Walk:
 def _ranges_between(
     path: AccessPath, texts: Mapping[str, str | None]
 ) -> Iterator[tuple[str | None, KeyValue, Span]]:
-    """Where the edges between two nodes stand: an index, a partition of it, and a span there."""
+    """Returns where the edges between two nodes are: an index, one of its partitions, and a span there."""
     keys = path.keys_of_both_ends
     if keys is None:
         raise ValueError(f"no key of {path.record.name} tells both its ends")

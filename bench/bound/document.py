@@ -1,4 +1,4 @@
-"""The document of an operation as the bound walks it: what is selected, with its arguments and its kind."""
+"""The document of an operation as the bound walks it: the selected fields with their arguments and kinds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from keygraph_resolvers.schema.types import GraphSchema
 
 
 class WalkedDocument:
-    """The only operation of a document, with its variables. Raises ValueError where they do not fit."""
+    """The only operation of a document, with its variables. Raises ValueError if they do not fit."""
 
     def __init__(self, schema: GraphSchema, document: str, variables: Mapping[str, Any]) -> None:
         self._schema: GraphQLSchema = core_schema(schema)
@@ -63,7 +63,7 @@ class WalkedDocument:
     def fields(
         self, type_: GraphQLObjectType, selected: SelectionSetNode | None
     ) -> Iterator[tuple[FieldNode, GraphQLField, FieldKind]]:
-        """The fields that are selected of an object; equal ones come several times, which costs nothing here."""
+        """The selected fields of an object; equal ones appear several times, which costs nothing here."""
         for each in selected.selections if selected else ():
             skip = get_directive_values(GraphQLSkipDirective, each, self._variables)
             include = get_directive_values(GraphQLIncludeDirective, each, self._variables)

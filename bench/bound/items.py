@@ -1,4 +1,4 @@
-"""The items of a table as the bound looks at them: nothing is requested here."""
+"""The items of a table for the bound; nothing is requested here."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Items:
         return self._by_key.get(key)
 
     def keys_beside(self, key: Key) -> list[Key]:
-        """The keys of the items in the partition of one."""
+        """The keys of the items in the same partition as this key."""
         return [self.table.key_of(item) for item in self._partitions.get((None, key[0]), ())]
 
     def in_range(self, neighbours: NeighbourList, partition: KeyValue) -> list[Item]:
-        """What stands in the range of a list in one of its partitions, in its order."""
+        """The items in the range of a list in one of its partitions, in the list's order."""
         found = self._partitions.get((neighbours.index_name, partition), ())
         read = [item for item in found if neighbours.reads(neighbours.sort_of(item))]
         return sorted(read, key=neighbours.path.position_of)
 
     def in_span(self, index: str | None, partition: KeyValue, span: Span) -> list[Item]:
-        """What stands in a part of a partition of the table or of an index."""
+        """The items in a span of a partition of the table or of an index."""
         keys = self.table.keyed(index).keys
         found = self._partitions.get((index, partition), ())
         return [item for item in found if len(keys) == 1 or span.contains(cast(KeyValue, item[keys[1].name]))]

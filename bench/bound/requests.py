@@ -1,6 +1,6 @@
-"""The requests of the bound's naive reader: what it has to ask for in each round trip, and what has come.
+"""The requests of the bound's naive reader: what it has to request in each round trip, and what has arrived.
 
-Nothing is asked for twice. All of a round trip is there before what waits for it goes on.
+Nothing is requested twice. Everything in a round trip arrives before what waits for it continues.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from keygraph.lists.ranges import Span
 BATCH_KEYS = 100
 """DynamoDB's limit on the keys of a BatchGetItem."""
 SEARCH_LIMITS = (32, 1_024)
-"""How many items the first request of a filtered list looks at, or three for each that is wanted, and the most that
-those after it look at, of which each looks at twice as many as the one before."""
+"""The least and the most items that one request of a filtered list looks at. The first looks at three for each that is
+wanted, each later one at twice as many as the one before."""
 _ALL = sys.maxsize
-"""How many items are wanted of a range that is read to its end."""
+"""The number of wanted items for a range that is read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """What has to be asked for at the same time."""
+    """The requests that must be sent at the same time."""
 
     ranges: int
-    """The further pages of filtered lists among them."""
+    """Includes the further pages of filtered lists."""
     counts: int
     keys: int
 
@@ -44,14 +44,14 @@ class RoundTrip:
 
 
 GoOn: TypeAlias = Callable[[], None]
-"""What is done when something has come."""
+"""Called when something has arrived."""
 GoOnWith: TypeAlias = Callable[[list[Item]], None]
-"""What is done with the items of a page."""
+"""Called with the items of a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What one Query reads."""
+    """The range that one Query reads."""
 
     index: str | None
     partition: KeyValue
@@ -65,7 +65,7 @@ class _Part:
     """A node's item, or a page of a list, in the partition of a node that the model gathers."""
 
     keys: set[Key]
-    """Of the items that it shows; where a list has none, the key at which its range begins."""
+    """The keys of the items that it shows; for an empty list, the key at which its range begins."""
     forward: bool = True
     is_cut: bool = False
     """Whether the list has more items than the page: where they begin is known only by reading up to there."""
@@ -73,20 +73,20 @@ class _Part:
 
 @dataclass(slots=True)
 class _Level:
-    """What is asked for in one round trip, and what goes on when it has come."""
+    """The requests of one round trip, and what continues when they have been answered."""
 
     keys: dict[Key, None] = field(default_factory=dict)
     ranges: dict[_Range, int] = field(default_factory=dict)
-    """With how many items are wanted of each."""
+    """The number of wanted items of each range."""
     searches: int = 0
-    """Requests of filtered lists."""
+    """The number of requests for filtered lists."""
     counts: int = 0
     gathered: dict[Key, dict[Key | _Range, _Part]] = field(default_factory=dict)
-    """By the keys of nodes that are gathered: what is read of their partitions."""
+    """The parts that are read of the partitions of gathered nodes, by the nodes' keys."""
     whole: list[tuple[NeighbourList, Span]] = field(default_factory=list)
     """The lists that are read to their end."""
     items: dict[Key, Item] = field(default_factory=dict)
-    """The items that the ranges give, as far as they are shown."""
+    """The items of the ranges that are shown."""
     later: list[GoOn] = field(default_factory=list)
 
 
@@ -96,30 +96,30 @@ class _Search:
 
     size: int
     requests: int
-    """How many are still to be sent."""
+    """The number of requests still to be sent."""
     items: list[Item]
     waiting: list[GoOnWith]
 
 
 class Requests:
-    """What is asked for while an operation is walked, a round trip at a time."""
+    """The requests while an operation is walked, round trip by round trip."""
 
     def __init__(self, graph: Graph, items: Items) -> None:
         self._graph = graph
         self._items = items
         self._at_hand: dict[Key, Item | None] = {}
-        """What has come: items, and keys under which there is none."""
+        """The items that have arrived, and the keys that are known to have none."""
         self._ranges: dict[_Range, int] = {}
-        """How many items of each range have come."""
+        """The number of items of each range that have arrived."""
         self._read_whole: list[tuple[NeighbourList, Span]] = []
-        """The lists of which all has come."""
+        """The lists that have arrived completely."""
         self._searches: dict[_Range, _Search] = {}
-        """The filtered lists of which a part is still to come."""
+        """The filtered lists that have not arrived completely."""
         self._counted: set[_Range] = set()
         self._level = _Level()
 
     def round_trips(self, start: GoOn) -> tuple[RoundTrip, ...]:
-        """The round trips in which something is asked for, from what starts to the last that goes on."""
+        """Returns the round trips that request something, from those of `start` to the last that continues."""
         levels = []
         now = [start]
         while now:
@@ -129,7 +129,7 @@ class Requests:
             made = self._asked(level)
             if made.requests:
                 levels.append(made)
-            # Nothing of this round trip is at hand before all of it was asked for.
+            # Nothing of this round trip is known before all of it was requested.
             self._at_hand |= {key: self._items.get(key) for key in level.keys}
             self._at_hand |= level.items
             self._ranges |= level.ranges
@@ -140,11 +140,11 @@ class Requests:
     # --- Items by their keys --------------------------------------------------------------------------
 
     def has_come(self, keys: Sequence[Key]) -> bool:
-        """Whether it is known of each key what stands there."""
+        """Whether the item of each key is known, or known to be missing."""
         return all(key in self._at_hand for key in keys)
 
     def get(self, keys: Sequence[Key], go_on: GoOn) -> None:
-        """Gets items by their keys; what has come already is not got again."""
+        """Fetches items by their keys, except those that have arrived already."""
         missing = [key for key in keys if key not in self._at_hand]
         if not missing:
             go_on()
@@ -153,12 +153,12 @@ class Requests:
         self._level.later.append(go_on)
 
     def get_with_lists(self, keys: Sequence[Key], go_on: GoOn) -> None:
-        """Gets the item of a node that the model gathers: one Query may read it together with the node's lists."""
+        """Fetches the item of a node that the model gathers: one Query may read it together with the node's lists."""
         self.get(keys, go_on)
         self._gather(keys[0], keys[0], _Part({key for key in keys if self._items.get(key) is not None}))
 
     def edges(self, neighbours: NeighbourList, keys: Sequence[Key], go_on: GoOn) -> None:
-        """Gets those items of a list that stand at some keys."""
+        """Fetches the items of a list with these keys."""
         if self._is_whole(neighbours):
             go_on()
         else:
@@ -170,7 +170,7 @@ class Requests:
         ranges: Iterable[tuple[str | None, KeyValue, Span]],
         go_on: GoOnWith,
     ) -> None:
-        """Reads those items of a list that stand in some ranges: an index, a partition and a span each."""
+        """Reads the items of a list in some ranges: an index, a partition and a span each."""
         found, is_waiting = [], False
         is_whole = self._is_whole(neighbours)
         for index, partition, span in ranges:
@@ -196,7 +196,7 @@ class Requests:
         owner: tuple[str, ...] | None,
         go_on: GoOnWith,
     ) -> None:
-        """Reads a page; what has come already is not read again."""
+        """Reads a page, except what has arrived already."""
         ranges = [
             _Range(neighbours.index_name, partition, neighbours.span, forward, _conditions(neighbours))
             for partition in neighbours.partitions
@@ -229,7 +229,7 @@ class Requests:
         self._level.later.append(partial(go_on, page))
 
     def count(self, neighbours: NeighbourList) -> None:
-        """Counts a list, unless it has come whole or was counted before."""
+        """Counts a list, unless it has arrived completely or was counted before."""
         if neighbours.span.is_empty or self._is_whole(neighbours):
             return
         keys = keys_of(neighbours)
@@ -243,7 +243,7 @@ class Requests:
                 self._level.counts += 1
 
     def _is_whole(self, neighbours: NeighbourList) -> bool:
-        """Whether a list has come of which this one is a part."""
+        """Whether a list has arrived that contains this one."""
         return any(
             (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
             and whole.path.records == neighbours.path.records
@@ -261,7 +261,7 @@ class Requests:
         page: list[Item],
         go_on: GoOnWith,
     ) -> None:
-        """Reads a filtered page: a request after the other, each a round trip, until it is filled or the range ends."""
+        """Reads a filtered page: one request per round trip, until it is filled or the range ends."""
         if len(ranges) > 1:
             raise ValueError("the bound knows filtered lists of one partition alone")
         [searched] = ranges
@@ -287,7 +287,7 @@ class Requests:
             go_on(search.items)
 
     def _searches_for(self, neighbours: NeighbourList, searched: _Range, size: int) -> int:
-        """How many requests find so many items that pass the filter."""
+        """Returns the number of requests that find this many items that pass the filter."""
         looked_at = self._items.in_range(neighbours, searched.partition)
         if not searched.forward:
             looked_at.reverse()
@@ -296,7 +296,7 @@ class Requests:
         while True:
             requests += 1
             wanted -= sum(neighbours.covers(item) for item in looked_at[:limit])
-            # A request that looks at the last item as the last it may does not know that it is the last one.
+            # A request whose limit ends exactly at the last item does not know that it is the last one.
             if wanted <= 0 or len(looked_at) < limit:
                 return requests
             looked_at = looked_at[limit:]
@@ -305,7 +305,7 @@ class Requests:
     # --- Nodes with their lists -----------------------------------------------------------------------
 
     def _gathering(self, neighbours: NeighbourList, owner: tuple[str, ...] | None) -> Key | None:
-        """The key of the node with which a list may be read; None where it has to be read apart."""
+        """The key of the node with which a list may be read; None if it has to be read separately."""
         record = neighbours.path.owner
         if record is None or not record.gathers or not owner or neighbours.index_name is not None:
             return None
@@ -320,7 +320,7 @@ class Requests:
         parts[wanted] = part
 
     def _asked(self, level: _Level) -> RoundTrip:
-        """What a round trip asks for, with that as one which stands side by side in a gathered node's partition."""
+        """Returns the requests of a round trip, with one request for adjacent items in a gathered node's partition."""
         ranges, keys = len(level.ranges) + level.searches, len(level.keys)
         for node, parts in level.gathered.items():
             read = [part for wanted, part in parts.items() if isinstance(wanted, _Range)]
@@ -328,7 +328,7 @@ class Requests:
                 continue
             ranges -= len(read)
             alone = [part for wanted, part in parts.items() if not isinstance(wanted, _Range)]
-            # What does not stand beside the lists costs least in the batch of the others.
+            # Items that are not adjacent to the lists cost least in the batch of the others.
             while beside := [
                 each for each in alone if self._runs(node, [*read, each]) <= self._runs(node, read)
             ]:
@@ -339,9 +339,9 @@ class Requests:
         return RoundTrip(ranges, level.counts, keys)
 
     def _runs(self, node: Key, parts: Sequence[_Part]) -> int:
-        """How many Queries read these parts of a node's partition without any other item.
+        """Returns the number of Queries that read these parts of a node's partition without any other item.
 
-        One reads forward or backward, and so at most one page is cut at each of its ends.
+        One reads forward or backward, so at most one page is cut at each of its ends.
         """
         wanted = set[Key]().union(*(part.keys for part in parts))
         beside = sorted(wanted.union(self._items.keys_beside(node)))
@@ -354,7 +354,7 @@ class Requests:
 
 
 def keys_of(neighbours: NeighbourList) -> list[Key] | None:
-    """The keys of all that a list can have; None where they are more than one in each partition, or not known."""
+    """The keys of all items that a list can have; None if a partition can have more than one, or they are not known."""
     span = neighbours.span
     if neighbours.index_name is not None or neighbours.is_searched:
         return None

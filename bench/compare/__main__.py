@@ -40,13 +40,13 @@ from tests import dynamodb_local
 PAGE = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "performance-servers.svg"
 LAST = ROOT / ".bench" / "quick.json"
-"""The ratios of the last quick run; git ignores them, since they are this machine's."""
+"""The ratios of the last quick run. Ignored by git, because they are this machine's."""
 _NAMES = {server.name: server.shown_name for server in SERVERS}
 
 
 def present(names: Sequence[str] | None) -> list[Server]:
-    """Those servers of these names that can run here; says of each other one why not. Raises ValueError for a name
-    that is none."""
+    """Returns the servers of these names that can run here; prints why each other one cannot. Raises ValueError for an
+    unknown name."""
     known = {server.name: server for server in SERVERS}
     unknown = [name for name in names or () if name not in known]
     if unknown:
@@ -62,8 +62,8 @@ def present(names: Sequence[str] | None) -> list[Server]:
 
 
 def write_page(found: Found) -> None:
-    """Writes the part of the page that is this run's, and the plot."""
-    # Only here, so that everything else does without the `bench` extra.
+    """Writes this run's part of the page, and the plot."""
+    # Imported here, so that everything else works without the `bench` extra.
     from bench.compare.plot import write_plot
 
     about = [(query.name, query.about) for query in queries()]
@@ -74,7 +74,7 @@ def write_page(found: Found) -> None:
 
 
 def compare_with_last(found: Found, file: Path) -> str:
-    """The table of a quick run, whose ratios are kept for the next one."""
+    """Returns the table of a quick run, and saves its ratios for the next one."""
     last: dict[str, float] = orjson.loads(file.read_bytes()) if file.exists() else {}
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(orjson.dumps(last | quick_ratios(found)))
@@ -101,7 +101,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="what `make bench-quick` does")
     arguments = parser.parse_args()
     chosen = vars(arguments)
-    # What is chosen is a look, not the run that the page shows.
+    # A run with chosen parts is a quick look, not the run that the page shows.
     arguments.is_whole = not any(chosen.values())
     quick = {"servers": [KEYGRAPH.name, PLAIN.name], "clients": [16], "rounds": 2, "seconds": 0.7}
     usual = {"servers": None, "clients": [1, 16], "rounds": 4, "seconds": 1.0}
@@ -112,11 +112,11 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measures, prints, and writes the page if it was everything. The exit status is 1 where it could not."""
+    """Measures, prints, and writes the page after a complete run. Returns the exit status: 1 if it failed."""
     arguments = _arguments()
     os.environ.update(AWS)
     if arguments.is_whole:
-        # What draws is in the `bench` extra: that it is missing is to be known before everything is measured.
+        # The plots need the `bench` extra. If it is missing, fail before everything is measured.
         import_module("bench.compare.plot")
     try:
         plan = Plan(

@@ -1,7 +1,7 @@
-"""The table of the comparison: a shop of which every list has a known length.
+"""The table of the comparison: a shop in which every list has a known length.
 
-A hundred users, of whom the first twenty have ten orders each; five items an order; eight hundred products among them,
-each in one category; and categories down four levels, three below each. The same at every start.
+A hundred users, of whom the first twenty have ten orders each, with five items an order. The items share eight hundred
+products, each in one category. Categories go down four levels, three below each. It is the same at every start.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ STATUSES = ("pending", "processing", "shipped", "delivered")
 
 
 def user_id(number: int) -> str:
-    """Ids that ascend with the time at which the user came."""
+    """Returns ids that ascend with the time at which the user joined."""
     return f"U{number:04d}"
 
 
 def items() -> Iterator[Item]:
-    """Everything that stands in the table."""
+    """Returns all items of the table."""
     yield from _categories(ROOT, LEVELS)
     for number in range(USERS):
         yield _user(number)
@@ -46,7 +46,7 @@ def products(start: int, stop: int) -> Iterator[Item]:
 
 
 def category_of(name: str, size: int) -> Iterator[Item]:
-    """A category in which so many products stand as well."""
+    """Returns a category that has this many products as well."""
     key = f"CATEGORY#{name}"
     yield _category(name)
     for number in range(size):
@@ -56,7 +56,7 @@ def category_of(name: str, size: int) -> Iterator[Item]:
 
 
 def lines(name: str, width: int, levels: int) -> Iterator[Item]:
-    """A category with so many below it, and below each of them a single one, so many levels down in all."""
+    """Returns a category with `width` categories below it, each of them the top of a chain, `levels` levels in all."""
     yield _category(name)
     for number in range(width):
         above = name
@@ -151,10 +151,10 @@ def _leaves() -> list[str]:
 
 
 def product_id(number: int) -> str:
-    """Ids of products."""
+    """Returns a product's id."""
     return f"P{number:05d}"
 
 
 def _price(number: int) -> Decimal:
-    """From 5 to 205, in no order, and never a round number: stores write those in ways of their own."""
+    """Returns a price from 5 to 205, in no order, and never a round number: stores write those in different ways."""
     return Decimal(number * 7919 % 200 + 5) + Decimal("0.99")

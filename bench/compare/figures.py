@@ -1,4 +1,4 @@
-"""What the turns of a run have measured, together."""
+"""The combined measurements of a run's turns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Turns:
-    """One server, one query, so many clients: a value of each turn, and every latency."""
+    """One server, one query and one number of clients: a value for each turn, and every latency."""
 
     processor_ms: list[float] = field(default_factory=list)
-    """Of the server's process, an operation."""
+    """Of the server's process, per operation."""
     per_second: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     """Seconds."""
@@ -27,7 +27,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Counted:
-    """What one operation asked of the store."""
+    """The requests of one operation to the store."""
 
     requests: int
     round_trips: int
@@ -35,7 +35,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Figures:
-    """One server, one query, so many clients: the median turn, and percentiles of all operations."""
+    """One server, one query and one number of clients: the median turn, and percentiles of all operations."""
 
     server: str
     query: str
@@ -49,7 +49,7 @@ class Figures:
 
     @staticmethod
     def of(server: str, query: str, clients: int, turns: Turns, counted: Counted) -> Figures:
-        """What the turns say."""
+        """Returns the figures of the turns."""
         return Figures(
             server,
             query,
@@ -69,17 +69,17 @@ class Found:
 
     figures: Sequence[Figures]
     memory_mb: dict[str, float]
-    """The most that each server has held."""
+    """Each server's peak memory."""
 
     def get(self, server: str, query: str, clients: int) -> Figures | None:
-        """The figures; None where that was not measured."""
+        """The figures; None if they were not measured."""
         for each in self.figures:
             if (each.server, each.query, each.clients) == (server, query, clients):
                 return each
         return None
 
     def ratio(self, of: str, to: str, query: str, clients: int) -> float | None:
-        """The processor time of one server for each millisecond of another's; None where one was not measured."""
+        """The processor time of one server divided by another's; None if one was not measured."""
         one, other = self.get(of, query, clients), self.get(to, query, clients)
         return None if one is None or other is None else one.processor_ms / other.processor_ms
 
@@ -96,7 +96,7 @@ class Found:
         return sorted({each.clients for each in self.figures})
 
     def rows(self) -> Iterator[Figures]:
-        """In the order of queries, then clients, then servers."""
+        """Returns the figures in the order of queries, then clients, then servers."""
         for query in self.queries:
             for clients in self.clients:
                 for server in self.servers:
@@ -105,7 +105,7 @@ class Found:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The least of the values that at least so many percent do not exceed."""
+    """Returns the smallest of the values that is at least as large as this percentage of them."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
@@ -116,7 +116,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Point:
-    """One server in the measurements of growth, at one value of what varies."""
+    """One server in the measurements of growth, at one value of the varied quantity."""
 
     series: str
     at: int
@@ -125,6 +125,6 @@ class Point:
     p50_ms: float
     per_second: float
     memory_mb: float
-    """The most that the server held while it was asked this."""
+    """The server's peak memory during this step."""
     requests: int
     round_trips: int

@@ -34,14 +34,14 @@ LEVELS = (1, 2, 3, 4, 5, 6)
 CLIENTS = (1, 4, 16, 64, 256)
 WIDTH = 10
 _LONG = 64
-"""Of so many clients one turn is long enough."""
+"""From this number of clients on, one turn is long enough."""
 SERIES = {"edges": "edges of a list", "levels": "levels of a query", "clients": "clients at once"}
 _NAMES = {server.name: server.shown_name for server in SERVERS}
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is asked at one value of what varies."""
+    """The query at one value of the varied quantity."""
 
     series: str
     at: int
@@ -60,7 +60,7 @@ def items() -> Iterator[Item]:
 
 
 def fan_out(edges: int) -> Query:
-    """The products of a category that has so many."""
+    """Returns a query for the products of a category that has this many."""
     return Query(
         "fan_out",
         SERIES["edges"],
@@ -72,7 +72,7 @@ def fan_out(edges: int) -> Query:
 
 
 def depth(levels: int) -> Query:
-    """Categories so many levels down, ten on each."""
+    """Returns a query for categories this many levels down, ten on each."""
     selected = "name"
     for level in range(levels, 0, -1):
         selected = f"name children(first: {WIDTH if level == 1 else 1}) {{ nodes {{ {selected} }} }}"
@@ -81,7 +81,7 @@ def depth(levels: int) -> Query:
 
 
 def steps(series: Sequence[str], seconds: float) -> list[Step]:
-    """What is asked, in order."""
+    """Returns all steps, in order."""
     [nested] = queries(["nested"])
     every = [
         *(Step("edges", edges, fan_out(edges), 1, seconds) for edges in EDGES),
@@ -101,7 +101,7 @@ async def measure(
             began = time.monotonic()
             await compare_answers([step.query], running)
             for each in running:
-                # To warm up, and so that a pool has opened its connections.
+                # Warms up, so that pools have opened their connections.
                 warm_up = step.seconds * each.server.warm_up
                 await take_turn(step.query, each, min(step.clients, 16), warm_up, fewest=1)
                 forget_peak_memory(each.pid)
@@ -135,7 +135,7 @@ async def _point(
 
 
 def growth_text(points: Sequence[Point], plot: str) -> str:
-    """What stands between the markers of the page: the plot, and a table of every point."""
+    """Returns the text between the page's markers: the plot, and a table of every point."""
     lines = [f"![Time, memory and requests against what is asked]({plot})", ""]
     for series, about in SERIES.items():
         shown = [point for point in points if point.series == series]
@@ -159,7 +159,7 @@ def growth_text(points: Sequence[Point], plot: str) -> str:
 
 
 def kept_at_most_clients(points: Sequence[Point], server: str = KEYGRAPH.name) -> float | None:
-    """The share of its best throughput that a server keeps with the most clients; None where that was not measured."""
+    """The share of its best throughput that a server keeps with the most clients; None if that was not measured."""
     rates = {
         point.at: point.per_second for point in points if (point.series, point.server) == ("clients", server)
     }
@@ -171,7 +171,7 @@ def _words(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Measures, prints, and writes the page if it was everything. The exit status is 1 where it could not."""
+    """Measures, prints, and writes the page after a complete run. Returns the exit status: 1 if it failed."""
     parser = argparse.ArgumentParser(
         "make bench-growth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -185,7 +185,7 @@ def main() -> int:
     if reason:
         say(f"there is nothing to measure without DynamoDB Local: {reason}")
         return 1
-    # Pages of 10,000 are more than a server would allow, and so is what they may cost.
+    # Pages of 10,000 and their cost exceed a server's default limits.
     limits = {"KEYGRAPH_MAX_PAGE_SIZE": str(max(EDGES)), "KEYGRAPH_COST_LIMIT": "0"}
     compared = [
         replace(KEYGRAPH, environment={**KEYGRAPH.environment, **limits}),
@@ -208,7 +208,7 @@ def main() -> int:
     text = growth_text(points, PLOT.name)
     print(text)
     if arguments.series is None and arguments.servers is None:
-        # Only here, so that everything else does without the `bench` extra.
+        # Imported here, so that everything else works without the `bench` extra.
         from bench.compare.plot import write_growth
 
         PAGE.write_text(with_part(PAGE.read_text("utf-8"), "growth", text), "utf-8")

@@ -1,4 +1,4 @@
-"""Clients that ask one query again and again, each on a connection that stays open."""
+"""Clients that send one query again and again, each on a connection that stays open."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dataclasses import dataclass, field
 
 ANSWER_SECONDS = 60.0
 FRESH = "@@@@@@@@@@@@"
-"""Stands in a request for a text of this length that no other request has."""
+"""A placeholder in a request, replaced by a text of this length that no other request has."""
 _NUMBERS = itertools.count()
 
 
 class WrongAnswerError(Exception):
-    """A server did not answer, or not with 200, or with errors."""
+    """A server did not answer, or its answer has errors or another status than 200."""
 
 
 @dataclass
 class Turn:
-    """What a turn has measured: the seconds that each operation took, and that all of it did."""
+    """The measurements of a turn: the seconds of each operation, and of the whole turn."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
 
 
 def http_post(port: int, path: str, body: bytes) -> bytes:
-    """A GraphQL request as it goes over the wire."""
+    """Returns a GraphQL request as it is sent over the wire."""
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
         f"Accept: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -43,7 +43,7 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: bytes) -> bytes:
-        """The body of the answer. Raises WrongAnswerError where its status is not 200, or it tells of errors."""
+        """Returns the body of the answer. Raises WrongAnswerError if its status is not 200 or it has errors."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
         reader, writer = self._streams
@@ -60,7 +60,7 @@ class Connection:
         return body
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the connection."""
         if self._streams is not None:
             self._streams[1].close()
 
@@ -84,7 +84,7 @@ class Clients:
         self._connections = [Connection(port) for _ in range(count)]
 
     async def turn(self, requests: Sequence[bytes], seconds: float, at_least: int = 1) -> Turn:
-        """Each client asks until the time is over, and all of them together so many times at least."""
+        """Each client sends requests until the time is over and the clients together have sent `at_least` of them."""
         turn, began = Turn(), time.perf_counter()
         asked = 0
 

@@ -1,4 +1,4 @@
-"""On what a run was made: the machine and the versions."""
+"""The environment of a run: the machine and the versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _APOLLO = Path(__file__).parent / "peers" / "apollo"
 
 
 def told(servers: Sequence[str]) -> str:
-    """The machine, and the versions of what is compared."""
+    """Returns the machine, and the versions of the compared software."""
     versions = [f"Python {platform.python_version()}"]
     for server, packages in _PACKAGES.items():
         if server in servers:

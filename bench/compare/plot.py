@@ -20,7 +20,7 @@ COLOURS = {
 
 
 def write_plot(found: Found, names: Mapping[str, str], file: Path) -> None:
-    """A row for each query, a dot for each server; the axis is logarithmic, so that equal ways are equal ratios."""
+    """Draws a row for each query, a dot for each server; the axis is logarithmic: equal distances are equal ratios."""
     clients = max(found.clients)
     queries = found.queries[::-1]
     figure = Figure(figsize=(8, 0.5 * len(queries) + 1.4), layout="constrained")
@@ -50,7 +50,7 @@ def write_plot(found: Found, names: Mapping[str, str], file: Path) -> None:
 def write_growth(
     points: Sequence[Point], series: Mapping[str, str], names: Mapping[str, str], file: Path
 ) -> None:
-    """A column for each thing that varies, a row for each thing that is measured, a line for each server."""
+    """Draws a column for each varied quantity, a row for each measured one, and a line for each server."""
     rows: dict[str, Callable[[Point], float]] = {
         "p50 ms": lambda point: point.p50_ms,
         "processor ms": lambda point: point.processor_ms,
@@ -92,6 +92,6 @@ def write_growth(
 
 
 def _save(figure: Figure, file: Path) -> None:
-    # Nothing random and no date: the file changes only where the figures do.
+    # No random ids and no date, so that the file changes only with the figures.
     with mpl.rc_context({"svg.hashsalt": "keygraph", "svg.fonttype": "none"}):
         figure.savefig(file, metadata={"Date": None, "Creator": None})

@@ -1,4 +1,4 @@
-"""Processes that are measured: how they are started, what they have cost, and how they end."""
+"""Measured processes: how they start and end, and what they cost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _STOP_SECONDS = 15.0
 
 
 class DidNotStartError(Exception):
-    """A process ended, or did not listen in time; the message holds what it said."""
+    """A process ended, or did not listen in time; the message holds its output."""
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Returns a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -30,7 +30,7 @@ def free_port() -> int:
 def started(
     command: Sequence[str], environment: Mapping[str, str], folder: Path, port: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, when it listens on the port; it ends with the block."""
+    """Returns the process when it listens on the port; it ends with the block."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
@@ -66,12 +66,12 @@ def _listens(port: int) -> bool:
 
 
 def processor_seconds(pid: int) -> float:
-    """What the process and its children have cost until now, to the nanosecond (clock_getcpuclockid)."""
+    """Returns the processor time of the process and its children so far, to the nanosecond (clock_getcpuclockid)."""
     return sum(time.clock_gettime((~each << 3) | 2) for each in _with_children(pid))
 
 
 def peak_memory_megabytes(pid: int) -> float:
-    """The most that the process and its children have held in memory."""
+    """Returns the peak memory of the process and its children."""
     kilobytes = 0
     for each in _with_children(pid):
         for line in Path(f"/proc/{each}/status").read_text().splitlines():
@@ -81,7 +81,7 @@ def peak_memory_megabytes(pid: int) -> float:
 
 
 def forget_peak_memory(pid: int) -> None:
-    """From now on the peak is that of what comes (proc_pid_clear_refs(5))."""
+    """Resets the peak memory (proc_pid_clear_refs(5))."""
     for each in _with_children(pid):
         Path(f"/proc/{each}/clear_refs").write_text("5")
 

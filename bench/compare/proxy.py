@@ -1,14 +1,14 @@
-"""A proxy before DynamoDB that is as slow as a network, and counts: `python -m bench.compare.proxy UPSTREAM`.
+"""A proxy in front of DynamoDB that is as slow as a network, and counts: `python -m bench.compare.proxy UPSTREAM`.
 
-Each request waits for some milliseconds before it goes on. One connection to the store stands behind each of the
-client's, so that nothing is queued here. It prints the port it listens on.
+Each request waits for some milliseconds before it is forwarded. Each client connection has its own connection to the
+store, so nothing is queued here. The proxy prints the port that it listens on.
 
-A request's depth is one more than the greatest depth of the answers that had gone out before it came in; the greatest
-depth of an operation is its round trips. Where `hold` is asked for, answers go out together when everything that was
-asked has been answered and nothing new has come for a while. Then the depth is what waits for what in the client's
-code, however slow the client is at sending many requests. It is for counting, not for measuring time.
+A request's depth is one more than the greatest depth of the answers that were sent before it came in; the greatest
+depth of an operation is its round trips. With `hold`, answers are sent together when every request has been answered
+and no new one has come for a while. Then the depth shows which requests wait for which in the client's code, however
+slow the client is at sending many requests. It is for counting, not for measuring time.
 
-`GET /-/reset`, `GET /-/reset?hold` and `GET /-/counters` are for whoever measures.
+The measuring program calls `GET /-/reset`, `GET /-/reset?hold` and `GET /-/counters`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import orjson
 
 DELAY_SECONDS = 0.004
 QUIET_SECONDS = 0.06
-"""How long nothing may come until what is held goes out. Long, for a client that shares its core."""
+"""How long no request may come before held answers are sent. Long, for a client that shares its core."""
 _LENGTH = b"content-length:"
 
 
 class Counters:
-    """What has been asked since the last reset."""
+    """Counts of the requests since the last reset."""
 
     def __init__(self, quiet_seconds: float = QUIET_SECONDS) -> None:
         self.quiet_seconds = quiet_seconds
         self.reset(hold=False)
 
     def reset(self, *, hold: bool) -> None:
-        """Begins anew. With `hold`, answers go out together."""
+        """Starts over. With `hold`, answers are sent together."""
         self.requests = 0
         self.round_trips = 0
         self.hold = hold
@@ -45,7 +45,7 @@ class Counters:
         self._timer: asyncio.TimerHandle | None = None
 
     def came_in(self) -> int:
-        """A request came in: its depth."""
+        """Counts a request. Returns its depth."""
         self.requests += 1
         self._under_way += 1
         depth = self._answered + 1
@@ -56,7 +56,7 @@ class Counters:
         return depth
 
     def answered(self, depth: int, send: Callable[[], None]) -> None:
-        """The answer is here: sends it, now or together with the others."""
+        """Takes an answer and sends it, now or together with the others."""
         self._under_way -= 1
         if not self.hold:
             self._answered = max(self._answered, depth)
@@ -75,17 +75,17 @@ class Counters:
 
 
 class _Messages:
-    """Finds where an HTTP message ends, without looking at more of it than that takes."""
+    """Finds the end of an HTTP message without looking at more of it than necessary."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._missing: int | None = None
-        """Bytes of the body that are to come; None where the head is not whole, or the body has chunks."""
+        """The bytes of the body that are missing; None if the head is incomplete or the body is chunked."""
         self._is_chunked = False
         self._tail = b""
 
     def feed(self, data: bytes) -> bytes | None:
-        """The whole message where these bytes end it. No message follows before the answer to this one."""
+        """Returns the whole message if these bytes end it. No message follows before the answer to this one."""
         self._parts.append(data)
         if self._missing is not None:
             self._missing -= len(data)
@@ -107,7 +107,7 @@ class _Messages:
                 self._tail = data[end + 2 :][-7:]
             else:
                 self._missing = 0
-        # In JSON no line ends with both of these characters unless the sender's framing does.
+        # In JSON, no line ends with both of these characters; only the sender's chunks do.
         if self._missing == 0 or (self._is_chunked and self._tail.endswith(b"\r\n0\r\n\r\n")):
             message = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
             self.__init__()  # type: ignore[misc]  # as new, for the next message
@@ -116,7 +116,7 @@ class _Messages:
 
 
 class _Upstream(asyncio.Protocol):
-    """The connection to the store behind one of a client's."""
+    """The connection to the store that belongs to one client connection."""
 
     def __init__(self, client: _Client) -> None:
         self._client = client
@@ -177,7 +177,7 @@ class _Client(asyncio.Protocol):
         self._upstream.write(message)
 
     def answered(self, message: bytes) -> None:
-        """The store's answer to the request of this connection."""
+        """Takes the store's answer to the request of this connection."""
         self._proxy.counters.answered(self._depth, lambda: self._send(message))
 
     def _send(self, message: bytes) -> None:
@@ -185,7 +185,7 @@ class _Client(asyncio.Protocol):
             self._transport.write(message)
 
     def upstream_lost(self) -> None:
-        """The store has closed: so does the proxy, as a client of the store would see it."""
+        """Closes the connection, because the store has closed its own: a direct client would see the same."""
         self._upstream = None
         if self._transport is not None:
             self._transport.close()
@@ -197,7 +197,7 @@ class _Client(asyncio.Protocol):
 
 
 class Proxy:
-    """Listens, and hands on to the store at this address."""
+    """Listens, and forwards to the store at this address."""
 
     def __init__(self, host: str, port: int, delay_seconds: float = DELAY_SECONDS) -> None:
         self.upstream = (host, port)
@@ -206,7 +206,7 @@ class Proxy:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def listen(self) -> asyncio.Server:
-        """A server on a free port of this machine."""
+        """Returns a server on a free port of this machine."""
         return await asyncio.get_running_loop().create_server(
             lambda: _Client(self), "127.0.0.1", 0, backlog=2048
         )
@@ -218,7 +218,7 @@ async def _serve(upstream: str) -> None:
     assert parts.port
     server = await Proxy(parts.hostname, parts.port).listen()
     print(server.sockets[0].getsockname()[1], flush=True)
-    # It ends with whoever started it, whose end of standard input closes.
+    # The proxy ends with its parent, which closes its end of standard input.
     await asyncio.to_thread(os.read, 0, 1)
     server.close()
 

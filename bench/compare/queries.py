@@ -18,17 +18,17 @@ _OF_KEYGRAPH_AND_FLOOR = frozenset({"keygraph", "floor-plain", "floor-merged"})
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked; `variables` are taken in turn."""
+    """A query; the sets of `variables` are used in turn."""
 
     name: str
     about: str
     document: str
     variables: Sequence[Mapping[str, Any]] = field(default=_ONCE)
     servers: frozenset[str] | None = None
-    """The names of those that answer it; None for all."""
+    """The names of the servers that answer it; None for all."""
 
     def is_of(self, server: str) -> bool:
-        """Whether a server answers it."""
+        """Whether the server answers it."""
         return self.servers is None or server in self.servers
 
     def bodies(self) -> list[bytes]:
@@ -134,7 +134,7 @@ QUERIES = (
 
 
 def queries(names: Sequence[str] | None = None) -> list[Query]:
-    """Those of these names, all without any. Raises ValueError for a name that is none."""
+    """Returns the queries of these names, or all of them. Raises ValueError for an unknown name."""
     known = {query.name: query for query in QUERIES}
     unknown = [name for name in names or () if name not in known]
     if unknown:

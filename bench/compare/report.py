@@ -1,4 +1,4 @@
-"""What a run has found, as text: the tables of `docs/performance.md`, and those for a terminal."""
+"""The results of a run as text: the tables of `docs/performance.md`, and those for a terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ KEYGRAPH, APOLLO, FLOOR = "keygraph", "apollo", "floor-plain"
 
 @dataclass(frozen=True)
 class Goal:
-    """Something that is wanted of a run."""
+    """A target for a run."""
 
     wanted: str
     limit: float
     of: Callable[[Found], float | None]
-    """None where the run has not measured it."""
+    """None if the run has not measured it."""
     is_strict: bool = False
 
     def line(self, found: Found) -> str:
@@ -74,14 +74,14 @@ GOALS = (
 
 
 def goals_table(found: Found) -> str:
-    """What is wanted of Keygraph, and whether this run reached it."""
+    """Returns a table of Keygraph's goals, and whether this run reached them."""
     return _lines(
         "| wanted | found | reached |", "| --- | ---: | --- |", *(goal.line(found) for goal in GOALS)
     )
 
 
 def processor_table(found: Found, names: Mapping[str, str]) -> str:
-    """Processor time of each server by query, with the most clients; then Keygraph's share of the others'."""
+    """The processor time of each server by query, with the most clients; then Keygraph's share of the others'."""
     clients = max(found.clients)
     others = [name for name in (APOLLO, FLOOR) if name in found.servers and KEYGRAPH in found.servers]
     heads = [names[server] for server in found.servers]
@@ -100,7 +100,7 @@ def processor_table(found: Found, names: Mapping[str, str]) -> str:
 
 
 def whole_table(found: Found, names: Mapping[str, str]) -> str:
-    """Every figure."""
+    """Returns a table of every figure."""
     heads = ("p50 ms", "p95 ms", "ops/s", "processor ms", "requests", "round trips")
     return _lines(
         f"| query | clients | server | {' | '.join(heads)} |",
@@ -118,13 +118,13 @@ def _cells(each: Figures) -> tuple[str, ...]:
 
 
 def memory_line(found: Found, names: Mapping[str, str]) -> str:
-    """The peaks as a sentence."""
+    """Returns the memory peaks as a sentence."""
     peaks = (f"{names[server]} {megabytes:.0f}" for server, megabytes in found.memory_mb.items())
     return f"Peak memory in MB, all queries together: {', '.join(peaks)}.\n"
 
 
 def terminal_table(found: Found) -> str:
-    """Every figure, for a terminal."""
+    """Returns a table of every figure, for a terminal."""
     lines = [
         f"{'query':9} {'clients':>7} {'server':13} {'p50 ms':>8} {'p95 ms':>8} {'ops/s':>8} {'cpu ms':>8} "
         f"{'requests':>8} {'trips':>5}"
@@ -140,9 +140,9 @@ def terminal_table(found: Found) -> str:
 
 
 def quick_table(found: Found, last: Mapping[str, float]) -> str:
-    """Keygraph's share of the floor's processor time, and how that has changed since the last ratios.
+    """Returns Keygraph's share of the floor's processor time, and its change since the last ratios.
 
-    Ratios, since between two runs the machine may have become faster or slower.
+    Ratios, because the machine may have become faster or slower between two runs.
     """
     clients = max(found.clients)
     lines = [f"{'query':9} {'keygraph':>9} {'floor':>8} {'ratio':>7} {'last':>7} {'change':>8}"]
@@ -165,7 +165,7 @@ def quick_ratios(found: Found) -> dict[str, float]:
 def page_part(
     found: Found, names: Mapping[str, str], about: Sequence[tuple[str, str]], told: str, plot: str
 ) -> str:
-    """What stands between the markers. `about` are the queries, `told` is the machine, `plot` a file's name."""
+    """Returns the text between the markers. `about` are the queries, `told` is the machine, `plot` a file's name."""
     clients = max(found.clients)
     return "\n".join(
         [

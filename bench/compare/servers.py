@@ -1,4 +1,4 @@
-"""The servers that are compared: how each is started, and why one is left out."""
+"""The compared servers: how each is started, and why one is left out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ AWS = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""What signs requests; DynamoDB Local takes any."""
+"""Credentials for signing requests; DynamoDB Local accepts any."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A program that answers the queries; `{port}` stands in its command and environment for its port."""
+    """A program that answers the queries; `{port}` in its command and environment is replaced by its port."""
 
     name: str
     shown_name: str
@@ -34,12 +34,12 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: Path = ROOT
     warm_up: float = 1.0
-    """How many turns long it warms up."""
+    """The length of its warm-up, in turns."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers."""
+    """A server that is running."""
 
     server: Server
     port: int
@@ -55,7 +55,7 @@ KEYGRAPH = Server(
     {
         "KEYGRAPH_MODEL": "keygraph_examples.commerce:graph",
         "KEYGRAPH_SECRET": "the secret of these measurements",
-        # A busy DynamoDB Local can keep what waits behind thousands of requests longer than the usual ten seconds.
+        # A busy DynamoDB Local can delay requests behind thousands of others beyond the default of ten seconds.
         "KEYGRAPH_DEADLINE": "60",
     },
 )
@@ -80,7 +80,7 @@ APOLLO = Server(
     ("node", "server.mjs"),
     environment={"PORT": "{port}", "NODE_ENV": "production"},
     folder=_APOLLO,
-    # V8 compiles what runs often: a short turn of its own would show what runs before that.
+    # V8 compiles code that runs often: after a short warm-up, a turn would measure uncompiled code.
     warm_up=6.0,
 )
 PLAIN, MERGED = (
@@ -96,7 +96,7 @@ SERVERS = (KEYGRAPH, APOLLO, STRAWBERRY, PLAIN, MERGED)
 
 
 def missing(server: Server) -> str | None:
-    """Why a server cannot run here, and what to do about it; None where it can."""
+    """Why a server cannot run here, and how to fix that; None if it can."""
     if server is APOLLO:
         if shutil.which("node") is None:
             return "node was not found: install Node.js 20 or newer"
@@ -107,7 +107,7 @@ def missing(server: Server) -> str | None:
 
 @contextmanager
 def running(servers: Sequence[Server], store_url: str) -> Iterator[list[Running]]:
-    """The servers, when all of them listen."""
+    """Yields the servers when all of them listen."""
     with ExitStack() as open_:
         found = []
         for server in servers:

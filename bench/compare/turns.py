@@ -24,12 +24,12 @@ from keygraph.dynamo.items import Item
 from keygraph_examples.commerce import graph
 
 _FEWEST = 3
-"""Operations of a turn, however long they take."""
+"""The least number of operations in a turn, however long they take."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run measures, and for how long."""
+    """The measurements of a run, and their length."""
 
     servers: Sequence[Server]
     queries: Sequence[Query]
@@ -43,7 +43,7 @@ class DifferentAnswersError(Exception):
 
 
 def say(text: str) -> None:
-    """Tells how far it is, apart from the result."""
+    """Reports progress, separate from the result."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -71,7 +71,7 @@ async def measure(plan: Plan, store_url: str) -> Found:
 async def serving(
     servers: Sequence[Server], items: Sequence[Item], store_url: str
 ) -> AsyncIterator[tuple[list[Running], int]]:
-    """The servers on a table of these items, and the port of the proxy before the store."""
+    """Yields the servers on a table of these items, and the port of the proxy in front of the store."""
     async with filled_store(store_url, graph, items):
         with (
             _slow_store(store_url) as proxy_port,
@@ -82,7 +82,7 @@ async def serving(
 
 @contextmanager
 def _slow_store(store_url: str) -> Iterator[int]:
-    """The port of a proxy before the store; it ends with the block."""
+    """Yields the port of a proxy in front of the store; it ends with the block."""
     command = [sys.executable, "-m", "bench.compare.proxy", store_url]
     proxy = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert proxy.stdin is not None
@@ -96,7 +96,7 @@ def _slow_store(store_url: str) -> Iterator[int]:
 
 
 async def compare_answers(queries: Sequence[Query], servers: Sequence[Running]) -> None:
-    """Raises DifferentAnswersError where a server's data are not the first one's, the order of keys aside."""
+    """Raises DifferentAnswersError if a server's data differ from the first one's, except in the order of keys."""
     for query in queries:
         for body in query.bodies()[:2]:
             asked = _of(query, servers)
@@ -126,7 +126,7 @@ async def _shown(query: Query, body: bytes, each: Running) -> list[str]:
 
 
 async def count(query: Query, each: Running, proxy_port: int) -> Counted:
-    """Requests and round trips of one operation: what waits for what in the server, without regard to its speed."""
+    """Counts the requests and round trips of one operation: what waits for what, regardless of the server's speed."""
     control, client = Connection(proxy_port), Connection(each.port)
     try:
         await control.ask(b"GET /-/reset?hold HTTP/1.1\r\n\r\n")
@@ -140,7 +140,7 @@ async def count(query: Query, each: Running, proxy_port: int) -> Counted:
 
 
 async def take_turns(plan: Plan, servers: Sequence[Running]) -> dict[tuple[str, str, int], Turns]:
-    """By server, query and clients. All take turns in each round; before the first, each warms up."""
+    """Returns turns by server, query and clients. All take turns in each round; each warms up before the first."""
     began, found = time.monotonic(), dict[tuple[str, str, int], Turns]()
     for query in plan.queries:
         for each in _of(query, servers):
@@ -159,7 +159,7 @@ async def take_turns(plan: Plan, servers: Sequence[Running]) -> dict[tuple[str, 
 async def take_turn(
     query: Query, each: Running, clients: int, seconds: float, fewest: int = _FEWEST
 ) -> tuple[float, float, list[float]]:
-    """What the server's process spent, how long it took, and each operation's latency; all in seconds."""
+    """Returns the server's processor time, the duration, and each operation's latency, all in seconds."""
     requests = [http_post(each.port, each.server.path, body) for body in query.bodies()]
     load = Clients(each.port, clients)
     try:

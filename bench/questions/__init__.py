@@ -1,4 +1,4 @@
-"""Questions about a made social network: what they read, how long they take, and whether their answers are right.
+"""Asks questions about a generated social network, and measures the reads, the time, and whether the answers are right.
 
-`network` makes the people, their friends and a tree of categories; `oracle` knows the answers from memory; `__main__` asks.
+`network` generates people, friends and a tree of categories; `oracle` knows the answers from memory; `__main__` asks.
 """

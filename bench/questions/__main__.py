@@ -48,12 +48,12 @@ DESCENDANTS = """query ($one: ID!) { category(number: $one) { descendants(first:
 
 
 class WrongAnswer(Exception):
-    """An answer is not that of the oracle."""
+    """An answer differs from the oracle's."""
 
 
 @dataclass
 class Row:
-    """A question, and what it took."""
+    """A question and its cost."""
 
     question: str
     naive: str
@@ -73,7 +73,7 @@ class Row:
 
 
 class Asker:
-    """Asks questions, and keeps what they took."""
+    """Asks questions and records their cost."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -104,7 +104,7 @@ def _agree(found: object, expected: object, question: str) -> None:
 
 
 async def asked(service: Service, oracle: Oracle, people: int, seed: int) -> list[Row]:
-    """Every question, with the answers checked."""
+    """Asks every question and checks the answers."""
     asker, random, rows = Asker(service), Random(seed), list[Row]()
     names = [f"p{number:06}" for number in range(people)]
     usual = random.choice(names[people // 2 :])
@@ -145,13 +145,13 @@ async def asked(service: Service, oracle: Oracle, people: int, seed: int) -> lis
 
 
 def _whole(oracle: Oracle, name: str, depth: int) -> str:
-    """What reading all friends' lists up to a distance takes."""
+    """Returns the cost of reading all friends' lists up to a distance."""
     lists = [name, *oracle.network(name, depth - 1)]
     return f"{sum(map(oracle.pages, lists)):,} requests, {depth} round trips"
 
 
 async def _paths(asker: Asker, oracle: Oracle, names: Sequence[str], random: Random) -> list[Row]:
-    """Shortest paths between people who are drawn at random, by their distance."""
+    """Asks for shortest paths between random people, by their distance."""
     found: dict[int, tuple[Row, list[int], list[int]]] = {}
     beyond: Counter[int] = Counter()
     for _ in range(PAIRS):
@@ -203,7 +203,7 @@ def table_text(rows: Sequence[Row]) -> str:
 
 
 async def fill(store: Store, items: Iterable[Item]) -> None:
-    """A new table with these items."""
+    """Creates a new table with these items."""
     await store.send(DeleteTable())
     await store.send(CreateTable())
     iterator = iter(items)

@@ -1,7 +1,7 @@
-"""A made social network: preferential attachment (Barabási–Albert) within communities, and a tree of categories.
+"""A generated social network: preferential attachment (Barabási–Albert) within communities, and a tree of categories.
 
-Everybody who joins makes friends with people whom others know already, mostly in the same community. Two more people are
-famous: they have thousands of friends, and few of them in common. One seed makes one network.
+Everybody who joins makes friends with people who already have friends, mostly in the same community. Two more people
+are famous: they have thousands of friends, few of them in common. One seed makes one network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keygraph.dynamo.items import Item
 
 PEOPLE_OF_A_COMMUNITY = 500
 AT_HOME = 0.8
-"""How many of somebody's friends are of the same community."""
+"""The share of a person's friends that are in the same community."""
 FAMOUS, OTHER = "famous1", "famous2"
 FAMOUS_FRIENDS, IN_COMMON = 5_000, 20
 SHY = "shy"
@@ -63,13 +63,13 @@ graph = Graph(
 
 @dataclass
 class Network:
-    """Who is friends with whom."""
+    """The friendships between people."""
 
     friends: dict[str, set[str]] = field(default_factory=dict)
     categories: int = 0
 
     def befriend(self, one: str, other: str) -> bool:
-        """Makes two people friends; False where they are."""
+        """Makes two people friends. Returns False if they are friends already."""
         if one == other or other in self.friends.setdefault(one, set()):
             return False
         self.friends[one].add(other)
@@ -95,10 +95,10 @@ def children(number: int, categories: int) -> range:
 
 
 def made(people: int, friends: int, categories: int, seed: int = 17) -> Network:
-    """A network of so many people, who make so many friends each when they join."""
+    """Generates a network of this many people, each of whom makes `friends` friends when they join."""
     random, network = Random(seed), Network(categories=categories)
     communities = max(1, people // PEOPLE_OF_A_COMMUNITY)
-    # Everybody stands there once for each friend: who is picked is known by many.
+    # Each person is in it once for each friend, so people with many friends are picked more often.
     known: list[str] = []
     at_home: list[list[str]] = [[] for _ in range(communities)]
     for number in range(people):

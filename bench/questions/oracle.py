@@ -1,4 +1,4 @@
-"""The right answers, from memory: sets, and NetworkX for ways; and what the naive way reads, list by list."""
+"""The right answers from memory, by sets, and by NetworkX for paths; and the reads of the naive way, list by list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Oracle:
         return sorted(self._friends[one] & self._friends[other])
 
     def mutual_edges(self, one: str, other: str) -> int:
-        """How many friends both have, those in common twice."""
+        """The number of friends of the two; those in common count twice."""
         return len(self._friends[one]) + len(self._friends[other])
 
     def distance(self, one: str, other: str) -> int | None:
@@ -41,14 +41,14 @@ class Oracle:
         return all(other in self._friends[one] for one, other in pairwise(names))
 
     def may_know(self, name: str) -> Counter[str]:
-        """How many friends somebody has in common with whom, but for friends."""
+        """The number of friends in common with each other person, except friends."""
         ways = Counter(other for friend in self._friends[name] for other in self._friends[friend])
         return Counter(
             {each: n for each, n in ways.items() if each != name and each not in self._friends[name]}
         )
 
     def network(self, name: str, depth: int) -> dict[str, int]:
-        """How far away everybody is that is not too far away."""
+        """The distance of everybody within a depth."""
         found = networkx.single_source_shortest_path_length(self._drawn, name, cutoff=depth)
         return {each: int(distance) for each, distance in found.items() if each != name}
 
@@ -62,11 +62,11 @@ class Oracle:
     # --- The naive way ----------------------------------------------------------------------------------
 
     def pages(self, name: str) -> int:
-        """How many requests it takes to read all friends of somebody."""
+        """The number of requests that read all friends of a person."""
         return max(1, ceil(len(self._friends[name]) / PAGE_ITEMS))
 
     def one_sided(self, one: str, other: str) -> tuple[int, int]:
-        """The edges that a search from one end reads, in whole lists, until it has found the other one; and its requests."""
+        """The edges that a search from one end reads, in whole lists, until it finds the other; and its requests."""
         edges = requests = 0
         level, seen = [one], {one}
         while level:

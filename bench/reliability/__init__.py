@@ -1,1 +1,1 @@
-"""What Keygraph does when things go wrong: faults of DynamoDB, clients that leave, workers that are killed, attacks."""
+"""How Keygraph behaves when things go wrong: faults of DynamoDB, clients that leave, killed workers, attacks."""

@@ -49,7 +49,7 @@ async def _served(store_url: str, **settings: str) -> AsyncIterator[Running]:
 async def _on(
     name: str, store_url: str, upstream: Upstream | None, only: list[str], share: float
 ) -> list[Outcome]:
-    """All that can be done on a store."""
+    """Runs all scenarios that are possible on a store."""
     outcomes: list[Outcome] = []
     bodies = [body for query in queries(["shallow", "nested", "list"]) for body in query.bodies()[:4]]
     kills = {"KEYGRAPH_WORKERS": "2"}

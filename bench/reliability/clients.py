@@ -1,4 +1,4 @@
-"""Clients that ask and look at what comes: a right answer, an error that says what is wrong, or something else."""
+"""Clients that check their answers: a right answer, an error that says what is wrong, or something else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.compare.load import http_post
 
 ANSWER_SECONDS = 40.0
 TOLD = frozenset({"UNAVAILABLE", "TIMEOUT", "THROTTLED"})
-"""The codes of errors that are DynamoDB's, or the server's own when it has too much to do."""
+"""The error codes for faults of DynamoDB, or of the server itself when it has too much to do."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class Asked:
 
 @dataclass
 class Seen:
-    """What clients have seen."""
+    """The answers that clients have received."""
 
     right: int = 0
     told: Counter[str] = field(default_factory=Counter)
-    """Errors that say what is wrong, by their codes."""
+    """Errors that say what is wrong, by code."""
     lost: int = 0
-    """Requests without an answer: the connection ended, or nobody listened."""
+    """Requests without an answer: the connection was closed, or nobody listened."""
     wrong: list[str] = field(default_factory=list)
-    """Everything else, the beginning of each."""
+    """Everything else: the beginning of each."""
     seconds: list[float] = field(default_factory=list)
-    """How long each answer took."""
+    """The duration of each answer."""
 
     @property
     def answers(self) -> int:
@@ -63,14 +63,14 @@ class Seen:
 
 
 class Client:
-    """A client, which opens another connection where one has ended."""
+    """A client that opens a new connection when the old one has been closed."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, asked: Asked, seen: Seen) -> None:
-        """Asks once, and notes what has come."""
+        """Asks once, and records the answer."""
         began = time.perf_counter()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -83,7 +83,7 @@ class Client:
         seen.seconds.append(time.perf_counter() - began)
         seen.take(asked, status, body)
         if status != 200:
-            # A server that refuses is not to be asked again at once.
+            # Do not ask a server that refuses again at once.
             await asyncio.sleep(0.05)
 
     async def answer(self, request: bytes) -> tuple[int, bytes]:
@@ -106,7 +106,7 @@ class Client:
 
 
 async def asked_of(port: int, bodies: Sequence[bytes]) -> list[Asked]:
-    """The requests with their right answers, which the server gives while everything is well."""
+    """Returns the requests with their right answers, which the server gives while nothing is wrong."""
     client, found = Client(port), []
     for body in bodies:
         request = http_post(port, "/graphql", body)
@@ -119,7 +119,7 @@ async def asked_of(port: int, bodies: Sequence[bytes]) -> list[Asked]:
 
 
 async def many(port: int, asked: Sequence[Asked], clients: int, until: asyncio.Event) -> Seen:
-    """So many clients ask again and again until they are told to stop."""
+    """Runs this many clients that ask again and again until they are stopped."""
     seen = Seen()
 
     async def one(number: int) -> None:

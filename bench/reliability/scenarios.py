@@ -1,4 +1,4 @@
-"""What is done to a server, and what is looked at: faults, cancellations, kills, outages and attacks."""
+"""Runs a server under stress and checks it: faults, cancellations, kills, outages and attacks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bench.reliability.upstream import Mode, Upstream
 
 MOST_MEGABYTES = 300.0
 MOST_GROWTH = 60.0
-"""In MB: what the memory may grow under faults and cancellations."""
+"""The most that the memory may grow under faults and cancellations, in MB."""
 RECOVERS_SECONDS = 8.0
-"""The circuit looks at DynamoDB again every few seconds."""
+"""The circuit breaker tries DynamoDB again every few seconds."""
 P99_SECONDS = 0.1
 CLIENTS = 64
 _LARGE_USER = (
@@ -48,13 +48,13 @@ Outcomes = list[Outcome]
 
 
 def processes_of(pid: int) -> list[int]:
-    """The process, and those that it has started."""
+    """Returns the process and those that it has started."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(each for child in children for each in processes_of(int(child)))]
 
 
 def megabytes(pid: int) -> float:
-    """The memory of the largest process of a server."""
+    """Returns the memory of the largest process of a server."""
     found = []
     for each in processes_of(pid):
         for line in Path(f"/proc/{each}/status").read_text().splitlines():
@@ -84,7 +84,7 @@ async def faults(port: int, pid: int, asked: Sequence[Asked], upstream: Upstream
 
 
 async def outages(port: int, asked: Sequence[Asked], upstream: Upstream, seconds: float) -> Outcomes:
-    """DynamoDB hangs, is gone, and comes back."""
+    """DynamoDB hangs, is unreachable, and comes back."""
     found = []
     for mode, name in ((Mode.HUNG, "hangs"), (Mode.GONE, "is gone")):
         await upstream.become(mode)
@@ -98,7 +98,7 @@ async def outages(port: int, asked: Sequence[Asked], upstream: Upstream, seconds
 
 
 async def cancellations(port: int, pid: int, asked: Sequence[Asked], count: int) -> Outcomes:
-    """Clients ask and go, each after another time."""
+    """Clients ask and disconnect, each after a different time."""
     choose, left = random.Random(1), count
     before = megabytes(pid)
 
@@ -127,7 +127,7 @@ async def cancellations(port: int, pid: int, asked: Sequence[Asked], count: int)
 
 
 async def kills(port: int, pid: int, asked: Sequence[Asked], seconds: float) -> Outcomes:
-    """Workers are killed (SIGKILL) while clients ask. What a killed worker had is lost; nothing else is."""
+    """Workers are killed (SIGKILL) while clients ask. Requests in a killed worker are lost; no others are."""
     killed = 0
 
     async def killing(until: asyncio.Event) -> None:
@@ -157,7 +157,7 @@ async def kills(port: int, pid: int, asked: Sequence[Asked], seconds: float) -> 
 
 
 async def attacks(port: int, pid: int, seconds: float) -> Outcomes:
-    """Hostile clients do what they can; another client asks as always."""
+    """Hostile clients attack; another client asks as usual."""
     highest = 0.0
     [plain] = await asked_of(port, [_TYPENAME])
 
@@ -170,7 +170,7 @@ async def attacks(port: int, pid: int, seconds: float) -> Outcomes:
     until = asyncio.Event()
     hostile = [asyncio.create_task(_again(attack, port, until)) for attack in _ATTACKS for _ in range(2)]
     hostile.append(asyncio.create_task(watching(until)))
-    # In a process of its own: here it would wait for the attackers, not for the server.
+    # In a separate process: here it would wait for the attackers, not for the server.
     with ProcessPoolExecutor(1, get_context("spawn")) as beside:
         seen = await asyncio.get_running_loop().run_in_executor(beside, _asking, port, plain, seconds)
     until.set()
@@ -194,7 +194,7 @@ async def attacks(port: int, pid: int, seconds: float) -> Outcomes:
 
 
 def _asking(port: int, asked: Asked, seconds: float) -> Seen:
-    """What a client sees that asks again and again for some seconds."""
+    """Returns the results of a client that asks again and again for some seconds."""
 
     async def ask(until: asyncio.Event) -> Seen:
         seen, client = Seen(), Client(port)
@@ -211,7 +211,7 @@ def _asking(port: int, asked: Asked, seconds: float) -> Seen:
 
 
 async def _never_reads(port: int) -> None:
-    """Sends requests and takes no answer."""
+    """Sends requests and reads no answer."""
     with _no_receiving(port) as writer_of:
         _, writer = await writer_of
         request = http_post(port, "/graphql", _TYPENAME) * 100
@@ -222,7 +222,7 @@ async def _never_reads(port: int) -> None:
 
 
 async def _large_and_never_read(port: int) -> None:
-    """Asks for answers of 7 MB on many connections, and takes none."""
+    """Requests answers of 7 MB on many connections, and reads none."""
     name = "n" * 380_000
     created = orjson.dumps({"query": _LARGE_USER, "variables": {"name": name}})
     client = Client(port)
@@ -238,7 +238,7 @@ async def _large_and_never_read(port: int) -> None:
 
 
 async def _half_heads(port: int) -> None:
-    """Opens connections that never say what they want."""
+    """Opens connections that never send a complete head."""
     writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(50)]
     for writer in writers:
         writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\n")
@@ -277,7 +277,7 @@ async def _hostile_documents(port: int) -> None:
     client = Client(port)
     for document in _documents():
         await client.answer(http_post(port, "/graphql", orjson.dumps({"query": document.decode()})))
-    # Each with other variables: nothing of them may be kept.
+    # Each with different variables: nothing of them may be kept.
     for number in range(50):
         query = "query ($x: String) { __typename @include(if: true) }"
         body = orjson.dumps({"query": query, "variables": {"x": f"{number}" + "x" * 100_000}})
@@ -297,7 +297,7 @@ _ATTACKS: Sequence[Callable[[int], Awaitable[None]]] = (
 
 @contextmanager
 def _no_receiving(port: int) -> Iterator[Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
-    """A connection whose answers are not read, which ends with the block."""
+    """Yields a connection whose answers are not read; it ends with the block."""
     opening = asyncio.ensure_future(asyncio.open_connection("127.0.0.1", port, limit=1))
     try:
         yield opening
@@ -318,14 +318,14 @@ async def _again(attack: Callable[[int], Awaitable[None]], port: int, until: asy
 
 
 async def _for(seconds: float, work: Callable[[asyncio.Event], Awaitable[Seen]]) -> Seen:
-    """The work, which is told to stop after some seconds."""
+    """Runs the work, and stops it after some seconds."""
     until = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, until.set)
     return await work(until)
 
 
 async def _until_right(port: int, asked: Sequence[Asked]) -> float:
-    """After how many seconds twenty answers one after the other are right; infinity if they are not in a minute."""
+    """Returns the seconds until twenty answers in a row are right; infinity if that takes more than a minute."""
     began, client = time.perf_counter(), Client(port)
     while time.perf_counter() - began < 60:
         at, seen = time.perf_counter() - began, Seen()
@@ -341,7 +341,7 @@ async def _until_right(port: int, asked: Sequence[Asked]) -> float:
 
 
 def _serves(pid: int) -> bool:
-    """Whether a process is a worker, and not one that keeps track of what workers share."""
+    """Whether a process is a worker, not one that keeps track of what workers share."""
     try:
         return b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

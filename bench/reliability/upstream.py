@@ -1,4 +1,4 @@
-"""A DynamoDB that fails as it is told to: hands requests on to a real one, or answers with a fault, or not at all."""
+"""A DynamoDB that fails on demand: it forwards requests to a real one, or answers with a fault, or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REASONS = {400: "Bad Request", 500: "Internal Server Error", 503: "Service Unav
 
 
 class Mode(Enum):
-    """What becomes of requests."""
+    """How requests are treated."""
 
     WELL = "well"
     FAULTS = "faults"
@@ -27,7 +27,7 @@ class Mode(Enum):
 
 
 class Upstream:
-    """Listens before a DynamoDB. `share` is that of the requests that fail in the mode FAULTS."""
+    """Listens in front of a DynamoDB. `share` is the share of requests that fail in the mode FAULTS."""
 
     def __init__(self, store_url: str, share: float = 0.3, seed: int = 1) -> None:
         parts = urlsplit(store_url)
@@ -52,7 +52,7 @@ class Upstream:
         return f"http://127.0.0.1:{self._port}"
 
     async def become(self, mode: Mode) -> None:
-        """From now on requests are treated so. Those that hang are let go."""
+        """Changes how requests are treated from now on. Those that hang are released."""
         was, self.mode = self.mode, mode
         if mode is Mode.GONE:
             await self._close()
@@ -103,7 +103,7 @@ class Upstream:
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """A whole HTTP message, whose length is in its head, or that comes in chunks."""
+    """Reads a whole HTTP message, with a Content-Length or chunked."""
     head = await reader.readuntil(b"\r\n\r\n")
     known = head.lower()
     if b"transfer-encoding: chunked" in known:

@@ -45,17 +45,17 @@ _log = logging.getLogger(__name__)
 
 
 class Application(Starlette):
-    """A server as an ASGI application, also for another application to mount."""
+    """A server as an ASGI application, which another application may mount."""
 
     @asynccontextmanager
     async def started(self, parent: object = None) -> AsyncIterator[None]:
-        """Run it while it is mounted, since nobody starts what is mounted: `FastAPI(lifespan=app.started)`."""
+        """Starts a mounted application, which its host does not start: `FastAPI(lifespan=app.started)`."""
         async with self.router.lifespan_context(self):
             yield
 
 
 class _NotStarted:
-    """The service of an application that nobody has started."""
+    """The service of an application that was not started."""
 
     async def execute(self, *_: object, **__: object) -> NoReturn:
         problem = "Keygraph has not been started: give the application that mounts it lifespan=app.started"
@@ -73,9 +73,9 @@ def create_app(
     """The application that serves the model from the store, both named by the settings.
 
     While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
-    `model` is the one that the settings name, if it is loaded already. `viewer` finds out who asks, instead of KEYGRAPH_AUTH: it takes the request and gives the claims, or awaits them.
-    `context` takes the request and the claims, and gives what your own resolvers get as `info.context`, or awaits it.
-    Raises CommandError or ModelError if the settings cannot be served.
+    `model` is the one that the settings name, if it is loaded already. `viewer` replaces KEYGRAPH_AUTH: it takes the
+    request and returns the viewer's claims. `context` takes the request and the claims, and returns the `info.context`
+    of your own resolvers. Both may be async. Raises CommandError or ModelError for unusable settings.
     """
     if model is None:
         model = load_model(settings.model, federation=settings.federation)
@@ -170,7 +170,7 @@ def lifespan_of(
     telemetry: Telemetry,
     when_started: Callable[[], None] | None,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
-    """Open the store and the service when the process starts, and close them when it ends."""
+    """Opens the store and the service when the process starts, and closes them when it ends."""
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:
@@ -195,7 +195,7 @@ def lifespan_of(
 
 
 async def answer_alive(request: Request) -> Response:
-    """Answer that the process runs."""
+    """Answers that the process runs."""
     return PlainTextResponse("ok")
 
 
@@ -214,7 +214,7 @@ def ready_endpoint(settings: Settings) -> Callable[[Request], Awaitable[Response
 
 def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint that serves the schema as text."""
-    # When it is first asked for: it takes as long as building the schema.
+    # On first request, because it takes as long as building the schema.
     text = cache(lambda: printed(model.schema))
 
     async def answer_schema(request: Request) -> Response:

@@ -80,7 +80,7 @@ class _Commands(TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command to run, with its module imported."""
+        """Imports the module of the command to run."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _imported(command.name or ""), rest
 
@@ -91,7 +91,7 @@ class _Commands(TyperGroup):
             code = super().main(*args, **{**options, "standalone_mode": False})
         except _UsageError as error:
             if not error.message:
-                # A group without a command: its help is more useful than one line.
+                # For a group without a command, its help is more useful than one line.
                 error.show()
             else:
                 command = error.ctx.command_path if error.ctx else self.name

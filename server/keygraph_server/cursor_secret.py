@@ -1,4 +1,4 @@
-"""The secret that encrypts cursors: given, kept next to the SQLite file, or made for one run."""
+"""The secret that encrypts cursors: given, stored next to the SQLite file, or random for one run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES = 32
 
 
 def with_secret(settings: Settings) -> Settings:
-    """The settings, with a secret.
+    """Returns the settings with a secret.
 
     If the settings have none, it is read from a file next to the SQLite file (`<file>.secret`), which the first process
     that needs it creates. With another store it is random, and a warning is logged. Raises SettingsError if the file

@@ -81,7 +81,7 @@ class RequestRefusedError(Exception):
     """A request that is not executed. The message goes to the client."""
 
     def __init__(self, message: str, status: int | None = None, code: str = Code.BAD_USER_INPUT) -> None:
-        """Without a `status`, it is answered as operations are that could not be executed."""
+        """Without a `status`, it gets that of an operation that could not be executed."""
         self.status = status
         self.code = code
         super().__init__(message)

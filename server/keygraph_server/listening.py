@@ -8,7 +8,7 @@ import socket
 from keygraph_server.errors import CommandError
 
 _UNSENT_BYTES = 128 * 1024
-"""How much of an answer the system takes beyond what the client's window lets it send. It would take 4 MB, and the event loop
+"""The bytes of an answer that the system takes beyond the client's window. Its default is 4 MB, and the event loop
 keeps an answer whole until the system has taken all of it."""
 
 

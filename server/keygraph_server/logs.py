@@ -26,12 +26,12 @@ _PLAIN = re.compile(r"[\w.:;,/+-]+")
 
 
 def configure_logging(settings: LoggingSettings) -> None:
-    """Log the server's records from the level up, warnings of libraries, and with `debug` every request."""
+    """Logs the server's records from the level up, warnings of libraries, and with `debug` every request."""
     level = settings.log_level
     own = level.value.upper()
     others = "ERROR" if level is LogLevel.ERROR else "WARNING"
     loggers: dict[str, dict[str, Any]] = {name: {"level": own} for name in _OWN}
-    # uvicorn warns of errors in requests, and informs about every start and stop. Whoever has embedded it may have set up its log.
+    # uvicorn warns of errors in requests, and informs of starts and stops. A host application may have set its log up.
     loggers["uvicorn"] = {"level": own if level is LogLevel.DEBUG else others, "propagate": True}
     shown = structlog.stdlib.ProcessorFormatter
     lines = {
@@ -66,25 +66,25 @@ def _as_json_bytes(fields: EventDict) -> bytes:
 
 
 class DirectLogger(structlog.BoundLoggerBase):
-    """A logger of structlog whose methods write their line at once. It has no chain of processors: each operation passes here,
-    and with one it takes three times as long (timeit of `log_lines`)."""
+    """A structlog logger whose methods write their line at once, without a chain of processors: each operation is
+    logged, and a chain takes three times as long (timeit of `log_lines`)."""
 
     level = logging.INFO
     """Lines below it are not written."""
     render = staticmethod(_as_json_bytes)
 
     def info(self, event: str, **fields: Any) -> None:
-        """Something that happens all the time."""
+        """Logs something that happens all the time."""
         if self.level <= logging.INFO:
             self._write("info", event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Something that somebody should look at."""
+        """Logs something that needs attention."""
         if self.level <= logging.WARNING:
             self._write("warning", event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """Something that is wrong."""
+        """Logs something that is wrong."""
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ class _DirectTextLogger(DirectLogger):
 
 
 def direct_logger(name: str, settings: LoggingSettings) -> DirectLogger:
-    """A logger that takes fields and writes its line itself: `logging` takes three times as long (timeit)."""
+    """Returns a logger that takes fields and writes its line itself: `logging` takes three times as long (timeit)."""
     kind = DirectLogger if settings.log_format is LogFormat.JSON else _DirectTextLogger
     made: DirectLogger = structlog.wrap_logger(
         structlog.BytesLogger(sys.stderr.buffer), processors=[], wrapper_class=kind

@@ -86,12 +86,12 @@ class Model:
 
 
 def load_model(name: str, *, federation: bool = False) -> Model:
-    """The model with this import string, checked.
+    """Loads and checks the model with this import string.
 
-    The working directory is searched first. `federation` makes its schema a subgraph. Raises ModelNotLoadedError if the string does not lead to a model, and
-    ModelError with every mistake in the graph.
+    The working directory is searched first. `federation` makes its schema a subgraph. Raises ModelNotLoadedError if the
+    string does not lead to a model, and ModelError with every mistake in the graph.
     """
-    # Imported here, since what needs no model, such as `--help`, starts without GraphQL's libraries.
+    # Imported here, so that commands that need no model, such as `--help`, start without GraphQL's libraries.
     from keygraph_resolvers import GraphSchema, check
 
     module_name, _, attribute = name.partition(":")

@@ -1,4 +1,4 @@
-"""Examples: the operations of the file next to the model, and others made from its schema."""
+"""Examples: the operations of the file next to the model, and others generated from its schema."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 _SHOWN = 3
 _PAGE = 5
 _FIELDS = {0: 6, 1: 4}
-"""How many fields an example asks for, by how deep they are nested; no lists are nested deeper."""
+"""How many fields an example selects at each nesting depth; lists are nested no deeper."""
 _LISTS = 4
 _MACHINERY = frozenset({"node", "nodes"})
-"""Root fields of every Relay schema. They need global ids, which nobody knows by heart."""
+"""Root fields of every Relay schema. They need global ids, which people do not know."""
 
 ValuesOf: TypeAlias = Callable[[FieldKind], Mapping[str, object] | None]
-"""The values of a root field's arguments, of something that stands in the table; None if nothing is known."""
+"""Returns values for a root field's arguments that find something in the table; None if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An operation to try, with all that it needs."""
+    """An operation to try, with everything that it needs."""
 
     name: str
     kind: str
@@ -67,17 +67,17 @@ class Example:
     variables: str = ""
     """JSON; empty if it takes none."""
     is_made: bool = False
-    """Whether it was made from the schema: nobody has written it."""
+    """Whether it was generated from the schema."""
     first_field: str = ""
     """Its first field with its arguments, on one line."""
 
 
 def nothing_known(kind: FieldKind) -> None:
-    """The values where the table is not asked."""
+    """No values, for use without the table."""
 
 
 def examples_of(model: Model, values_of: ValuesOf = nothing_known) -> list[Example]:
-    """What somebody may try: the operations that are written for the model, then those made from its schema."""
+    """The examples of a model: the operations written for it, then those generated from its schema."""
     written = written_examples(model.queries or "")
     taken = {example.name for example in written}
     return written + [each for each in made_examples(model.schema, values_of) if each.name not in taken]
@@ -116,7 +116,7 @@ def written_examples(document: str) -> list[Example]:
 
 
 def _spreads(node: DefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]) -> dict[str, None]:
-    """The names of the fragments that a definition spreads, and those that these spread, in their order."""
+    """The names of the fragments that a definition spreads, directly or through others, in order."""
     found: dict[str, None] = {}
 
     class Spreads(Visitor):
@@ -195,7 +195,7 @@ def _kind(field: GraphQLField) -> FieldKind | None:
 
 
 def _literal(value: object, type_: Any) -> str | None:
-    """A value as it is written in a document; None if there is none."""
+    """A value in GraphQL syntax; None if there is none."""
     if value is None:
         return None
     if get_named_type(type_).name == "ID":
@@ -205,7 +205,7 @@ def _literal(value: object, type_: Any) -> str | None:
     except (GraphQLError, TypeError, ValueError):  # a key may hold what its type cannot be
         return None
     if isinstance(node, ListValueNode) and len(node.values) == 1:
-        # GraphQL takes the one value for the list. GraphiQL's explorer shows that, and no list.
+        # GraphQL accepts one value for the list. GraphiQL's explorer shows that, but not a list.
         node = node.values[0]
     return None if node is None else print_ast(node)
 
@@ -239,7 +239,7 @@ def _required(field: GraphQLField) -> list[str]:
 
 
 def _selection(type_: GraphQLOutputType, depth: int = 0) -> str:
-    """The selection for a type: its first plain fields, and at the top its lists and what it refers to."""
+    """The selection for a type: its first plain fields, and at the top its lists and the nodes that it refers to."""
     named = get_named_type(type_)
     if is_leaf_type(named):
         return ""
@@ -263,7 +263,7 @@ def _selection(type_: GraphQLOutputType, depth: int = 0) -> str:
 
 
 def _fragments(union: GraphQLUnionType, depth: int) -> str:
-    """A fragment for each member. A name whose types differ is asked of the first member alone."""
+    """A fragment for each member. A name with different types is selected only on the first member."""
     types: dict[str, str] = {}
     parts = []
     for member in union.types:
@@ -281,7 +281,7 @@ def _is_connection(type_: Any) -> bool:
 
 
 def _page(connection: GraphQLObjectType, depth: int) -> str:
-    """What is asked of a page: its nodes, or its edges if they say more than the node."""
+    """The selection of a page: its nodes, or its edges if they have more than the node."""
     edge = get_named_type(connection.fields["edges"].type)
     nodes = _selection(connection.fields["nodes"].type, max(depth, 1))
     own = [name for name in _plain(edge) if name != "cursor"] if isinstance(edge, GraphQLObjectType) else []
@@ -291,7 +291,7 @@ def _page(connection: GraphQLObjectType, depth: int) -> str:
 
 
 def _offered(type_: GraphQLObjectType) -> Iterator[tuple[str, GraphQLField]]:
-    """The fields that can be asked for without knowing more: no deprecated ones, and no method of the model."""
+    """The fields that need no further knowledge: no deprecated ones, and no methods of the model."""
     for name, field in type_.fields.items():
         is_left_out = _required(field) or field.deprecation_reason or isinstance(_kind(field), Called)
         if not is_left_out and name != "id":
@@ -299,7 +299,7 @@ def _offered(type_: GraphQLObjectType) -> Iterator[tuple[str, GraphQLField]]:
 
 
 def _plain(type_: GraphQLObjectType) -> list[str]:
-    """The fields with a value, those that are part of keys first."""
+    """The fields with a value, parts of keys first."""
     types = {name: get_named_type(field.type) for name, field in _offered(type_)}
     leaves = [name for name, named in types.items() if is_leaf_type(named)]
     return sorted(leaves, key=lambda name: types[name].name != "ID")
@@ -310,7 +310,7 @@ def _lists(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
 
 
 def _ends(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
-    """The nodes that a type refers to, also those at the end of an only edge."""
+    """The nodes that a type refers to, including those at the end of a `One` edge."""
     return [(name, field) for name, field in _offered(type_) if _leads_to_node(get_named_type(field.type))]
 
 

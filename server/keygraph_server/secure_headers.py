@@ -1,4 +1,4 @@
-"""Headers that keep browsers from doing more with an answer than to read it."""
+"""Headers that keep browsers from doing anything with an answer except reading it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ NO_CONTENT_POLICY = (
     b"content-security-policy",
     b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 )
-"""For answers without a policy of their own, which are no pages."""
+"""For answers without their own policy, which are not pages."""
 SECURE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -14,6 +14,6 @@ SECURE_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-"""For every answer. A policy for its content comes with them."""
+"""For every answer, in addition to a policy for its content."""
 HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
-"""For every answer in production. Browsers ignore it in one that did not come by HTTPS."""
+"""For every answer in production. Browsers ignore it in an answer that did not use HTTPS."""

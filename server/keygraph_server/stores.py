@@ -51,7 +51,7 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
 async def open_answering_store(settings: Settings, table: Table) -> AsyncIterator[Store]:
     """The store that the settings name, for a command.
 
-    Raises Unavailable if nothing listens at its address: the store itself would try again until its deadline.
+    Raises Unavailable if nothing listens at its address: the store itself would retry until its deadline.
     """
     parts = urlsplit(settings.store_address)
     host = parts.hostname or ""
@@ -67,7 +67,7 @@ async def open_answering_store(settings: Settings, table: Table) -> AsyncIterato
 
 
 def _has_proxy(scheme: str, host: str) -> bool:
-    # Imported here, since it brings half of Python's network libraries.
+    # Imported here, because it loads half of Python's network libraries.
     from urllib.request import getproxies, proxy_bypass
 
     return scheme in getproxies() and not proxy_bypass(host)
@@ -137,7 +137,7 @@ async def comparison(settings: Settings, declared: Table) -> str:
 
 
 async def look_at_items(settings: Settings, graph: Graph) -> None:
-    """Log which fields no item of a sample has, once for each type. Never raises StoreError: the server runs without a sample too."""
+    """Logs fields that no item of a sample has, once for each type. Never raises StoreError: a sample is optional."""
     try:
         async with open_configured_store(settings, graph.table) as store:
             items = await sample(store, _SAMPLE_ITEMS)
@@ -156,6 +156,6 @@ async def look_at_items(settings: Settings, graph: Graph) -> None:
         fields = [each for each in every if each.type == name and each.field is not None]
         said = [each for each in fields if each.meant is not None or count >= _CERTAIN]
         if said:
-            # An optional field may be absent everywhere. With a name that was meant, it is hardly by intention.
+            # An optional field may be absent everywhere. If another attribute looks like it, that is hardly intended.
             level = logging.WARNING if any(each.meant is not None for each in said) else logging.INFO
             _log.log(level, "%s, in a sample of %d: %s.", name, count, ". ".join(map(str, said)))

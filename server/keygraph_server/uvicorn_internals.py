@@ -1,8 +1,8 @@
-"""What is used of uvicorn that it does not document. Nothing else names these, but for the two classes of protocols, which
-each module of `connections` imports for itself: httptools may not be installed, and h11 is not needed where it is.
+"""The undocumented parts of uvicorn that are used. No other module names them, except for the two protocol classes,
+which modules of `connections` import: httptools may not be installed, and h11 is not needed if it is.
 `tests/server/test_uvicorn_internals.py` holds all to the pinned version.
 
-Of both classes of protocols, for `connections.guarded`:
+Of both protocol classes, for `connections.guarded`:
 
 - `cycle` is the newest request. It has `response_started`, `response_complete`, `disconnected`, `keep_alive`, and
   `message_event`, which wakes an application that waits for its body. A disconnected cycle sends nothing.
@@ -21,11 +21,11 @@ until NEED_DATA or PAUSED; `_should_upgrade` is asked for each request.
 Of `uvicorn.Server`, for `processes.server`: `startup` runs in the event loop, `servers` has the listening servers, and
 `startup` makes connections by `config.http_protocol_class`, with `server_state` and `lifespan.state`.
 
-Of `Process` and `Multiprocess`, for `processes.workers`: a `Process` answers a ping in a thread of the worker (`pong`);
-`Multiprocess` calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.
+Of `Process` and `Multiprocess`, for `processes.workers`: a `Process` answers pings in a thread (`pong`); `Multiprocess`
+calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.
 
-`ChangeReload` restarts a server when files change. `AutoHTTPProtocol` is the class of the parser that is installed. A
-worker that ends with `STARTUP_FAILURE` is not started again.
+`ChangeReload` restarts a server when files change. `AutoHTTPProtocol` is the class of the installed parser. A worker
+that ends with `STARTUP_FAILURE` is not started again.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The servers that Keygraph is compared with. Each is a process of its own, told by its environment where the table is."""
+"""The servers that Keygraph is compared with. Each is a separate process that finds the table by its environment."""

@@ -1,7 +1,7 @@
-"""The floor: code written by hand for these very queries, with aiohttp on both sides, signing by hand and orjson.
+"""The floor: hand-written code for exactly these queries, with aiohttp on both sides, signing by hand and orjson.
 
-`python -m bench.compare.peers.floor plain` reads level after level, as one would write it first; `merged` starts at once
-what depends on a key alone, and so takes the fewest round trips. It reads no GraphQL: it answers by the query's name.
+`python -m bench.compare.peers.floor plain` reads level after level, as one would write it first; `merged` starts what
+depends only on a key at once, so it takes the fewest round trips. It parses no GraphQL: it answers by the query's name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Dynamo:
         )
 
     async def send(self, target: str, body: bytes) -> Any:
-        """The answer, as DynamoDB writes it."""
+        """Returns the answer in DynamoDB's format."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         day, target = stamp[:8], f"DynamoDB_20120810.{target}"
         if day != self._day:
@@ -78,13 +78,13 @@ class Dynamo:
         return orjson.loads(content)
 
     async def get(self, key: str, attributes: str) -> _Typed:
-        """A node's item."""
+        """Returns a node's item."""
         asked = {"TableName": _TABLE, "Key": _node_key(key), **_projection(attributes)}
         item: _Typed = (await self.send("GetItem", orjson.dumps(asked)))["Item"]
         return item
 
     async def batch(self, keys: Iterable[str], attributes: str) -> dict[str, _Typed]:
-        """The items of nodes by their key, a hundred in a request."""
+        """Returns the items of nodes by their key, a hundred per request."""
         distinct = list(dict.fromkeys(keys))
         more = _projection(f"PK,{attributes}")
 
@@ -103,7 +103,7 @@ class Dynamo:
     async def query(
         self, partition: str, attributes: str, *, prefix: str = "", index: str = "", limit: int = 0
     ) -> list[_Typed]:
-        """The items of a partition, of which the sort key has this beginning."""
+        """Returns the items of a partition whose sort key begins with the prefix."""
         items: list[_Typed] = []
         more: _Typed = {}
         while True:
@@ -116,7 +116,7 @@ class Dynamo:
             more = {"ExclusiveStartKey": start}
 
     async def count(self, partition: str, prefix: str, index: str) -> int:
-        """How many items there are."""
+        """Returns the number of items."""
         body = _query(partition, "", prefix, index, 0, Select="COUNT")
         return int((await self.send("Query", body))["Count"])
 

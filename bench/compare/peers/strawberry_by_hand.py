@@ -27,7 +27,7 @@ _FILTER_PAGE = 60
 _CONFIG = AioConfig(max_pool_connections=256)
 
 Item = Mapping[str, Any]
-# Stored as ISO 8601, and handed on as it is.
+# Stored as ISO 8601 and passed on unchanged.
 DateTime = NewType("DateTime", str)
 
 
@@ -47,7 +47,7 @@ class OrderStatus(Enum):
 
 
 class Dynamo:
-    """aioboto3's resource, opened by the first request and kept."""
+    """aioboto3's resource, opened by the first request and reused."""
 
     def __init__(self) -> None:
         self._opened = AsyncExitStack()
@@ -90,7 +90,7 @@ dynamo = Dynamo()
 
 
 class NodeLoader(DataLoader[str, Item | None]):
-    """Nodes of one kind by their ids: the keys of one turn of the loop, a hundred in a request."""
+    """Loads nodes of one kind by their ids: the keys of one turn of the loop, a hundred per request."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
@@ -115,9 +115,9 @@ class NodeLoader(DataLoader[str, Item | None]):
 
 
 class ListLoader(DataLoader[tuple[str, int], list[Item]]):
-    """Lists of one kind by their partition and how many are wanted.
+    """Loads lists of one kind by their partition and the number of wanted items.
 
-    DynamoDB asks one partition at a time, so that a batch is as many requests; what they bring arrives together, and so
+    DynamoDB reads one partition per Query, so a batch takes one request for each list. They are answered together, so
     the nodes of all of these lists make one batch.
     """
 
@@ -141,7 +141,7 @@ class ListLoader(DataLoader[tuple[str, int], list[Item]]):
 
 
 class Loaders:
-    """Those of one request."""
+    """The loaders of one request."""
 
     def __init__(self) -> None:
         self.users = NodeLoader("USER#")
@@ -371,7 +371,7 @@ class Query:
 
 
 class Server(GraphQL[Loaders, None]):
-    """Loaders are made for each request."""
+    """Makes new loaders for each request."""
 
     async def get_context(self, request: Any, response: Any) -> Loaders:
         await dynamo.open()

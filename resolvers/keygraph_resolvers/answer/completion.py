@@ -1,14 +1,14 @@
-"""Writing the answer: the fields of objects, each for all objects of one selection at once.
+"""Writes the answer, field by field, each for all objects of one selection at once.
 
-Below an object or a list, the objects of all of them are one column again, so that the work for each value is a turn of
-a loop. A value that cannot be written is reported. Its position in the answer becomes null, or `FAILED` where it may not
-be null; then what holds it fails too, up to the nearest position that may be null (GraphQL specification 6.4.3 and 6.4.4).
+The objects below all objects or lists of a column form one column again, so each value costs one turn of a loop. A
+value that cannot be written is reported. Its position in the answer becomes null, or `FAILED` if it is not nullable;
+then whatever contains it fails too, up to the nearest nullable position (GraphQL specification 6.4.3 and 6.4.4).
 
-What is written is counted, a column at a time, and the writing ends where the answer is too large. The count is of the least
-bytes that the answer can have as JSON; who sends it knows them all.
+Written bytes are counted, a column at a time, and writing ends when the answer is too large. The count is the least
+number of bytes that the answer can have as JSON; the sender knows the exact number.
 
-Paths are made for reports alone. What writes values is given a function, `PathOf`, that makes the path of the value
-with a given number.
+Paths are made only for reports. Functions that write values get a `PathOf`, which makes the path of the value with a
+given number.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 FAILED: Final = object()
-"""Stands for a value that is null where it may not be; its error has been reported."""
+"""The place of a null in a non-nullable position; its error has been reported."""
 
 PathOf: TypeAlias = Callable[[int], Path]
 """Makes the path of the value with this number."""
 
 
 def root_path(number: int) -> Path:
-    """The path of the root, with which all others begin."""
+    """The path of the root, the beginning of all others."""
     return ()
 
 
@@ -63,7 +63,7 @@ def below_field(path_of: PathOf, step: PathStep) -> PathOf:
 
 
 def in_lists(path_of: PathOf, ends: Sequence[int], *, is_nullable: bool) -> PathOf:
-    """The paths of the elements of lists, counted through all lists. `ends` has the number after each list's last."""
+    """The paths of the elements of lists, numbered across all lists. `ends` has the number after each list's last."""
 
     def path_of_element(number: int) -> Path:
         place = bisect_right(ends, number)
@@ -86,16 +86,16 @@ class AnswerTooLarge(Exception):
 
 
 Measure: TypeAlias = Callable[[Sequence[Any]], int]
-"""Gives the least bytes that written values can have."""
+"""Returns the least number of bytes that written values can have."""
 
 _SHORTEST = {"Int": 1, "Long": 1, "Float": 3, "Decimal": 3, "Boolean": 4, "Date": 4, "DateTime": 4}
-"""The scalars whose values are never much longer than this, and may be null."""
+"""The least number of bytes of scalars whose values are never much longer, and may be null."""
 _REPORT_BYTES = 80
-"""What an error or a warning has, besides the names in its path."""
+"""The bytes of an error or a warning, without the names in its path."""
 
 
 def _measure_of(type_: GraphQLOutputType) -> Measure:
-    """What measures values of a scalar or an enum."""
+    """Returns a function that measures values of a scalar or an enum."""
     each = 3 if is_enum_type(type_) else _SHORTEST.get(cast(Any, type_).name)
     if each is not None:
         return lambda values: each * len(values)
@@ -125,7 +125,7 @@ def _size_of(value: Any) -> int:
 
 
 class Completion:
-    """What the writing of one answer shares: what others have answered, how objects are written, what is reported."""
+    """The shared state of writing one answer: values from elsewhere, how to write objects, and the reports."""
 
     def __init__(
         self,
@@ -135,7 +135,8 @@ class Completion:
         access: Permissions | None = None,
         after: Mapping[SelectedField, Permissions | None] | None = None,
     ) -> None:
-        """The answer may have `most_bytes`. `foreign` has the values of the root's fields that are not the graph's, `access` says which fields are shown, `after` which ones of each mutation's payload."""
+        """The answer may have `most_bytes`. `foreign` has the values of root fields that the graph does not answer.
+        `access` says which fields may be read, `after` the same for each mutation's payload."""
         self.columns: dict[Selection, Any] = plan.rows
         self.foreign: Mapping[str, Any] = foreign or {}
         self.reports: list[FieldReport] = []
@@ -144,13 +145,13 @@ class Completion:
         self._left = most_bytes
 
     def count(self, size: int) -> None:
-        """Counts bytes that are written. Raises AnswerTooLarge."""
+        """Counts written bytes. Raises AnswerTooLarge."""
         self._left -= size
         if self._left < 0:
             raise AnswerTooLarge
 
     def report(self, path: Path, field: SelectedField, error: Exception | None) -> None:
-        """Takes note of what is to be told of a position; without an error it is a warning."""
+        """Records an error, or a warning if `error` is None, for a position."""
         self.count(_REPORT_BYTES + _size_of_all(step.key for step in path))
         self.reports.append(FieldReport(path, field, error))
 
@@ -160,7 +161,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where values stand: in a field, or in the lists of a field."""
+    """The position of values: a field, or the lists of a field."""
 
     field: SelectedField
     is_nullable: bool
@@ -169,16 +170,16 @@ class Position:
 
     @property
     def failed(self) -> object:
-        """What stands there for a value that has failed."""
+        """The value of the position after a failure."""
         return None if self.is_nullable else FAILED
 
     def fail(self, run: Completion, path: Path, error: Exception) -> object:
-        """Reports an error; gives what stands there instead of the value."""
+        """Reports an error, and returns the value to write instead."""
         run.report(path, self.field, error)
         return self.failed
 
     def null(self, run: Completion, path_of: PathOf, number: int) -> object:
-        """What a null becomes there."""
+        """Returns the value to write for a null."""
         if not self.is_nullable:
             message = f"Cannot return null for non-nullable field {self.field.owner.name}.{self.field.name}."
             return self.fail(run, path_of(number), TypeError(message))
@@ -188,13 +189,13 @@ class Position:
 
 
 ReadValue: TypeAlias = Callable[[Any], Any]
-"""Gives the value of a source, such as an object or an item; None for null. Raises what is reported as its error."""
+"""Returns the value of a source, such as an object or an item; None for null. Raises the error to report."""
 Complete: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], Sequence[Any]]
-"""Gives what is written for each of these sources. It takes the paths of the values."""
+"""Returns the written value of each of these sources. It takes the paths of the values."""
 
 
 def leaves(position: Position, read: ReadValue, serialize: ReadValue | None, measure: Measure) -> Complete:
-    """What completes scalars and enums; without `serialize`, values are written as they are read."""
+    """Returns a function that completes scalars and enums; without `serialize`, values are written as they are read."""
 
     def complete(run: Completion, sources: Sequence[Any], path_of: PathOf) -> list[Any]:
         written: list[Any] = []
@@ -221,9 +222,9 @@ def composites(
     write: Complete,
     are_there: Callable[[Sequence[Any]], bool] | None = None,
 ) -> Complete:
-    """What completes objects and lists. `write` is given the values that are there, and may give FAILED for some.
+    """Returns a function that completes objects and lists. `write` gets existing values; it may return FAILED for some.
 
-    `are_there` says of sources that they are values, all of which are there, so that none has to be read.
+    `are_there` says whether the sources are values that all exist, so that none has to be read.
     """
 
     def complete(run: Completion, sources: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
@@ -260,7 +261,7 @@ def composites(
 
 
 def lists(position: Position, read: ReadValue, elements: Complete, *, has_nullable: bool) -> Complete:
-    """What completes lists. `has_nullable` says whether their elements may be null."""
+    """Returns a function that completes lists. `has_nullable` says whether their elements may be null."""
     field = position.field
 
     def read_list(source: Any) -> list[Any] | None:
@@ -289,21 +290,21 @@ def lists(position: Position, read: ReadValue, elements: Complete, *, has_nullab
 # --- Objects ------------------------------------------------------------------------------------------
 
 Take: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""Gives the sources of a field's values, of objects and of their items."""
+"""Returns the sources of a field's values, given objects and their items."""
 
 
 WriteRows: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], list[Any]]
-"""Gives what is written for objects of one selection."""
+"""Writes objects of one selection."""
 
 
 def write_data(run: Completion, selection: Selection, root: Object) -> dict[str, Any] | None:
-    """The data of the answer; None where a null went up to the root. The rest of the answer is left in `run`."""
+    """Returns the answer's data; None if a null reached the root. Reports are left in `run`."""
     [data] = rows(selection, run, [root], root_path)
     return None if data is FAILED else data
 
 
 def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
-    """What was selected of objects; FAILED for those of which a field is null that may not be."""
+    """Writes the selected fields of objects; FAILED for an object with a null in a non-nullable field."""
     if not objects:
         return []
     write = run.columns.get(selection)
@@ -313,14 +314,14 @@ def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of:
 
 
 def _row_writer(selection: Selection) -> WriteRows:
-    """What writes the fields, in the order of the answer."""
+    """Returns a function that writes the fields in the order of the answer."""
     columns = [
         (PathStep(field.key, order, field.is_nullable), *_column(selection, field))
         for order, field in enumerate(selection.fields)
     ]
     has_items = any(take is _items for _, take, _ in columns)
     size = sum(len(field.key) + 4 for field in selection.fields) + 1
-    """The bytes of an object, besides those of its values."""
+    """The bytes of an object without its values."""
 
     def write(run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
         run.count(size * len(objects))
@@ -341,7 +342,7 @@ def _row_writer(selection: Selection) -> WriteRows:
 def _rows_by_type(
     below: Mapping[str, Selection], run: Completion, objects: Sequence[Object], path_of: PathOf
 ) -> Sequence[Any]:
-    """What was selected of objects of several types, in their order."""
+    """Writes the selected fields of objects of several types, in their order."""
     by_type: dict[str, list[int]] = {}
     for number, each in enumerate(objects):
         by_type.setdefault(each.type_name, []).append(number)
@@ -367,7 +368,7 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
 
 
 def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
-    """What completes a field of the graph that may be shown."""
+    """Returns functions that complete a field of the graph without access rules."""
     if isinstance(field.kind, field_kinds.Stored) and is_leaf_type(field.nullable_type):
         return _stored_column(selection, field, field.kind.field)
     read = _reader(field)
@@ -393,7 +394,7 @@ def _items(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
 
 
 def _after(field: SelectedField, complete: Complete) -> Complete:
-    """What completes a mutation: later ones do not change what its payload shows."""
+    """Returns a function that completes a mutation: later mutations do not change the fields that its payload shows."""
 
     def complete_after(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         run.access = run.after.get(field, run.access)  # of several in one, that of the whole holds
@@ -405,7 +406,7 @@ def _after(field: SelectedField, complete: Complete) -> Complete:
 def _restricted_column(
     field: SelectedField, name: str, take: Take, complete: Complete
 ) -> tuple[Take, Complete]:
-    """What completes a field that the viewer may not read of every object."""
+    """Returns functions that complete a field that the viewer may not read on every object."""
     position = Position(field, field.is_nullable)
 
     def complete_readable(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
@@ -432,11 +433,11 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
     "int": GraphQLInt,
     "boolean": GraphQLBoolean,
 }
-"""The kinds of fields whose values, once read, are what the scalar writes."""
+"""The kinds of fields whose values, once read, need no serialization."""
 _SHORT = frozenset[Kind]({"int", "long", "float", "decimal", "datetime", "date", "enum", "boolean"})
-"""The kinds of fields of which written values may be kept, because none takes much memory."""
+"""The kinds of fields whose written values may be cached, because none takes much memory."""
 _LONGEST_KEPT = 200
-"""How long the attributes may be of which a written value is kept."""
+"""The longest attributes whose written value is cached."""
 
 
 def _stored_column(selection: Selection, field: SelectedField, stored: Field) -> tuple[Take, Complete]:
@@ -465,7 +466,7 @@ def _stored_column(selection: Selection, field: SelectedField, stored: Field) ->
     only = {expected}
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
-        # Mostly every item has the attribute, and the scalar writes it as it is. `of_items` does all others.
+        # Usually every item has the attribute, in the form that the scalar writes. `of_items` handles all others.
         try:
             values = [item.get(name) for item in items]
         except AttributeError:  # an item was not read
@@ -480,10 +481,10 @@ def _stored_column(selection: Selection, field: SelectedField, stored: Field) ->
 
 @kept("written values", 64, 1_000)
 def _writer(type_: FieldType, serialize: ReadValue | None) -> ReadValue:
-    """What gives what is written for a value of a type. All plans and fields share it, since it remembers values."""
+    """Returns a function that writes a value of a type. All plans and fields share it, because it caches values."""
     decoded = decoder(type_)
 
-    # By type too: 1 and True are equal.
+    # Also by type: 1 and True are equal.
     @kept("written values", 4096, 700, typed=True)
     def written(value: Any) -> Any:
         found = decoded(value)
@@ -494,7 +495,7 @@ def _writer(type_: FieldType, serialize: ReadValue | None) -> ReadValue:
 
 @kept("written values", 64, 1_000)
 def _field_writer(record: RecordType, field: Field, serialize: ReadValue | None) -> ReadValue:
-    """What gives what is written for the attributes of which a field is read, where keys tell it too."""
+    """Returns a function that writes a field from its attributes, if keys hold it too."""
     names, read = record.attributes_read(field), record.reader(field)
 
     @kept("written values", 4096, 700, typed=True)
@@ -511,7 +512,7 @@ def _field_writer(record: RecordType, field: Field, serialize: ReadValue | None)
 def _written_column(
     names: Sequence[str], written: Callable[..., Any], measure: Measure, of_items: Complete
 ) -> Complete:
-    """What writes a column whose values are mostly the same few: numbers, enums, times."""
+    """Returns a function that writes a column whose values are mostly the same few: numbers, enums, times."""
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         try:
@@ -528,7 +529,7 @@ def _written_column(
 
 
 def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue | None) -> Complete:
-    """What completes values of the type, which are read from their sources; without `read`, as they were found."""
+    """Returns a function that completes values of the type, read from sources, or without `read` as they were found."""
     is_nullable = not is_non_null_type(type_)
     position = Position(
         field, is_nullable, warns=isinstance(field.kind, field_kinds.TotalCount | field_kinds.Aggregate)
@@ -545,7 +546,7 @@ def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue |
 
 
 def _reader(field: SelectedField) -> ReadValue | None:
-    """What reads a field of an object; None where it is among what was found for the object."""
+    """Returns a function that reads a field of an object; None if the field is in the object's `found`."""
     match field.kind:
         case field_kinds.Stored(stored):
             return lambda each: each.shown(stored)
@@ -562,7 +563,7 @@ def _reader(field: SelectedField) -> ReadValue | None:
         case field_kinds.Edges():
             return lambda connection: _with_page(connection).found[field]
         case field_kinds.Nodes():
-            # Those that do not exist are left out.
+            # Nodes that do not exist are left out.
             return lambda connection: [
                 node for node in _with_page(connection).found[field] if not node.is_missing
             ]
@@ -570,13 +571,13 @@ def _reader(field: SelectedField) -> ReadValue | None:
 
 
 def _with_page(connection: ListObject) -> ListObject:
-    """The connection. Raises what reading gave instead of its page."""
+    """Returns the connection. Raises the error of its page, if any."""
     _found(connection.page)
     return connection
 
 
 def _found(value: Any) -> Any:
-    """What was found; None for a node that does not exist. Raises what reading gave instead."""
+    """Returns what was found; None for a node that does not exist. Raises the error, if any."""
     if isinstance(value, Object):
         if value.error is not None:
             raise value.error
@@ -587,7 +588,7 @@ def _found(value: Any) -> Any:
 
 
 def _are_found(values: Sequence[Any]) -> bool:
-    """Whether all are objects that exist; False for what is no such object, too."""
+    """Whether all values are existing objects."""
     try:
         for each in values:
             if each.error is not None or each.is_missing:

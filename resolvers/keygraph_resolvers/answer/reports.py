@@ -1,4 +1,4 @@
-"""What an answer tells besides its data: the errors of its positions, and the warnings, in the order of the answer."""
+"""The parts of an answer beside its data: the errors of its positions, and the warnings, in the order of the answer."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Path: TypeAlias = tuple[PathStep, ...]
 
 
 class FieldReport(NamedTuple):
-    """What is to be told of a position in the answer."""
+    """An error or a warning for a position in the answer."""
 
     path: Path
     field: SelectedField
     error: Exception | None
-    """None for a count that was given up."""
+    """None for a count or an aggregate that was given up."""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -45,16 +45,16 @@ class FieldReport(NamedTuple):
 
     @property
     def null_depth(self) -> int:
-        """How long the path of the position is that becomes null for the error."""
+        """The length of the path to the position that becomes null because of the error."""
         return next((n for n in range(len(self.path), 0, -1) if self.path[n - 1].is_nullable), 0)
 
 
 def errors_and_warnings(
     reports: Iterable[FieldReport], limits: Limits
 ) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
-    """The errors and warnings of an answer. The limits say how much a count may read.
+    """Returns the errors and warnings of an answer. The limits say how much a count may read.
 
-    An error ends the writing of what becomes null for it: what was reported behind it in there is not told.
+    An error makes a part of the answer null: reports after it in that part are left out.
     """
     errors, warnings = [], []
     ended: tuple[int, ...] | None = None
@@ -95,7 +95,7 @@ def _budget(kind: Aggregate | WalkedCount, limits: Limits) -> int:
 
 
 def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:
-    """The errors of a position: one, or all that is wrong with a write."""
+    """The errors of a position: one, or all problems of a refused write."""
     if not isinstance(error, WriteRefused):
         return [_graphql_error(report, error)]
     return [

@@ -1,6 +1,6 @@
-"""What the schema says of types, fields, arguments and values of which the model says nothing, by rule.
+"""Generated descriptions for types, fields, arguments and values that the model does not describe.
 
-Every function gives a sentence, or sentences, that a client understands who knows nothing of the store.
+Every function returns one or more sentences for a client who knows nothing of the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def a(name: str) -> str:
 
 
 def sentences(*parts: str | None) -> str | None:
-    """The parts that there are, as one text; None for none."""
+    """Joins the parts that are not None; None if all are."""
     return " ".join(part for part in parts if part) or None
 
 
@@ -47,7 +47,7 @@ def of_member(name: str) -> str:
 
 
 def of_field(owner: str, name: str, type_: FieldType | None = None) -> str:
-    """A value that something of the type `owner` has."""
+    """A value of an object of the type `owner`."""
     parts, whose = words(name), in_words(owner)
     kind = "" if type_ is None else type_.kind
     if kind == "boolean":
@@ -92,7 +92,7 @@ def of_end(record: RecordType, end: End) -> str:
 
 
 def of_given_end(record: RecordType, end: End) -> str:
-    """An end of a record type in an input, where its key is given."""
+    """An end of a record type in an input, which takes its key."""
     if end.text is not None:
         by = "`id`"
     elif len(end.identity) == 1:
@@ -131,7 +131,7 @@ def of_list(path: AccessPath) -> str:
 
 
 def _listed(path: AccessPath) -> str:
-    """What a list is of, in words: `the orders of a user`; `users` at the root."""
+    """The content of a list in words: `the orders of a user`; `users` at the root."""
     if path.owner is None:
         return " and ".join(in_words(plural(snake(record.name))) for record in path.records)
     return f"the {in_words(path.name)} of {a(path.owner.name)}"
@@ -158,7 +158,7 @@ def of_far_node(path: AccessPath) -> str:
 
 
 def of_required(argument: Argument) -> str:
-    """An argument without which a list cannot be read, or only in part."""
+    """A required argument of a list, or one without which only a part of it is read."""
     absent = "Without it, or with null, those that have none." if argument.optional else None
     return sentences(f"Only those with this `{camel(argument.name)}`.", absent) or ""
 

@@ -1,4 +1,4 @@
-"""Global ids: opaque texts that name a node, a record or an edge of any type. They are no keys, and keys are none."""
+"""Global ids: opaque texts that name a node, a record or an edge of any type. No key is an id."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.naming.names import field_name, key_arguments
 
 _BEGINNING = "Wy"
-"""What every global id begins with, as few keys do: the first bracket of its content."""
+"""The beginning of every global id, rare in keys: the first bracket of its content."""
 
 
 def global_id(record: RecordType, identity: Sequence[str]) -> str:
-    """The id of the record of that type with those key texts."""
+    """The id of the record of this type with these key texts."""
     return _written([record.name, *identity])
 
 
@@ -26,7 +26,7 @@ def _written(content: Sequence[str]) -> str:
 
 
 def _content(text: str) -> list[str] | None:
-    """The name of a type, and key texts; None for what is written as no id is."""
+    """The type name and the key texts in an id; None if the text does not have the form of an id."""
     if not text.startswith(_BEGINNING):
         return None
     try:
@@ -38,7 +38,7 @@ def _content(text: str) -> list[str] | None:
 
 
 def _named(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]] | None:
-    """The type and the key texts that an id names, of which it may have no such record; None for what is no id."""
+    """The type and the key texts that an id names, whether or not that record exists; None if the text is not an id."""
     content = _content(text)
     if content is None:
         return None
@@ -48,7 +48,7 @@ def _named(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]] | None
 
 
 def read_global_id(graph: Graph, text: str, name: str = "id") -> tuple[RecordType, tuple[str, ...]]:
-    """The type and key texts that an argument of that name says. Raises BadUserInput for what is no id of this graph."""
+    """Reads the id in an argument with this name. Raises BadUserInput if it is not an id of this graph."""
     found = _named(graph, text)
     if found is None:
         asked = [f"{field_name(each)}({':, '.join(key_arguments(each))}:)" for each in graph.nodes[:1]]
@@ -61,26 +61,26 @@ def read_global_id(graph: Graph, text: str, name: str = "id") -> tuple[RecordTyp
 def read_global_ids(
     graph: Graph, name: str, texts: Sequence[str], most: int
 ) -> list[tuple[RecordType, tuple[str, ...]]]:
-    """What an argument of that name lists. Raises BadUserInput, also for more ids than `most`."""
+    """Reads the ids of an argument with this name. Raises BadUserInput, also for more ids than `most`."""
     return [read_global_id(graph, text, name) for text in at_most(name, texts, most)]
 
 
 def at_most(name: str, texts: Sequence[str], most: int) -> Sequence[str]:
-    """The ids that an argument of that name lists. Raises BadUserInput for more than `most`."""
+    """Returns the ids of an argument with this name. Raises BadUserInput for more than `most`."""
     if len(texts) > most:
         raise BadUserInput(f"{name}: at most {most:,} ids")
     return texts
 
 
 def are_told_by_text(members: Sequence[RecordType]) -> bool:
-    """Whether one text can be the key of a node that is of one of these types."""
+    """Whether one text can be the key of a node of one of these types."""
     return [len(member.identity) for member in members] == [1]
 
 
 def read_any_id_or_key(
     graph: Graph, name: str, members: Sequence[RecordType], text: str
 ) -> tuple[RecordType, tuple[str, ...]]:
-    """What an argument of that name says by its id, or a node of one of these types by its key where that is one text.
+    """Reads an argument with this name: an id, or the key of a node of one of these types if that is one text.
 
     Raises BadUserInput.
     """
@@ -98,7 +98,7 @@ def read_any_id_or_key(
 def read_id_or_key(
     graph: Graph, name: str, members: Sequence[RecordType], text: str
 ) -> tuple[RecordType, tuple[str, ...]]:
-    """The same, of which an id names a node of one of these types too."""
+    """The same, but an id must name a node of one of these types too."""
     record, identity = read_any_id_or_key(graph, name, members, text)
     if record not in members:
         wanted = " or ".join(member.name for member in members)
@@ -107,17 +107,17 @@ def read_id_or_key(
 
 
 def is_key(record: RecordType, path: Sequence[str]) -> bool:
-    """Whether the value at a path of a type is a node's key: its own, or that of an end. Other fields may well hold ids."""
+    """Whether the value at a path of a type is a node's key: its own, or that of an end. Others may be ids."""
     return path[0] in record.ends or (record.is_node and any(slot.path == path for slot in record.identity))
 
 
 def is_global_id(graph: Graph, text: str) -> bool:
-    """Whether a text is the id of a node, which need not exist."""
+    """Whether a text is the id of a node, whether or not that exists."""
     return _named(graph, text) is not None
 
 
 def refuse_global_id(graph: Graph, name: str, value: object) -> None:
-    """Raises BadUserInput for a global id in the place of a key. `name` is that of the argument."""
+    """Raises BadUserInput for a global id in the place of a key. `name` is the argument's name."""
     found = _named(graph, value) if isinstance(value, str) else None
     if found is not None:
         record, identity = found

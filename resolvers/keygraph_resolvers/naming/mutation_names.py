@@ -1,4 +1,4 @@
-"""The mutations of a graph: which there are, what they and their types are called, and what each is given.
+"""The mutations of a graph: their names, the names of their types, and their input fields.
 
 A node is created, updated, upserted, moved and deleted; an edge and a record are put, updated, moved and deleted.
 """
@@ -51,7 +51,7 @@ def mutation_description(graph: Graph, action: WriteName, record: RecordType) ->
 
 
 def is_named(graph: Graph, record: RecordType) -> bool:
-    """Whether anything can name records of the type."""
+    """Whether other records can refer to records of the type."""
     return bool(graph.references.get(record.name))
 
 
@@ -61,7 +61,7 @@ def plural_name(action: WriteName, record: RecordType) -> str:
 
 
 def payload_name(action: WriteName, record: RecordType) -> str:
-    """The type of what a mutation answers."""
+    """The type of a mutation's payload."""
     return f"{pascal(action)}{record.name}Payload"
 
 
@@ -70,7 +70,7 @@ def payload_name(action: WriteName, record: RecordType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One field of an input: what it is called there, and the field or end of the record that it gives."""
+    """One field of an input: its name there, and the field or end of the record that it sets."""
 
     name: str
     of: Field | End
@@ -83,7 +83,7 @@ class Given:
 
 
 def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
-    """What a new record of the type is given, its key first, in the order of the declaration; without one end."""
+    """The input fields of a new record of the type, its key first, in the order of the declaration; without one end."""
     found: list[Given] = []
     for name in record.order:
         if name in record.fields:
@@ -98,14 +98,14 @@ def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
 
 
 def key_names(record: RecordType) -> set[str]:
-    """The fields and ends that stand in the table's key."""
+    """The fields and ends in the table's key."""
     return {
         slot.path[0] for slot in record.identity if slot.path[0] in record.fields.keys() | record.ends.keys()
     }
 
 
 def nested_lists(graph: Graph, record: RecordType) -> Iterator[AccessPath]:
-    """The lists of a node whose records may be created with it: those that name it at one end."""
+    """The lists of a node whose records may be created with it: those with the node at one end."""
     seen: set[tuple[str, str]] = set()
     for name in record.lists:
         path = graph.node_lists.get((record.name, name))
@@ -141,12 +141,12 @@ TOGETHER_TYPES: Mapping[str, str] = {
 
 
 def results_name(action: WriteName, record: RecordType) -> str:
-    """The type of what a mutation of several records answers."""
+    """The type of the payload of a mutation of several records."""
     return f"{pascal(plural_name(action, record))}Payload"
 
 
 def input_name(action: WriteName, record: RecordType) -> str:
-    """The type of what a mutation takes."""
+    """The type of a mutation's input."""
     return f"{pascal(action)}{record.name}Input"
 
 
@@ -156,22 +156,22 @@ def to_name(record: RecordType) -> str:
 
 
 def key_name(record: RecordType) -> str:
-    """The input that is the key of a node of several key fields."""
+    """The input of the key of a node with several key fields."""
     return f"{record.name}Key"
 
 
 def part_name(record: RecordType, word: str) -> str:
-    """The input of what is added, or removed, in an update."""
+    """The input of the values that an update adds or removes."""
     return f"{record.name}{pascal(word)}Input"
 
 
 def is_added_to(type_: FieldType) -> bool:
-    """Whether an update can add to values of the type."""
+    """Whether an update can add to a value of the type."""
     return type_.kind in ("int", "long", "float", "decimal", "set", "list") and type_.written is None
 
 
 def is_removed_from(type_: FieldType) -> bool:
-    """Whether an update can remove members from values of the type."""
+    """Whether an update can remove members from a value of the type."""
     return type_.kind == "set"
 
 
@@ -179,11 +179,11 @@ PARTS: Mapping[str, tuple[str, Callable[[FieldType], bool]]] = {
     "add": ("Adds to numbers and sets, and appends to lists.", is_added_to),
     "remove": ("Removes members from sets.", is_removed_from),
 }
-"""What an update does to parts of values: its field of the input, its description, and which types it is for."""
+"""The changes to parts of values in an update: the field of the input, its description, and the types it is for."""
 
 
 def part_fields(record: RecordType, word: str) -> list[Field]:
-    """The fields of a type to which an update can do that."""
+    """The fields of a record type that an update can change in this way."""
     _, fits = PARTS[word]
     key = key_names(record)
     own = [field for field in record.fields.values() if not field.is_external]
@@ -191,7 +191,7 @@ def part_fields(record: RecordType, word: str) -> list[Field]:
 
 
 def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
-    """The names of the types that mutations need, and what each is."""
+    """The names of the types that mutations need, with a description of each."""
     nested: dict[tuple[str, str], None] = {}
     for record in graph.types.values():
         for action in record.writes:

@@ -1,6 +1,6 @@
-"""The names that a graph's schema has, and what can be wrong with them.
+"""The names in a graph's schema, and the mistakes that they can have.
 
-The schema is built with these same functions. `check` finds two names that are one before there is a schema.
+The schema is built with the same functions. `check` finds duplicate names before there is a schema.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ALSO_OF = "alsoOf"
 WAY_FIELDS = ("path", "paths")
 WAY_TYPES = ("Path", "PathEdge", "PathListEdge", "ListName")
 PAGE_ARGUMENTS = ("first", "after", "last", "before", "direction")
-"""The arguments that say which page of a list is shown, and not of what."""
+"""The arguments that select a page of a list, but not its content."""
 LIST_ARGUMENTS = (*PAGE_ARGUMENTS, "where", "to", ALSO_OF)
 EDGE_FIELDS = ("cursor", "node")
 
@@ -75,22 +75,22 @@ def type_name(type_: FieldType) -> str:
 
 
 def field_name(record: RecordType) -> str:
-    """The field at the root that gives one node by its key: `bigThing` for BigThing."""
+    """The root field that returns one node by its key: `bigThing` for BigThing."""
     return camel(snake(record.name))
 
 
 def key_arguments(record: RecordType) -> dict[str, Slot]:
-    """The parts of a record's key by the names of their arguments."""
+    """The parts of a record's key, by the names of their arguments."""
     return {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
 
 
 def connection_prefix(path: AccessPath) -> str:
-    """What the connection's and the edge's types begin with: the type at the root, else what the list is called."""
+    """The prefix of a list's connection and edge types: the record type at the root, else the name of the list."""
     return path.record.name if path.owner is None and not path.members else _list_name(path)
 
 
 def _list_name(path: AccessPath) -> str:
-    """The owner and the field; at the root, and where the field says the owner's name and more, the field alone."""
+    """The owner and the field; only the field at the root, or if it begins with the owner's name."""
     if path.owner is None:
         return pascal(path.name)
     owner, field = snake(path.owner.name), snake(path.name)
@@ -102,7 +102,7 @@ def _list_name(path: AccessPath) -> str:
 
 
 def walk_prefix(walk: NodeWalk) -> str:
-    """What the connection's and the edge's types of a walk begin with."""
+    """The prefix of a walk's connection and edge types."""
     return walk.owner.name + pascal(walk.name)
 
 
@@ -112,12 +112,12 @@ def union_name(members: Iterable[RecordType]) -> str:
 
 
 def neighbour_name(path: AccessPath) -> str:
-    """The union of what stands under a node: its name stays when a type is added."""
+    """The union of the nodes of a list: its name stays the same when a type is added."""
     return _list_name(path).removesuffix("s")
 
 
 def where_name(path: AccessPath) -> str:
-    """The filter of a list: that of the record type, or the list's own where its index projects less, or it has several
+    """The filter of a list: that of the record type, or the list's own if its index projects less, or it has several
     types."""
     if path.members or not path.tells_all:
         return f"{_list_name(path)}{path.record.name * path.is_member}Where"
@@ -125,12 +125,12 @@ def where_name(path: AccessPath) -> str:
 
 
 def types_name(path: AccessPath) -> str:
-    """The types of a list of several."""
+    """The enum of a list's types, if it has several."""
     return f"{connection_prefix(path)}Type"
 
 
 def aggregate_name(path: AccessPath) -> str:
-    """The aggregate of a list: that of the record type, or the list's own where its index projects less, or it has several
+    """The aggregate of a list: that of the record type, or its own if its index projects less, or it has several
     types."""
     if path.members or not path.tells_all:
         return f"{_list_name(path)}{path.record.name * path.is_member}Aggregate"
@@ -153,12 +153,12 @@ def condition_name(compared: Filterable) -> str:
 
 
 def has_between(type_: FieldType) -> bool:
-    """Whether attributes of the type are compared with two others."""
+    """Whether `between` is offered for attributes of the type."""
     return "between" in OPERATORS[type_.kind]
 
 
 def between_name(type_: FieldType) -> str:
-    """The input with the two ends of a `between`."""
+    """The input with the two bounds of a `between`."""
     return f"{type_name(type_)}Between"
 
 
@@ -181,13 +181,13 @@ class Filterable:
     type: FieldType
     attribute: Path
     node: NodeText | None = None
-    """How a node stands in it, where the attribute is the key of a node of one of several types."""
+    """How a node is written in it, if the attribute is the key of a node of one of several types."""
     is_key: bool = False
     """Whether it is the key of a node."""
 
 
 def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
-    """What `where` offers on a list: the attributes of the items that it reads."""
+    """The attributes that `where` offers on a list: those of the items that it reads."""
     record = path.record
     for field in record.fields.values():
         if field.name in path.told and not field.is_external:
@@ -204,7 +204,7 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
 
 
 def check(graph: Graph) -> Graph:
-    """The graph itself. Raises ModelError with every mistake: of its declaration, and of the names in its schema."""
+    """Returns the graph. Raises ModelError with every mistake in its declaration and in the names of its schema."""
     found = [*graph.mistakes, *name_mistakes(graph)]
     if found:
         raise ModelError(found)
@@ -212,7 +212,7 @@ def check(graph: Graph) -> Graph:
 
 
 def name_mistakes(graph: Graph) -> list[Mistake]:
-    """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
+    """Mistakes in names: duplicate, reserved or invalid generated names, and arguments and fields that collide."""
     of_arguments = (mistake for path in graph.paths for mistake in _argument_mistakes(path))
     return [
         *_type_mistakes(graph),
@@ -229,7 +229,7 @@ def _if_no_name(name: str, where: str, problem: str, pattern: re.Pattern[str] = 
 
 
 def _if_equal(where: str, names: Iterable[str], what: str = "fields") -> Iterator[Mistake]:
-    """Names of Python that are one in the schema."""
+    """Mistakes for Python names that become the same name in the schema."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(camel(name))
@@ -262,7 +262,7 @@ def _type_mistakes(graph: Graph) -> Iterator[Mistake]:
 
 
 def _declared_types(graph: Graph) -> Iterator[tuple[str, str, object]]:
-    """The classes that become types: their names, where they are named, and the classes."""
+    """The classes that become types, each with its name and the place that names it."""
     for record in graph.types.values():
         yield record.name, record.name, record.cls
         used = [(field.name, field.type) for field in record.fields.values()]
@@ -274,7 +274,7 @@ def _declared_types(graph: Graph) -> Iterator[tuple[str, str, object]]:
 
 
 def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
-    """The names of generated types, and what each is."""
+    """The names of generated types, with a description of each."""
     for members in graph.unions.values():
         yield union_name(members), f"the union of {' and '.join(member.name for member in members)}"
     for path in graph.paths:
@@ -319,7 +319,7 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _nested_types(type_: FieldType) -> Iterator[FieldType]:
-    """The type, with those that it is made of before and after it."""
+    """A type and all types nested in it."""
     if type_.of is not None:
         yield from _nested_types(type_.of)
     yield type_
@@ -372,7 +372,7 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
 
 
 def _fields_called_id(record: RecordType) -> Iterator[Mistake]:
-    """The global id is called so already."""
+    """Mistakes for fields called `id`, the name of the global id."""
     for name in (*record.fields, *record.ends, *record.lists, *record.walks, *record.methods):
         if camel(name) == "id":
             yield Mistake(
@@ -384,7 +384,7 @@ def _fields_called_id(record: RecordType) -> Iterator[Mistake]:
 
 
 def _member_mistakes(where: str, type_: FieldType) -> Iterator[Mistake]:
-    """Of the members of dataclasses and enums."""
+    """Mistakes in the members of dataclasses and enums."""
     for nested in _nested_types(type_):
         yield from _if_equal(where, [each.name for each in nested.members])
         python = nested.python
@@ -411,7 +411,7 @@ def _root_mistakes(graph: Graph) -> Iterator[Mistake]:
 
 
 def _mutation_mistakes(graph: Graph) -> Iterator[Mistake]:
-    """The plural of one type's name may be another's name."""
+    """Mistakes for a plural of one type's name that is another's name."""
     named: dict[str, RecordType] = {}
     for record in graph.types.values():
         names = [name(action, record) for action in record.writes for name in (mutation_name, plural_name)]
@@ -423,7 +423,7 @@ def _mutation_mistakes(graph: Graph) -> Iterator[Mistake]:
 
 
 def _place_of(path: AccessPath) -> str:
-    """Where a list at the root is read."""
+    """The place from which a root list is read."""
     index, table = path.keys.index, path.record.table
     if index is None:
         return "the table"

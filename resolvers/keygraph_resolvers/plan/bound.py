@@ -1,8 +1,8 @@
-"""The bound of an operation: what it costs at most, by arithmetic from its document, its variables and the page sizes.
+"""The bound of an operation: the most that it can cost, computed from its document, its variables and the page sizes.
 
-Nothing is learned and nothing is read: the same operation with the same page sizes has the same bound every day. The
-bound is the sum of what the steps say (`Step.cost`). A step that several places share counts for all of them at once,
-so that the work is in proportion to the document.
+Nothing is learned and nothing is read: the same operation with the same page sizes always has the same bound. The bound
+is the sum of the costs of the steps (`Step.cost`). A step that several places share counts once for all of them, so the
+work is in proportion to the document.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.step import Below, Priced, Starts, StepCost
 
 MOST_PLACES = 1000
-"""How many places a bound tells apart: through fragments a short document has any number of them."""
+"""The most places that a bound lists separately: through fragments a short document can have any number of them."""
 _KEPT = 16
-"""How many bounds one plan keeps, each for other page sizes."""
+"""The number of bounds that one plan caches, each for other page sizes."""
 _ONCE = Starts(1, frozenset({1}))
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What an operation, or one place in it, takes at most."""
+    """The most that an operation, or one place in it, takes."""
 
     requests: int = 0
     round_trips: int = 0
@@ -42,13 +42,13 @@ class Figures:
 
 
 class Bound:
-    """What one run of a plan takes at most."""
+    """The most that one run of a plan takes."""
 
     def __init__(self, plan: Plan, run: Run) -> None:
         self._plan = plan
         self._run = run
         self._price = 2 if plan.is_consistent or plan.is_mutation else 1
-        """How many times the units of an eventually consistent read are paid: payloads are read consistently."""
+        """The price of a read relative to an eventually consistent one: payloads are read consistently."""
 
     @cached_property
     def total(self) -> Figures:
@@ -64,7 +64,7 @@ class Bound:
     def _total(self) -> Figures:
         if not self._plan.is_mutation:
             return self._sum(self._plan.roots)
-        # Mutations are carried out one after the other, and share nothing.
+        # Mutations run one after the other, and share nothing.
         total = Figures()
         for root in self._plan.roots:
             total += self._sum([root])
@@ -80,7 +80,7 @@ class Bound:
         return Figures(cost.requests, cost.round_trips, cost.items, round(self._price * cost.read_units, 1))
 
     def _each_step(self, roots: Sequence[Priced]) -> Iterator[tuple[Priced, StepCost, Below]]:
-        """The steps in order, each with what all its starts cost together, and what they start."""
+        """The steps in order, each with the cost of all its starts together, and the steps that it starts."""
         starts: dict[Priced, Starts] = dict.fromkeys(roots, _ONCE)
         for step in self._in_order(roots):
             own, below = step.cost(self._run, starts[step])
@@ -89,7 +89,7 @@ class Bound:
                 starts[each] = starts[each] + more if each in starts else more
 
     def _in_order(self, roots: Sequence[Priced]) -> list[Priced]:
-        """Every step once, behind all that start it."""
+        """Returns every step once, after all steps that start it."""
         order: dict[Priced, None] = {}
         waiting: list[tuple[Priced, bool]] = [(step, False) for step in roots]
         while waiting:
@@ -104,7 +104,7 @@ class Bound:
 
     @cached_property
     def by_place(self) -> Mapping[str, Figures]:
-        """What each place in the query takes, as far as there are not too many.
+        """The most that each place in the query takes, for up to `MOST_PLACES` places.
 
         A BatchGetItem that several places share counts at each of them.
         """
@@ -112,14 +112,14 @@ class Bound:
 
     @cached_property
     def open_places(self) -> list[str]:
-        """The places at which a limit of the server decides the bound, and not the sizes of the pages."""
+        """The places where a limit of the server decides the bound, not the page sizes."""
         return [place for place, cost in self._by_place.items() if cost.is_open]
 
     @cached_property
     def most_expensive(self) -> tuple[str, float]:
         """The place in the query that costs most, and its read units.
 
-        Places that select the same through a fragment count as one of them.
+        Places with the same selection through a fragment count as one.
         """
         places: dict[Priced, str] = {step: step.suffix for step in self._plan.roots}
         units: dict[str, float] = {}
@@ -151,7 +151,7 @@ class Bound:
 
 
 def _key(plan: Plan, run: Run) -> Hashable:
-    """What decides the bound of a run: nothing of it is a client's text."""
+    """Returns the values that decide the bound of a run; none is a client's text."""
     access = None if run.access is None else access_key(run.access, plan.needed)
     writes = access, *(step.bound_key(run) for step in plan.writes)
     if not plan.operation.variable_definitions:

@@ -1,8 +1,8 @@
-"""Compiling: the plan of an operation from its document.
+"""Compiles the document of an operation into its plan.
 
-A plan is made of a validated document once for each combination of the variables that `@skip` and `@include` ask.
-Fields that the specification merges are one field of it; a selection that several places share, through fragments, is
-one object with one set of steps. How many fields there are with all fragments spread was limited before
+A plan is made of a validated document once for each combination of the variables in `@skip` and `@include`. Fields that
+the specification merges are one field of the plan; a selection that several places share, through fragments, is one
+object with one set of steps. The number of fields with all fragments spread was limited before
 (`keygraph_resolvers.plan.document_limits`); a field of an interface is one for each type, so the plan has a limit too.
 """
 
@@ -75,7 +75,7 @@ from keygraph_resolvers.steps.walks.walk import EdgesStep
 from keygraph_resolvers.steps.write import WriteStep
 
 MOST_FIELDS = 3_000
-"""How many fields a plan may have, each counted in every selection that it is in."""
+"""The most fields of a plan, each counted in every selection that contains it."""
 
 
 def compile_plan(
@@ -85,9 +85,9 @@ def compile_plan(
     fragments: Mapping[str, FragmentDefinitionNode],
     booleans: Mapping[str, bool],
 ) -> Plan:
-    """The plan of a query of a validated document, where the variables of its directives have these values.
+    """Returns the plan of an operation of a validated document, for these values of the variables in its directives.
 
-    Raises DocumentLimit where it has too many fields.
+    Raises DocumentLimit if it has too many fields.
     """
     selections = _Selections(schema, graph, fragments, booleans)
     root_type = cast(GraphQLObjectType, schema.get_root_type(operation.operation))
@@ -110,7 +110,7 @@ def compile_plan(
 
 
 def _tell_alone(selections: Sequence[Selection], steps: _Steps) -> None:
-    """Tells the walks that are alone: nothing else asks for what they have read, so they need not keep it."""
+    """Marks the walks that are alone: nothing else requests what they have read, so they need not keep it."""
     read = Counter(path for step in steps.lists for path in step.path.each)
     read.update(path for walk in steps.walks for path in {*walk.reads})
     places = Counter(below for selection in selections for below in selection.inner)
@@ -124,7 +124,7 @@ def _tell_alone(selections: Sequence[Selection], steps: _Steps) -> None:
 
 
 _OF_A_PAGE = (field_kinds.Edges, field_kinds.Nodes, field_kinds.PageInfo)
-"""What is selected of a connection that its page shows."""
+"""The fields of a connection that need its page."""
 
 
 class _Selections:
@@ -138,7 +138,7 @@ class _Selections:
         booleans: Mapping[str, bool],
     ) -> None:
         self.made: list[Selection] = []
-        """Those that were made so far, each behind those that are selected below it."""
+        """The selections made so far, inner ones first."""
         self._schema = schema
         self._graph = graph
         self._fragments = fragments
@@ -147,10 +147,10 @@ class _Selections:
         self._fields = 0
 
     def of(self, type_name: str, selection_sets: Sequence[Any]) -> Selection:
-        """What the selection sets select of an object of the type."""
+        """Returns the selection that the selection sets make of an object of the type."""
         type_ = cast(GraphQLObjectType, self._schema.get_type(type_name))
         grouped = self._collected(type_, selection_sets)
-        # What is collected decides the selection, whatever fragments it came through.
+        # The collected fields decide the selection, whichever fragments contain them.
         key = (type_name, *(tuple(map(_place_in_text, nodes)) for nodes in grouped.values()))
         found = self._by_nodes.get(key)
         if found is None:
@@ -244,14 +244,14 @@ class _Selections:
 
 
 def _place_in_text(node: FieldNode) -> int:
-    """Where a field stands in the document, which tells it from all others."""
+    """The position of a field in the document, which identifies it."""
     if node.loc is None:
         raise LookupError("the document was parsed without locations")
     return node.loc.start
 
 
 class _Steps:
-    """Makes the steps of one plan: one set for each selection."""
+    """Makes the steps of one plan, one set for each selection."""
 
     def __init__(self, graph: Graph, selections: Sequence[Selection], *, is_consistent: bool) -> None:
         self.lists: list[ListStep] = []
@@ -269,7 +269,7 @@ class _Steps:
     def _made_items(self, selection: Selection) -> Items:
         record = selection.record
         if record is None:
-            # An edge of a list of several types: what is selected of the item itself hangs on its type.
+            # For an edge of a list of several types, the fields of the item itself depend on its type.
             return Items(selection, (), [self._itself(each) for each in selection.having(FarNode)], ())
         calls = [self._call(record, each) for each in selection.having(Called)]
         lists = {each: self.list(each) for each in selection.lists}
@@ -300,17 +300,17 @@ class _Steps:
         return found
 
     def named(self, selected: SelectedField) -> Named:
-        """The step of a field of the root that names nodes."""
+        """The step of a root field that names nodes."""
         gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
         return Named(selected, gets)
 
     def own(self, selected: SelectedField) -> CallOwn:
-        """The step of a field that somebody added to the root, and that gives a node."""
+        """The step of a root field that a user added and that returns a node."""
         gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
         return CallOwn(selected, UntoldNodes(gets) if selected.is_type_unknown else ByType(gets))
 
     def write(self, selected: SelectedField, position: int) -> WriteStep:
-        """The step of a mutation; its position is that among the operation's mutations."""
+        """The step of a mutation; `position` is its position among the operation's mutations."""
         step = WriteStep(selected, position)
         match selected.kind:
             case Writes() as kind:
@@ -328,20 +328,20 @@ class _Steps:
         return step
 
     def _payload(self, name: str, kind: Writes, selection: Selection, step: WriteStep) -> PayloadStep:
-        """What goes on from payloads of which this is selected."""
+        """The step that continues from payloads with this selection."""
         shown = [(each, self.get(each.only)) for each in selection.having(WrittenRecord)]
         ends = [self._end(kind.record, each) for each in selection.having(NodeAt)]
         return PayloadStep(name, kind, shown, ends, step.is_noted)
 
     def _nodes(self, selected: SelectedField) -> Step:
-        """The step of the nodes that a field gives."""
+        """The step of the nodes that a field returns."""
         gets = {name: self.get(below) for name, below in selected.below.items()}
         if selected.is_type_unknown:
             return UntoldNodes(gets)
         return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
 
     def _itself(self, selected: SelectedField) -> Step:
-        """The step of a field that gives the item of an edge itself."""
+        """The step of a field that is the item of an edge itself."""
         items = {name: self._items[below] for name, below in selected.below.items()}
         return next(iter(items.values())) if len(items) == 1 else ByType(items)
 
@@ -359,7 +359,7 @@ class _Steps:
         raise LookupError(f"{selected.name} is no end")
 
     def _checked(self, record: RecordType, end: End) -> Callable[[Object], Object | None]:
-        """What gives the node at an end, of which the key is checked."""
+        """Returns a function that finds the node at an end and checks its key."""
         graph, read = self._graph, end_reader(record, end)
 
         def read_checked(owner: Object) -> Object | None:
@@ -375,7 +375,7 @@ class _Steps:
         return CallMethod(selected, record, called, self._nodes(selected) if called.method.nodes else None)
 
     def list(self, selected: SelectedField) -> ListStep:
-        """The step of a list, or of an only neighbour."""
+        """The step of a list, or of an only neighbor."""
         path = _path_of(selected)
         if path.is_one:
             page = PageStep(
@@ -424,7 +424,7 @@ class _Steps:
         return step
 
     def ways(self, selected: SelectedField) -> WaysStep:
-        """The step of a field of the root that tells how nodes are connected."""
+        """The step of a root field that finds how nodes are connected."""
         nodes = selected.only.having(field_kinds.WayNodes)
         edges = selected.only.having(field_kinds.WayEdges)
         shown = WayFields(
@@ -443,12 +443,12 @@ class _Steps:
         return step
 
     def _walked(self, selected: SelectedField) -> Step:
-        """The step of the nodes of a walk, of which the keys tell the types."""
+        """The step of a walk's nodes, whose keys identify their types."""
         gets = {name: self.get(below) for name, below in selected.below.items()}
         return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
 
     def _edges(self, selected: SelectedField) -> EdgesStep:
-        """The steps of edges that walks have come over."""
+        """The steps of edges that walks followed."""
         paths = cast(Via, selected.kind).paths
         below = {path: selected.below[f"{connection_prefix(path)}Edge"] for path in paths}
         return EdgesStep(
@@ -479,7 +479,7 @@ class _Steps:
     def _aggregates(
         self, below: Selection, numbers: Container[SelectedField] = ()
     ) -> Sequence[AskedAggregate]:
-        """What is asked to aggregate of a connection, but for what numbers of its owner say."""
+        """Returns the requested aggregates of a connection, except those that its owner's numbers answer."""
         found = []
         for each in below.having(Aggregate):
             if any(value in numbers for value in each.only.fields):
@@ -511,14 +511,14 @@ class _Steps:
 
 
 def _path_of(selected: SelectedField) -> AccessPath:
-    """The path of a field that is a list or an only neighbour."""
+    """The path of a field that is a list or an only neighbor."""
     return cast(ListOf, selected.kind).path
 
 
 def _of_items(
     path: AccessPath, edges: Sequence[Selection], nodes: Sequence[SelectedField] = ()
 ) -> list[Selection]:
-    """What is selected of the items of a list: of its edges, and of its nodes where they are the items themselves."""
+    """Returns the selections of a list's items: those of its edges, and of its nodes if these are the items."""
     found = [*edges]
     if path.far_end is None:
         far = [node for edge in edges for node in edge.having(FarNode)]
@@ -527,8 +527,8 @@ def _of_items(
 
 
 def _lacks(path: AccessPath, items: Sequence[Selection], *, leads_on: bool = False) -> bool:
-    """Whether fields, ends or methods are selected of the items that the index which is read lacks, or the far end, where
-    it `leads_on` to the nodes there."""
+    """Whether the index that is read lacks selected fields, ends or methods of the items, or the far end if the list
+    `leads_on` to the nodes there."""
     if path.tells_all:
         return False
     told = {member.record: member.told for member in path.each}
@@ -538,7 +538,7 @@ def _lacks(path: AccessPath, items: Sequence[Selection], *, leads_on: bool = Fal
 
 
 def _asked(selection: Selection, fields: Mapping[str, AggregateField]) -> list[AskedValue]:
-    """The values that are asked of an aggregate, or of its groups."""
+    """Returns the requested values of an aggregate, or of its groups."""
 
     def arguments(each: SelectedField, run: Run) -> tuple[AggregateField | None, int | None]:
         return each.told(run, lambda given: (fields[given["field"].value], given.get("first")))
@@ -556,12 +556,12 @@ def _asked(selection: Selection, fields: Mapping[str, AggregateField]) -> list[A
 
 
 def _named_by(selected: SelectedField, kind: Aggregate) -> list[str]:
-    """The fields of items that a value of an aggregate is about."""
+    """The fields of items that a value of an aggregate uses."""
     return [kind.fields[name].source for name in _aggregated(selected, kind.fields)]
 
 
 def _aggregated(selected: SelectedField, fields: Mapping[str, AggregateField]) -> Iterator[str]:
-    """What a value of an aggregate may be about: everything where a variable says it."""
+    """The names that a value of an aggregate may use: all of them if a variable gives the name."""
     for node in selected.nodes:
         for argument in node.arguments or ():
             if argument.name.value == "field":

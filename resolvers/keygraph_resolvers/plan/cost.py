@@ -1,4 +1,4 @@
-"""What an operation has cost beside what it may cost at most, and the errors of operations that are too large."""
+"""Reports the actual cost of an operation beside its bound, and the errors of operations that are too large."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keygraph_resolvers.steps.step import MOST
 
 @dataclass(slots=True)
 class Spent:
-    """What was spent, by an operation or at one place in it."""
+    """The actual cost of an operation, or of one place in it."""
 
     requests: int = 0
     items: float = 0.0
@@ -29,7 +29,7 @@ class Spent:
     times: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, sent: Sent, share: float = 1.0) -> None:
-        """Counts a request, of which a share of the items and units is meant."""
+        """Counts a request, with a share of its items and units."""
         self.requests += sent.cost.requests
         self.items += sent.items * share
         self.read_units += sent.cost.read_units * share
@@ -40,7 +40,7 @@ class Spent:
 
     @property
     def waited(self) -> float:
-        """For how many milliseconds at least one request was under way."""
+        """The milliseconds during which at least one request was in flight."""
         total, until = 0.0, 0.0
         for began, ended in sorted(self.times):
             total += max(0.0, ended - max(began, until))
@@ -60,12 +60,12 @@ class Spent:
 
 
 def _written(units: float) -> dict[str, float]:
-    """What a report says of writes: nothing where there are none."""
+    """The figures for writes; empty if there are none."""
     return {"writeUnits": round(units, 1)} if units else {}
 
 
 def spent(sent: Iterable[Sent]) -> Spent:
-    """What these requests have cost."""
+    """Returns the cost of these requests."""
     total = Spent()
     for each in sent:
         total.add(each)
@@ -73,10 +73,10 @@ def spent(sent: Iterable[Sent]) -> Spent:
 
 
 def spent_by_place(sent: Iterable[Sent]) -> dict[str, Spent]:
-    """What each place in the query has cost.
+    """Returns the cost of each place in the query.
 
-    A BatchGet is a request of every place whose keys are in it; its items and read units are shared out by keys, and a
-    key that several places wait for is the first one's.
+    A BatchGet counts as a request of every place whose keys are in it; its items and read units are divided by keys,
+    and a key that several places wait for counts for the first.
     """
     found: dict[str, Spent] = {}
     for each in sent:
@@ -89,11 +89,11 @@ def spent_by_place(sent: Iterable[Sent]) -> dict[str, Spent]:
 def cost_report(
     bound: Bound | None, sent: Sequence[Sent] | None, elsewhere: Iterable[str], table: Table
 ) -> dict[str, Any]:
-    """The `cost` of an answer: bound and actual, in total and by place, and every request in its order.
+    """Returns the `cost` of an answer: bound and actual, in total and by place, and every request in its order.
 
-    At a place, round trips are counted up to the latest in which something is read there.
-    `elsewhere` are the root's fields that graphql-core's own execution answers; an operation of which it answers all
-    has no bound. `sent` is None where nobody is to know what was read.
+    At a place, round trips are counted up to the latest in which something is read there. `elsewhere` are the root
+    fields that graphql-core executes itself; an operation with only such fields has no bound. `sent` is None if the
+    client may not know what was read.
     """
     places: dict[str, dict[str, Any]] = {}
     for place, most in bound.by_place.items() if bound else ():
@@ -112,7 +112,7 @@ def cost_report(
 
 
 def shown_figures(figures: Figures) -> Mapping[str, Any]:
-    """A bound as a client sees it."""
+    """A bound in the form for clients."""
     return {
         "requests": figures.requests,
         "roundTrips": figures.round_trips,
@@ -122,7 +122,7 @@ def shown_figures(figures: Figures) -> Mapping[str, Any]:
 
 
 def _order(sent: Sent) -> tuple[int, tuple[str, ...]]:
-    """Round trips in their order; in one of them, in which all are sent at once, by place."""
+    """Sorts by round trip, and within one, whose requests are sent at once, by place."""
     return sent.round_trip, sent.places
 
 
@@ -144,7 +144,7 @@ def _shown_request(sent: Sent, table: Table) -> dict[str, Any]:
 
 
 def operation_name(request: Request[object]) -> str:
-    """What DynamoDB calls the operation."""
+    """DynamoDB's name of the operation."""
     if isinstance(request, BatchGet):
         return "GetItem" if len(request.keys) == 1 else "BatchGetItem"
     if isinstance(request, Transaction):
@@ -158,14 +158,14 @@ def operation_name(request: Request[object]) -> str:
 
 
 def refused_error(bound: Bound, limit: float) -> dict[str, Any]:
-    """Of an operation whose bound is above the limit, so that nothing was read for it."""
+    """The error of an operation whose bound is above the limit; nothing was read for it."""
     units = _number(bound.total.read_units)
     message = f"This operation may cost {units} read units, and the limit is {_number(limit)}. Most of it, {{}}, is for {{}}"
     return _limit_error(message, {"bound": shown_figures(bound.total)}, bound.most_expensive, limit)
 
 
 def exceeded_error(sent: Sequence[Sent] | None, limit: float) -> dict[str, Any]:
-    """Of an operation that has cost more than the limit while it ran. `sent` is None where nobody is to know what was read."""
+    """The error of an operation that exceeded the limit while it ran. `sent` is None if the client may not see it."""
     if sent is None:
         told = f"This operation has cost more than the limit, {_number(limit)} read units: it was stopped. Ask for smaller pages."
         return public_error(GraphQLError(told, extensions={"limit": limit}), code=CostExceeded.code)
@@ -182,7 +182,7 @@ def exceeded_error(sent: Sequence[Sent] | None, limit: float) -> dict[str, Any]:
 def _limit_error(
     message: str, figures: dict[str, Any], most: tuple[str, float], limit: float
 ) -> dict[str, Any]:
-    """`most` is the place that costs most, and its read units, which the message names."""
+    """`most` is the most expensive place with its read units, which the message names."""
     place, units = most
     told = f"{message.format(_number(units), place)}: ask for smaller pages there or around it."
     numbers = {**figures, "limit": limit, "mostExpensive": {"path": place, "readUnits": round(units, 1)}}

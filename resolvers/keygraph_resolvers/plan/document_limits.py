@@ -1,7 +1,7 @@
-"""The limits of a document, held before it is validated or planned.
+"""The limits of a document, checked before it is validated or planned.
 
 One walk over the parsed document measures each of its operations with its fragments spread. A fragment is measured
-once, so the walk takes time in proportion to the document, whatever the document expands to; numbers end at `MOST`.
+once, so the walk takes time in proportion to the document, whatever it expands to; numbers are capped at `MOST`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.step import MOST
 
 _SAME_LEVEL = (Attribute, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, WrittenRecord)
-"""Fields that lead no further in the graph than what they stand in."""
+"""Fields that lead no further into the graph than their parent."""
 _INTROSPECTIONS = 1.5
-"""How many times what GraphiQL asks of introspection an operation may ask of it."""
+"""The introspection that an operation may request, as a multiple of GraphiQL's."""
 
 _NUMBER_CHARACTERS = 400
-"""How long a number of a document may be. None that a table holds is longer, nor any `Float`."""
+"""The most characters of a number in a document. No number of a table is longer, nor is any `Float`."""
 _LONG_NUMBER = re.compile(r"[0-9]{100}")
-"""What is in each number that is too long: it has three parts with digits at most (`1.5e3`)."""
+"""Matches every number that is too long, because a number has at most three parts with digits (`1.5e3`)."""
 
 
 class DocumentLimit(KeygraphError):
@@ -72,12 +72,12 @@ class DepthLimit(KeygraphError):
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """How large a document may be.
+    """The limits on the size of a document.
 
-    `characters` and `tokens` are those of the text; comments are limited as tokens are. All others are of one operation
-    with its fragments spread: `depth` is how many root fields, lists and ends stand one inside the other, `aliases`
-    how many aliases one selection has and `aliases_in_all` how many there are, `root_fields` how many fields the root
-    has, `fields` how many there are in all. `variable_values` is how many values the variables have in all.
+    `characters` and `tokens` are those of the text; comments are limited like tokens. All others are of one operation
+    with its fragments spread: `depth` is the nesting of root fields, lists and ends, `aliases` the number of aliases in
+    one selection and `aliases_in_all` in the operation, `root_fields` the number of fields of the root, `fields` that
+    of all fields. `variable_values` is the number of values in all variables.
     """
 
     characters: int = 100_000
@@ -114,7 +114,7 @@ class LimitedDocuments:
         self._most_introspected = _INTROSPECTIONS * size.introspected
 
     def parsed(self, text: str) -> DocumentNode:
-        """The document. Raises GraphQLError where it cannot be parsed, or is larger than the limits allow."""
+        """Parses a document. Raises GraphQLError if that fails, or the document exceeds a limit."""
         limits = self._limits
         if len(text) > limits.characters:
             raise _beyond(DocumentLimit, f"This document has {len(text):,} characters", limits.characters)
@@ -160,7 +160,7 @@ class LimitedDocuments:
 
 
 def _refuse_long_numbers(document: DocumentNode) -> None:
-    """Raises GraphQLError for a number that would take long to read."""
+    """Raises GraphQLError for a number that would take long to parse."""
     token = document.loc.start_token if document.loc is not None else None
     while token is not None:
         length = len(token.value or "")
@@ -173,7 +173,7 @@ def _refuse_long_numbers(document: DocumentNode) -> None:
 
 
 def _introspected(schema: GraphQLSchema) -> dict[str, float]:
-    """How many elements each list of introspection has on average, over all types."""
+    """Returns the average number of elements of each list of introspection, over all types."""
     types = [*schema.type_map.values()]
     fields = [field for each in types if is_object_type(each) for field in each.fields.values()]
     inputs = sum(len(each.fields) for each in types if is_input_object_type(each))
@@ -209,27 +209,27 @@ def _number(value: int) -> str:
 
 @dataclass(slots=True)
 class _Size:
-    """How large a selection is, with its fragments spread."""
+    """The size of a selection, with its fragments spread."""
 
     fields: int = 0
     own_fields: int = 0
-    """Those that stand in the selection itself."""
+    """The fields of the selection itself."""
     own_aliases: int = 0
     most_aliased: int = 0
-    """The aliases of the selection that has most."""
+    """The number of aliases in the selection that has most."""
     aliases: int = 0
     depth: int = 0
     introspected: float = 0.0
-    """How many values introspection gives, roughly."""
+    """The approximate number of values from introspection."""
 
     def spread(self, other: _Size) -> None:
-        """Adds what a fragment selects in its place."""
+        """Adds the selection of a fragment in its place."""
         self.own_fields = min(MOST, self.own_fields + other.own_fields)
         self.own_aliases = min(MOST, self.own_aliases + other.own_aliases)
         self._add(other, 0, 1.0)
 
     def add_field(self, below: _Size, *, is_aliased: bool, deeper: int, times: float) -> None:
-        """Adds a field, with what is selected below it."""
+        """Adds a field and its selection."""
         self.own_fields += 1
         self.own_aliases += is_aliased
         self.fields += 1
@@ -249,12 +249,12 @@ _NOTHING = _Size()
 
 
 class _Walk:
-    """Measures the operations of a document that may not be valid: what it names need not be there."""
+    """Measures the operations of a document that may not be valid: names in it may be undefined."""
 
     def __init__(
         self, schema: GraphQLSchema, document: DocumentNode, introspected: Mapping[str, float]
     ) -> None:
-        """`introspected` is how many elements the lists of introspection have on average."""
+        """`introspected` is the average number of elements of the lists of introspection."""
         self._schema = schema
         self._document = document
         definitions = document.definitions
@@ -266,7 +266,7 @@ class _Walk:
         self._roots = [each for each in (schema.query_type, schema.mutation_type) if each is not None]
 
     def operations(self) -> Iterator[tuple[int, _Size]]:
-        """How many fields the root of each operation has, and its size."""
+        """Returns the number of root fields of each operation, and its size."""
         for each in self._document.definitions:
             if isinstance(each, OperationDefinitionNode):
                 size = self._size(self._schema.get_root_type(each.operation), each.selection_set)
@@ -287,7 +287,7 @@ class _Walk:
     def _of_fragment(self, name: str) -> _Size:
         found = self._sizes.get(name)
         if found is None:
-            # One that spreads itself is refused by validation.
+            # Validation refuses a fragment that spreads itself.
             self._sizes[name] = _NOTHING
             fragment = self._fragments.get(name)
             if fragment is None:

@@ -1,7 +1,7 @@
-"""Documents: parsed, validated and planned once, and kept for the next time that the same text comes.
+"""Parses, validates and plans documents once, and caches them for the next request with the same text.
 
-They are kept by a hash of their text, as many as fit into a number of bytes. Of a document that is refused, only what its
-client was told is kept, in fewer bytes of its own: it drives no other out.
+They are cached by a hash of their text, up to a number of bytes. For a refused document, only the errors are cached, in
+a separate, smaller number of bytes: it evicts no other.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from keygraph_resolvers.plan.validation import MOST_ERRORS, validation_errors
 from keygraph_resolvers.plan.variables import InputReaders, Variable, read_variables
 
 _ENTRY_BYTES = 25_000
-"""What a document takes, or a plan, besides what follows. These are what tracemalloc said of the examples' operations."""
+"""The base size of a document or a plan. These sizes were measured with tracemalloc on the examples' operations."""
 _TOKEN_BYTES = 600
-"""What a token of a document takes once it is parsed."""
+"""The size of a token of a parsed document."""
 _FIELD_BYTES = 2_500
-"""What a field of a plan takes, with what runs of the plan leave on it."""
+"""The size of a field of a plan, with what runs of the plan keep on it."""
 _KEY_BYTES = 400
-"""What an entry of a cache takes besides its value."""
+"""The size of a cache entry without its value."""
 _LEAVES = frozenset({str, int, float, bool, type(None)})
-"""The types of values in which there are no others."""
+"""The types of values that contain no others."""
 _REFUSED_BYTES = 1_000_000
-"""What is kept of refused documents. Each takes a few hundred bytes, or ten times as many."""
+"""The memory for refused documents. Each takes a few hundred to a few thousand bytes."""
 _PLURALS = {kind: f"{kind.value}s" for kind in OperationType} | {OperationType.QUERY: "queries"}
 
 
@@ -65,21 +65,21 @@ def refused(message: str) -> Refused:
 
 @dataclass(eq=False)
 class Document:
-    """A document: what is wrong with it, or its operations and their plans."""
+    """A document: its errors, or its operations and their plans."""
 
     ast: DocumentNode
-    """Without definitions where it cannot be parsed."""
+    """Without definitions if it cannot be parsed."""
     errors: list[GraphQLError]
     digest: bytes = b""
     """The hash of its text."""
     size: int = 0
-    """What it takes in memory, roughly, in bytes."""
+    """Its approximate size in memory, in bytes."""
     variables: dict[str | None, Sequence[Variable] | None] = field(default_factory=dict)
-    """The variables of its operations, by the operations' names, as far as that was found out."""
+    """The variables of its operations that were analyzed, by the operations' names."""
 
     @property
     def told(self) -> list[dict[str, Any]]:
-        """What is wrong with it, as clients see it."""
+        """Its errors, in the form for clients."""
         return [public_error(error, code=OperationCode.GRAPHQL_VALIDATION_FAILED) for error in self.errors]
 
     @cached_property
@@ -93,7 +93,7 @@ class Document:
 
     @cached_property
     def deciding(self) -> tuple[str, ...]:
-        """The variables that `@skip` and `@include` ask."""
+        """The variables in `@skip` and `@include`."""
         found: dict[str, None] = {}
 
         class Directives(Visitor):
@@ -107,7 +107,7 @@ class Document:
         return tuple(found)
 
     def operation(self, name: str | None) -> OperationDefinitionNode:
-        """The operation of that name; without a name the only one. Raises Refused where the document is wrong or has none."""
+        """The operation of that name, or the only one. Raises Refused if the document is invalid or has none."""
         if self.errors:
             raise Refused(self.told)
         found = [each for each in self.operations if name is None or (each.name and each.name.value == name)]
@@ -124,24 +124,24 @@ class Document:
 
 @dataclass(slots=True, eq=False)
 class PreparedOperation:
-    """What is to be run: an operation of a document, with the values of its variables."""
+    """An operation of a document, with the values of its variables, ready to run."""
 
     document: Document
     operation: OperationDefinitionNode
     values: VariableValues
     plan: Plan | None
-    """None if it was not made before."""
+    """None if it was not made yet."""
 
 
 class Watched(Protocol):
-    """What somebody sees of an operation, also of one that is refused."""
+    """Observes an operation, including one that is refused."""
 
     digest: bytes
     operation: OperationDefinitionNode | None
 
 
 class Documents:
-    """The documents of a schema that were asked last, and their plans."""
+    """The most recently used documents of a schema, and their plans."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Documents:
         introspection: bool = True,
         suggestions: bool = True,
     ) -> None:
-        """`schema` is graphql-core's; `kept_bytes` is how much documents and plans may take together.
+        """`schema` is graphql-core's; `kept_bytes` is the most that documents and plans together may take.
 
         `introspection` is whether documents may ask for `__schema` and `__type`, `suggestions` whether errors suggest
         names.
@@ -166,23 +166,23 @@ class Documents:
         self._introspection = introspection
         self._suggestions = suggestions
         self.kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
-        """Documents by the hashes of their texts; plans by those, their operation's name and what decides directives; what
-        introspection answers by those and the name."""
+        """Documents by the hashes of their texts; plans by the hash, their operation's name and the values of
+        directives; introspection results by the hash and the name."""
         self._refused: SizedCache[bytes, bytes] = SizedCache(min(kept_bytes, _REFUSED_BYTES))
-        """The errors that clients were told, as JSON, by the hashes of the texts."""
+        """The errors sent to clients, as JSON, by the hashes of the texts."""
 
     @property
     def kept_bytes(self) -> int:
-        """How much is kept, roughly."""
+        """The approximate size of the cache."""
         return self.kept.bytes + self._refused.bytes
 
     def known(self, text: str) -> Document | None:
-        """The document of a text that has come before."""
+        """The cached document of a text."""
         found: Document | None = self._asked_again(_digest(text))
         return found
 
     def _asked_again(self, key: Hashable) -> Any:
-        """What is kept under the key, which is forgotten last from now on; None for nothing."""
+        """The cached value of a key, which becomes the last to be dropped; None if there is none."""
         found = self.kept.get(key)
         if found is not None:
             self.kept.move_to_end(key)
@@ -193,7 +193,7 @@ class Documents:
         return self.known(text) or self.keep(self.parsed(text))
 
     def parsed(self, text: str) -> Document:
-        """The document of a text, which is not kept. May be called in any thread."""
+        """Parses and validates a document, without caching it. May be called in any thread."""
         try:
             ast = self._limited.parsed(text)
         except GraphQLError as error:
@@ -205,7 +205,7 @@ class Documents:
         return Document(ast, errors, _digest(text), size)
 
     def keep(self, document: Document) -> Document:
-        """The document, which is known when its text comes again; of one that cannot be executed, what is told of it."""
+        """Caches a document for the next request with its text; if it cannot be executed, only its errors."""
         if not document.errors:
             self.kept.keep(document.digest, document, document.size)
         else:
@@ -214,14 +214,14 @@ class Documents:
         return document
 
     def refusal(self, text: str) -> list[dict[str, Any]] | None:
-        """What is told of a text that came before and cannot be executed; None if it is not known."""
+        """The cached errors of a text that cannot be executed; None if it is not known."""
         told = self._refused.get(_digest(text))
         return None if told is None else json.loads(told)
 
     def prepared_again(
         self, text: str, name: str | None, given: Mapping[str, Any], seen: Watched, *, only_queries: bool
     ) -> PreparedOperation | None:
-        """What `prepared` gives for the document of a text; None if the text has not come before."""
+        """Returns what `prepared` does for the cached document of a text; None if there is none."""
         document = self.known(text)
         return (
             None
@@ -238,10 +238,10 @@ class Documents:
         *,
         only_queries: bool,
     ) -> PreparedOperation:
-        """The operation of that name, with its variables as they are given. The document and the operation are noted in `seen`.
+        """Returns the operation of that name with the given variables. Notes the document and the operation in `seen`.
 
-        Raises Refused where the operation cannot be executed, NotAQuery for one of another kind if `only_queries` are allowed,
-        and DocumentLimit where the variables have too many values.
+        Raises Refused if the operation cannot be executed, NotAQuery for other kinds if `only_queries` are allowed, and
+        DocumentLimit if the variables have too many values.
         """
         seen.digest = document.digest
         seen.operation = operation = document.operation(name)
@@ -254,12 +254,12 @@ class Documents:
         return PreparedOperation(document, operation, values, plan)
 
     def has_plan(self, operation: OperationDefinitionNode) -> bool:
-        """Whether the operation may have fields of the graph's own."""
+        """Whether the operation may have fields that the graph answers."""
         is_known = operation.operation != OperationType.SUBSCRIPTION
         return is_known and self._schema.get_root_type(operation.operation) is not None
 
     def _refuse_many_values(self, variables: Mapping[str, Any]) -> None:
-        """Raises DocumentLimit where variables have too many values, each element and each member being one."""
+        """Raises DocumentLimit if variables have too many values; each element and each member counts as one."""
         waiting: list[Any] = [*variables.values()]
         count, most = len(waiting), self._most_values
         while waiting and count <= most:
@@ -279,8 +279,8 @@ class Documents:
     def values(
         self, document: Document, operation: OperationDefinitionNode, given: Mapping[str, Any]
     ) -> VariableValues:
-        """The values of an operation's variables. Raises Refused where they do not fit, and DocumentLimit where there are
-        too many."""
+        """Returns the values of an operation's variables. Raises Refused if they do not fit, and DocumentLimit if there
+        are too many."""
         self._refuse_many_values(given)
         if not operation.variable_definitions:
             return VariableValues({}, {})
@@ -305,14 +305,14 @@ class Documents:
     def known_plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan | None:
-        """The plan of a query, with what the variables say to its directives, if it was made before."""
+        """The cached plan of an operation for these values of its directives' variables, if there is one."""
         found: Plan | None = self._asked_again(_plan_key(document, operation, _booleans(document, variables)))
         return found
 
     def plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan:
-        """The plan of a query, with what the variables say to its directives."""
+        """The plan of an operation for these values of its directives' variables."""
         known = self.known_plan(document, operation, variables)
         if known is not None:
             return known

@@ -1,6 +1,6 @@
-"""Explaining an operation before it runs: its steps with the request that each will be, and its bound.
+"""Explains an operation before it runs: its steps with the request of each, and its bound.
 
-Variables that need a value and have none get stand-ins, so that a plan can be read without a value at hand.
+Required variables without a value get stand-ins, so that a plan can be read without knowing a value.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from keygraph_resolvers.steps.explained import Explained, View, Where
 
 @dataclass(frozen=True)
 class Explanation:
-    """What an operation will read and write."""
+    """The reads and writes of an operation."""
 
     steps: Sequence[Explained]
     bound: Bound
     stand_ins: Mapping[str, Any]
-    """What was taken for variables of which no value was given."""
+    """The stand-ins for variables without a value."""
     elsewhere: Sequence[str]
-    """The root's fields that graphql-core's own execution answers: they have no steps, and no bound."""
+    """The root fields that graphql-core executes itself: they have no steps, and no bound."""
     refusal: str | None = None
-    """Why the service would not run it."""
+    """Why the service would refuse it."""
 
 
 def explain_plan(plan: Plan, run: Run, stand_ins: Mapping[str, Any]) -> Explanation:
-    """What a run of a plan will read and write. Nothing is sent."""
+    """Explains the reads and writes of a run of a plan. Nothing is sent."""
     view = View(run, plan.needed, stand_ins.values())
     steps: list[Explained] = []
     for step in plan.roots:
-        # Mutations are carried out one after the other, each with its payload.
+        # Mutations run one after the other, each with its payload.
         start = 1 + _last_round_trip(steps) if plan.is_mutation else 1
         steps += step.explained(view, Where("", "", start))
     return Explanation(steps, Bound(plan, run), stand_ins, plan.elsewhere)
@@ -56,13 +56,13 @@ def _last_round_trip(steps: Sequence[Explained]) -> int:
 
 
 _CANDIDATES = ("2024-01-01T00:00:00Z", "2024-01-01", "1", 1, True)
-"""What a scalar may accept that does not accept any text."""
+"""Values to try for a scalar that does not accept any text."""
 
 
 def stand_ins(
     schema: GraphQLSchema, operation: OperationDefinitionNode, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A value for each variable that needs one and has none. A text is the variable's own name, as `$user`."""
+    """Returns a value for each required variable without one. A text is the variable's own name, such as `$user`."""
     found = {}
     for each in operation.variable_definitions or ():
         name, type_ = each.variable.name.value, type_from_ast(schema, each.type)

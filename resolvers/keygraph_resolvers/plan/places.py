@@ -1,4 +1,4 @@
-"""The fields of the schema that stand at the places of a plan."""
+"""The schema fields at the places of a plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 
 def field_at(plan: Plan, place: str) -> str | None:
-    """The schema coordinate of a place: `User.orders` for `friend.orders`. None where the plan has no such place."""
+    """The schema coordinate of a place: `User.orders` for `friend.orders`. None if the plan has no such place."""
     selections: tuple[Selection, ...] = (plan.root,)
     found: SelectedField | None = None
     for key in place.split("."):
@@ -23,7 +23,7 @@ def field_at(plan: Plan, place: str) -> str | None:
 
 
 def _with_places(selection: Selection) -> Iterator[SelectedField]:
-    """The fields whose keys are a part of places. Those of a connection's page stand in between."""
+    """The fields whose keys are part of places. Those of a connection's page are in between."""
     for each in selection.fields:
         if isinstance(each.kind, Edges | Nodes | FarNode):
             for below in each.below.values():

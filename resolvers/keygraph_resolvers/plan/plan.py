@@ -1,7 +1,7 @@
-"""The plan of an operation: what it selects, the steps that read it, and what both need of the table.
+"""The plan of an operation: its selections, the steps that read them, and the attributes that both need.
 
-What it says never changes; runs leave on it what they have prepared for the next ones. It is made once for a document
-by `keygraph_resolvers.plan.compile`.
+A plan's content never changes; runs cache prepared values on it for the next ones. It is made once for a document by
+`keygraph_resolvers.plan.compile`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def is_consistent(operation: OperationDefinitionNode) -> bool:
 
 @dataclass(eq=False)
 class Plan:
-    """What an operation reads and answers."""
+    """The reads and the answer of an operation."""
 
     operation: OperationDefinitionNode
     graph: Graph
     root: Selection
     selections: Sequence[Selection]
-    """Every one once, inner ones first."""
+    """Each once, inner ones first."""
     steps: Items
     """Starts all steps of the root."""
     roots: Sequence[Step]
@@ -62,18 +62,18 @@ class Plan:
     walks: Sequence[NodeWalkStep | WaysStep]
     gathers: Sequence[Gather]
     bounds: dict[Any, Any] = field(default_factory=dict)
-    """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""
+    """The bounds of its runs, by the values that decide them, as computed by `keygraph_resolvers.plan.bound`."""
     rows: dict[Selection, Any] = field(default_factory=dict)
-    """How objects are written, as `keygraph_resolvers.answer` has prepared it."""
+    """The writers of objects, as prepared by `keygraph_resolvers.answer`."""
 
     @cached_property
     def is_mutation(self) -> bool:
-        """Whether the root's fields are answered one after the other."""
+        """Whether the root fields are answered one after the other."""
         return self.operation.operation == OperationType.MUTATION
 
     @cached_property
     def is_consistent(self) -> bool:
-        """Whether the client asks for consistent reads of everything."""
+        """Whether the client asks for consistent reads throughout."""
         return is_consistent(self.operation)
 
     @cached_property
@@ -86,30 +86,30 @@ class Plan:
 
     @property
     def mutations(self) -> dict[str, WriteStep | CallOwn]:
-        """What a mutation carries out, by the fields' keys."""
+        """The steps of a mutation, by the fields' keys."""
         return {step.suffix: step for step in self.roots if isinstance(step, WriteStep | CallOwn)}
 
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:
-        """The root's fields that are not the graph's: introspection, and what somebody added."""
+        """The root fields that the graph does not answer: introspection, and those that a user added."""
         return tuple(each for each in self.root.fields if each.kind is None and each.definition is not None)
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """The keys of the root's fields that graphql-core's own execution answers."""
+        """The keys of the root fields that graphql-core executes itself."""
         return tuple(each.key for each in self.foreign)
 
     # --- What it needs of items ---------------------------------------------------------------------------
 
     @cached_property
     def needed(self) -> Mapping[RecordType, frozenset[str] | None]:
-        """The fields, ends and methods of each record type that the operation asks for anywhere; None for all.
+        """The fields, ends and methods of each record type that the operation requests anywhere; None for all.
 
-        One answer for the whole operation, so that an item is read once for all the places that it stands in.
+        There is one answer for the whole operation, so that an item is read once for all its places.
         """
         found: dict[RecordType, frozenset[str] | None] = {}
         for step in self.lists:
-            # Of an item that only leads to a node, what it is, its keys and that end.
+            # An item that only leads to a node needs its type, its keys and that end.
             for listed, ends in step.needed.items():
                 found[listed] = (found.get(listed) or frozenset()) | ends
         for walk in self.walks:
@@ -134,12 +134,12 @@ class Plan:
         return found
 
     def is_secretive(self, run: Run) -> bool:
-        """Whether its actual cost would tell how much is there that the viewer does not see."""
+        """Whether its actual cost would reveal the amount of data that the viewer may not see."""
         access = run.access
         if access is None:
             return False
         if self.writes or self.walks:
-            # Writes look for what they name and for what names it, and walks read any list on their way.
+            # Writes read what they name and what refers to it, and walks read any list on their way.
             return not all(map(access.shows_all, self.graph.types.values()))
         paths = [path for step in self.lists for path in step.path.each]
         read_along = {sibling for path in paths for sibling in self.graph.siblings(path)}
@@ -151,7 +151,7 @@ class Plan:
 
     @cached_property
     def attributes(self) -> Attributes:
-        """The attributes of the items that it asks for."""
+        """The attributes of items that it requests."""
         named = [step.path for step in self.lists if step.names_edges]
         named += (path for walk in self.walks for path in walk.looked_for_edges)
         return Attributes.of(self.graph, self.needed, named)

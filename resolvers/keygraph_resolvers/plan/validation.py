@@ -1,4 +1,4 @@
-"""Validation of a document, with a budget of its own."""
+"""Validates documents, with a budget of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
 from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
 
 MOST_ERRORS = 10
-"""How many errors are told. Each takes up to a millisecond, since it looks for names that may have been meant."""
+"""The most errors to report. Each takes up to a millisecond, because it searches for names that may have been meant."""
 COMPARISONS = 10_000
-"""How much work comparing fields of one name may take, as graphql-core counts it. Each pair of two is compared."""
+"""The most comparisons of fields with one name, as graphql-core counts them. Each pair is compared."""
 
 
 class _ComparingWithinBudget(OverlappingFieldsCanBeMergedRule):
-    """Refuses documents of which too many fields would have to be compared."""
+    """Refuses documents that would need too many comparisons of fields."""
 
     def __init__(self, context: ValidationContext) -> None:
         super().__init__(context)
@@ -37,7 +37,7 @@ _RULES = tuple(
 def validation_errors(
     schema: GraphQLSchema, document: DocumentNode, *, introspection: bool, suggestions: bool
 ) -> list[GraphQLError]:
-    """What is wrong with a document, or the first things; empty for nothing.
+    """Returns the errors of a document, up to a limit; empty if it is valid.
 
     `introspection` is whether it may ask for `__schema` and `__type`, `suggestions` whether errors suggest names.
     """

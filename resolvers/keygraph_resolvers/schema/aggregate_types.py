@@ -1,4 +1,4 @@
-"""The types of aggregates: one for each type of items, with the enums of what can be aggregated of them."""
+"""The types of aggregates: one for each type of items, with enums of the fields that can be aggregated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_GROUPS = "How many groups: at most as many as edges, which is the default.
 
 
 class AggregateTypes:
-    """Makes the fields of aggregates, and their types, each once."""
+    """Makes the fields of aggregates and their types, each once."""
 
     def __init__(self) -> None:
         self._types: dict[str, type] = {}
@@ -51,7 +51,7 @@ class AggregateTypes:
         return self._field("aggregate", aggregate_name_of(record), record, fields, _DESCRIBED, budget)
 
     def _of_several(self, path: AccessPath) -> StrawberryField:
-        """That of a list of several types, with a field for each of them."""
+        """The field of a list of several types, with a field for each of them."""
         name, count = aggregate_name(path), _count()
         if name not in self._types:
             made = self._types[name] = object_type(name, "Aggregates of several types, one for each type.")

@@ -1,7 +1,7 @@
 """Strawberry definitions made without classes to decorate: object types, inputs, enums, fields, arguments.
 
-Strawberry reads types from decorated classes; here they come from a graph. A shell is made first and given its
-fields later, so that types may refer to each other in any order.
+Strawberry reads types from decorated classes; here they come from a graph. An empty type is made first and gets its
+fields later, so types may refer to each other in any order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from keygraph_resolvers.schema.strawberry_internals import set_definition
 
 OutputType: TypeAlias = "StrawberryType | type"
 _MARK = "$"
-"""What the Python names of arguments begin with: Strawberry gives `info` and others a meaning of its own."""
+"""The first character of arguments' Python names: Strawberry gives `info` and others a special meaning."""
 
 
 @strawberry.directive(
@@ -44,7 +44,7 @@ _MARK = "$"
     description="Uses strongly consistent reads, at twice the price. Lists that cannot be read this way are refused.",
 )
 def consistent() -> None:
-    """What the directive says is read by the plan."""
+    """Does nothing: the plan reads the directive."""
 
 
 CONSISTENT = consistent
@@ -59,7 +59,7 @@ def list_of(type_: OutputType) -> StrawberryList:
 
 
 class _Known(StrawberryAnnotation):
-    """The annotation of a type that was made here: Strawberry need not find out what it means, a quarter of its work."""
+    """The annotation of a type made here: Strawberry need not resolve it, which saves a quarter of its work."""
 
     def evaluate(self) -> Any:
         return self.raw_annotation
@@ -69,7 +69,7 @@ class _Known(StrawberryAnnotation):
 
 
 class ServedField(StrawberryField):
-    """A field of a derived type: a name, a type, and what it means."""
+    """A field of a derived type: a name, a type, and its kind."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ServedField(StrawberryField):
         description: str | None = None,
         deprecated: str | None = None,
     ) -> None:
-        """`deprecated` is why it should not be used any more."""
+        """`deprecated` is the reason for deprecation."""
         super().__init__(
             python_name=name,
             graphql_name=name,
@@ -93,11 +93,11 @@ class ServedField(StrawberryField):
 
 
 _KIND = "keygraph"
-"""Where the metadata of somebody's own field says what answers it."""
+"""The key under which the metadata of a user's field holds its kind."""
 
 
 def own_field(field: StrawberryField, type_: OutputType, kind: FieldKind) -> StrawberryField:
-    """Somebody's own field with another type, and what goes on from what its resolver gives."""
+    """A copy of a user's field with another type, and the kind that continues from its resolver's result."""
     made = copy(field)
     made.type_annotation = _Known(type_)
     made.metadata = MappingProxyType({**(field.metadata or {}), _KIND: kind})
@@ -105,7 +105,7 @@ def own_field(field: StrawberryField, type_: OutputType, kind: FieldKind) -> Str
 
 
 def kind_of(field: StrawberryField | None) -> FieldKind | None:
-    """What answers a field; None where the graph does not."""
+    """The kind of a field; None if the graph does not answer it."""
     if field is None or isinstance(field, ServedField):
         return None if field is None else field.kind
     kind: FieldKind | None = field.metadata.get(_KIND)
@@ -127,20 +127,20 @@ def object_type(
     is_interface: bool = False,
     resolve_type: Callable[..., str] | None = None,
 ) -> type:
-    """The shell of an object type or an interface; `add_fields` gives it its fields."""
+    """An object type or an interface without fields; `add_fields` adds them."""
     return _shell(
         name,
         description,
         is_interface=is_interface,
         interfaces=[definition_of(interface) for interface in interfaces],
-        # Sources are no instances of these classes: an interface's resolve_type tells them apart.
+        # Sources are not instances of these classes: an interface's resolve_type finds their types.
         is_type_of=(lambda source, info: True) if interfaces else None,
         resolve_type=resolve_type,
     )
 
 
 class UnionType(StrawberryUnion):
-    """A union of object types. Sources are no instances of their classes: `resolve_type` tells them apart."""
+    """A union of object types. Sources are not instances of their classes: `resolve_type` finds their types."""
 
     def __init__(
         self, name: str, members: Sequence[type], resolve_type: Callable[..., str], description: str
@@ -153,9 +153,9 @@ class UnionType(StrawberryUnion):
 
 
 def input_type(name: str, description: str | None = None, *, is_one_of: bool = False) -> type:
-    """The shell of an input. Its values reach the resolver as mappings, keyed by GraphQL names.
+    """An input type without fields. Its values reach the resolver as mappings, keyed by GraphQL names.
 
-    `is_one_of`: exactly one of its fields is given.
+    `is_one_of`: exactly one of its fields must be given.
     """
     directives = (OneOf(),) if is_one_of else ()
     return _shell(name, description, is_input=True, from_input=_as_mapping, directives=directives)
@@ -189,7 +189,7 @@ def _shell(name: str, description: str | None, **options: Any) -> type:
 
 
 def definition_of(type_: type) -> StrawberryObjectDefinition:
-    """Strawberry's definition of a type that it, or this module, has made."""
+    """The Strawberry definition of a type that Strawberry or this module has made."""
     return get_object_definition(type_, strict=True)
 
 
@@ -204,7 +204,7 @@ def input_field(
     default: object = MISSING,
     deprecated: str | None = None,
 ) -> StrawberryField:
-    """A field of an input. What must be given cannot be deprecated."""
+    """A field of an input. Required fields cannot be deprecated."""
     if default is MISSING and isinstance(type_, StrawberryOptional):
         default = UNSET
     return StrawberryField(
@@ -220,7 +220,7 @@ def input_field(
 def enum_type(
     enum: type[Enum], description: str | None, member_descriptions: Mapping[str, str]
 ) -> StrawberryEnumDefinition:
-    """The GraphQL enum of a Python enum, which stays as it is; its names are the members'."""
+    """The GraphQL enum of a Python enum, which stays unchanged; its names are the members'."""
     values = [
         EnumValue(name, member.value, description=member_descriptions.get(name) or of_member(name))
         for name, member in enum.__members__.items()

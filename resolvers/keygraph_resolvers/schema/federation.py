@@ -1,6 +1,6 @@
-"""Apollo Federation 2: what makes a graph's schema a part of a supergraph.
+"""Apollo Federation 2: makes a graph's schema a part of a supergraph.
 
-Every node is an entity: its keys are its key fields, and its `id`. `_entities` is one more field that names nodes, so that
+Every node is an entity: its keys are its key fields, and its `id`. `_entities` is one more field that names nodes, so
 all representations of a request are read in one batch.
 """
 
@@ -51,7 +51,7 @@ class Service:
 
 
 def service_field(printed: Callable[[], str]) -> StrawberryField:
-    """The field that gives the schema to a router."""
+    """The field that returns the schema to a router."""
 
     def resolve() -> Service:
         return Service(sdl=printed())
@@ -64,14 +64,14 @@ def service_field(printed: Callable[[], str]) -> StrawberryField:
 
 
 def entities_field(types: Sequence[type], resolve_type: Callable[..., str]) -> StrawberryField:
-    """The field that gives nodes by their representations."""
+    """The field that returns nodes by their representations."""
     entity = UnionType("_Entity", types, resolve_type, "Anything that has keys.")
     given = argument("representations", list_of(cast(type, FederationAny)), _REPRESENTATIONS)
     return ServedField("_entities", list_of(nullable(entity)), Entities(), [given], _ENTITIES)
 
 
 def mark(record: RecordType, type_: type) -> None:
-    """Puts the directives of a record type on its object type, and on its fields."""
+    """Adds the directives of a record type to its object type and its fields."""
     definition = definition_of(type_)
     keys = [Key(fields=fields) for fields in key_sets(record)] if record.is_node else []
     definition.directives = [*keys, *([Shareable()] if record.notes.shareable else [])]
@@ -91,7 +91,7 @@ def _directives(record: RecordType, name: str) -> list[object]:
 
 
 def key_sets(record: RecordType) -> list[Any]:
-    """The keys of a node: sets of fields. A node of one of several types in a key is told by its `id` alone."""
+    """The keys of a node: sets of fields. If a key refers to one of several node types, the `id` is the only key."""
     if any(isinstance(slot.text, NodeText) for slot in record.identity):
         return ["id"]
     tree: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def read_representation(graph: Graph, given: object) -> tuple[RecordType, tuple[
 
 
 def told_item(record: RecordType, given: Mapping[str, Any]) -> Item:
-    """The fields of other servers that a representation tells, as they would be stored. Raises BadUserInput."""
+    """Returns the fields of other servers in a representation, as they would be stored. Raises BadUserInput."""
     told: Item = {}
     for field in record.fields.values():
         value = given.get(camel(field.name)) if field.is_external else None
@@ -142,7 +142,7 @@ def told_item(record: RecordType, given: Mapping[str, Any]) -> Item:
 
 
 class FederatedSchema(FederationSchema):
-    """A schema that has the fields of a subgraph already. What it uses of Federation, its version 2.3 has."""
+    """A schema that has the fields of a subgraph already. Version 2.3 of Federation has all that it uses."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(federation_version="2.3", **options)

@@ -1,7 +1,7 @@
-"""The kinds of fields of a derived schema: which part of the graph answers each.
+"""The kinds of fields of a derived schema: the part of the graph that answers each.
 
-A kind is a value on the schema's field. The plan is made of kinds alone, so nothing else has to know how a field is
-called or where it stands.
+A kind is a value on the schema's field. The plan is made of kinds alone, so no other code depends on a field's name or
+its type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from keygraph.resolve.walks import NodeWalk
 
 
 class FieldKind:
-    """What answers a field."""
+    """Says what answers a field."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class NodeAt(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class Called(FieldKind):
-    """What a method of the model gives: a value, or a node."""
+    """The result of a method of the model: a value, or a node."""
 
     method: Method
     parameters: Mapping[str, str] = field(compare=False)
@@ -52,28 +52,28 @@ class Called(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(FieldKind):
-    """A connection, or the first neighbour on a path that leads to one; at the root one without an owner."""
+    """A connection, or the first neighbor on a path that leads to at most one; at the root, one without an owner."""
 
     path: AccessPath
 
 
 @dataclass(frozen=True, slots=True)
 class WalkOf(FieldKind):
-    """A connection with what a walk finds."""
+    """A connection of the nodes that a walk finds."""
 
     walk: NodeWalk
 
 
 class WalkedNode(FieldKind):
-    """The node of an edge of what a walk finds."""
+    """The node of an edge of a walk's connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Via(FieldKind):
-    """The edge of a list that a walk has come over."""
+    """The list edge that a walk followed."""
 
     paths: tuple[AccessPath, ...]
-    """The lists, of which each has a type of edges of its own."""
+    """The lists, each of which has its own edge type."""
 
 
 class Edges(FieldKind):
@@ -85,22 +85,22 @@ class Nodes(FieldKind):
 
 
 class PageInfo(FieldKind):
-    """Where a connection's page stands."""
+    """The position of a connection's page."""
 
 
 class TotalCount(FieldKind):
-    """How many edges a connection has."""
+    """The number of edges of a connection."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(FieldKind):
-    """What is aggregated of all items of a list, or of all nodes that a walk finds."""
+    """The aggregate over all items of a list, or over all nodes that a walk finds."""
 
     record: RecordType
     fields: Mapping[str, AggregateField]
-    """What can be aggregated, by the names of the arguments' values."""
+    """The fields that can be aggregated, by the names of the arguments' values."""
     budget: int | None = None
-    """How many items may be looked at, if it is less than the server allows."""
+    """The most items that may be read, if that is less than the server allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +112,14 @@ class AggregateValue(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class WalkedCount(TotalCount):
-    """How many nodes a walk finds."""
+    """The number of nodes that a walk finds."""
 
     budget: int | None
-    """How many items it may look at, if it is less than the server allows."""
+    """The most items that it may read, if that is less than the server allows."""
 
 
 class Cursor(FieldKind):
-    """Where an edge stands in its list."""
+    """The position of an edge in its list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,30 +157,30 @@ class Entities(NodesByIds):
 
 @dataclass(frozen=True, slots=True)
 class OwnNode(FieldKind):
-    """A node, or a list of nodes, that a field gives which somebody added to the root."""
+    """A node, or a list of nodes, returned by a field that a user added to the root."""
 
     records: tuple[RecordType, ...]
-    """The types that it can be of."""
+    """The types that it can have."""
     is_list: bool
 
 
 @dataclass(frozen=True, slots=True)
 class WaysBetween(FieldKind):
-    """The shortest way from one node to another, or several of them, at the root."""
+    """The shortest path from one node to another, or several of them, at the root."""
 
     is_list: bool
 
 
 class WayNodes(FieldKind):
-    """The nodes on a way."""
+    """The nodes on a path."""
 
 
 class WayEdges(FieldKind):
-    """The edges of a way."""
+    """The edges of a path."""
 
 
 class WayNode(FieldKind):
-    """The node to which an edge of a way leads."""
+    """The node that an edge of a path leads to."""
 
 
 # --- Mutations ------------------------------------------------------------------------------------------
@@ -196,25 +196,25 @@ class Writes(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class WritesEach(FieldKind):
-    """A mutation that does the same to several records of one type."""
+    """A mutation that makes the same write for several records of one type."""
 
     action: WriteName
     record: RecordType
 
 
 class WritesTogether(FieldKind):
-    """The mutation that does any of the others in one transaction."""
+    """The mutation that makes any of the other writes in one transaction."""
 
 
 MUTATIONS = (Writes, WritesEach, WritesTogether)
 
 
 class ResultList(FieldKind):
-    """What each of several writes answers, in the payload of the mutation that did them."""
+    """The results of several writes, in the payload of their mutation."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecord(FieldKind):
-    """The record that a mutation has written, in its payload."""
+    """The record that a mutation wrote, in its payload."""
 
     record: RecordType

@@ -1,4 +1,4 @@
-"""The inputs of lists, `where` and the ranges on a sort key: their types, and what their values mean."""
+"""The inputs of lists, `where` and the ranges on a sort key: their types, and the meaning of their values."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class InputTypes:
     """The input types of a schema, each made once."""
 
     def __init__(self, scalar: Callable[[FieldType], OutputType]) -> None:
-        """`scalar` gives the GraphQL type of a field's type."""
+        """`scalar` returns the GraphQL type of a field's type."""
         self._scalar = scalar
         self._made: dict[str, type] = {}
         self._enums: dict[str, OutputType] = {}
@@ -126,7 +126,7 @@ class InputTypes:
         return self._made[name]
 
     def types(self, path: AccessPath) -> OutputType:
-        """The types that a list may be asked for."""
+        """The enum of the types that a list may be filtered by."""
         name = types_name(path)
         if name not in self._enums:
             enum = Enum(name, {record.name: record.name for record in path.records})  # type: ignore[misc]
@@ -140,7 +140,7 @@ class InputTypes:
         if name not in self._made:
             made = self._made[name] = input_type(name, _NODES if compared.node else _CONDITIONS)
             element = type_.of or type_
-            # What has members of its own has no scalar to be compared with.
+            # A type with members has no scalar to compare with.
             operators = () if element.kind in ("object", "json", "list", "set") else OPERATORS[type_.kind]
             if compared.node is not None:
                 operators = EQUALITY
@@ -163,7 +163,7 @@ class InputTypes:
         return self._made[name]
 
     def range(self, argument: Argument) -> type:
-        """What may be said of an argument of a sort key."""
+        """The input of an argument on a sort key."""
         name = range_name(argument)
         if name not in self._made:
             made = self._made[name] = input_type(name, _RANGE)
@@ -187,16 +187,16 @@ class InputTypes:
 
 
 def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, Narrowing]:
-    """What the arguments say of the sort key, by argument name.
+    """Returns the narrowing of the sort key that each argument asks for, by argument name.
 
-    Of an optional part null says that it is absent. Raises BadUserInput where another is to be equal to null.
+    Null for an optional part means that it is absent. Raises BadUserInput if another part must equal null.
     """
     found = {}
     for argument in path.ranged:
         name = camel(argument.name)
         said = given.get(name)
         if path.is_one and said is not None:
-            # What an index finds is asked for by values alone.
+            # An index lookup takes only values.
             said = {"eq": said}
         told = {operator: value for operator, value in (said or {}).items() if value is not None}
         if (said is None and name in given and argument.optional) or (said and said.get("eq", said) is None):
@@ -227,12 +227,12 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
 
 
 def _other_text(slot: Slot, value: Any) -> str | None:
-    """A time as the client wrote it, where that is not how it is written in the key: the table may have it so."""
+    """A time as the client wrote it, if the key writes it in another way: the table may hold the client's form."""
     return getattr(value, "said", None) if isinstance(slot.text, IsoDatetime) else None
 
 
 def _value_range(slot: Slot, said: Mapping[str, Any]) -> ValueRange | None:
-    """What a range says of values, where their texts alone do not say it; None where they do, or there is no range."""
+    """The range of values if the range of their texts is not enough; None if it is, or there is no range."""
     low, high = said.get("from"), said.get("to")
     is_said_by_text = slot.computed or slot.text.type.is_text or not (slot.lossy or slot.text.width)
     return None if is_said_by_text or low is high is None else ValueRange(low, high)
@@ -249,8 +249,8 @@ def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> 
 
 
 def in_utc(name: str, slot: Slot, value: Any) -> Any:
-    """The value of an argument that is a whole key, or a part of one, in one text only. Raises BadUserInput for a time
-    with an offset: the table may have it so, or in UTC."""
+    """Returns the value of an argument that is, or is part of, an exact key. Raises BadUserInput for a time with an
+    offset, because the table may have it with the offset or in UTC."""
     if _other_text(slot, value) is not None:
         raise BadUserInput(
             f"{name}: a time that keys are found by has no offset: write {slot.text.render(value)}"
@@ -259,7 +259,7 @@ def in_utc(name: str, slot: Slot, value: Any) -> Any:
 
 
 def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: str = "eq") -> str:
-    """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
+    """The key text of a client's value for a slot. Raises BadUserInput if it has none."""
     if operator == "beginsWith":
         return slot.text.prefix(str(value))
     if operator in _TIMES and slot.text.time_bound is not None:
@@ -271,7 +271,7 @@ def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: 
 
 
 def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
-    """What a client's value for a slot means: of a node of one of several types it is the global id.
+    """Returns the meaning of a client's value for a slot. For a node of one of several types, it is the global id.
 
     Raises BadUserInput for a key in the place of an id, and for an id in the place of a key.
     """
@@ -283,7 +283,7 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
 
 
 def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
-    """The key of the node with that global id, which says its type too."""
+    """The key of the node with that global id, which includes its type."""
     record, identity = read_global_id(graph, value, name)
     wanted = [member for variant in text.variants for member in variant.members]
     if record.name not in wanted:
@@ -294,8 +294,8 @@ def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
 def conditions(
     graph: Graph, path: AccessPath, given: Mapping[str, Any], most_terms: int
 ) -> dict[AccessPath, Condition | None]:
-    """The conditions that a list's `where` says, for each type that is asked for, by the path to it; None where it says
-    nothing of it. Raises BadUserInput."""
+    """Returns the conditions of a list's `where` for each requested type, by the path to it; None for a type without
+    conditions. Raises BadUserInput."""
     said = given.get("where") or {}
     wheres = {each: said.get(field_name(each.record)) or {} for each in path.members} or {path: said}
     if sum(map(_terms, wheres.values())) > most_terms:
@@ -312,7 +312,7 @@ def conditions(
 
 
 def _terms(where: Mapping[str, Any]) -> int:
-    """How many conditions a `where` has; one that combines others is one too."""
+    """The number of conditions in a `where`; each one that combines others counts as well."""
     count = 0
     for name, said in where.items():
         if isinstance(said, list):
@@ -368,8 +368,8 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
 
 
 def _as_stored(type_: FieldType, operator: str, value: Any) -> list[Any]:
-    """What is compared: of a time that a client writes with an offset both ways in which it may be stored, in UTC and
-    as the client has it. An order is that of UTC."""
+    """The values to compare with. A time with an offset may be stored in UTC or as the client wrote it, so tests for
+    equality include both. Order is that of UTC."""
     is_equality = operator in ("eq", "ne", "in", "contains")
     if type_.kind != "datetime" or type_.written is not None or not is_equality:
         return [value]

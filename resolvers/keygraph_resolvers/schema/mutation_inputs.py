@@ -1,4 +1,4 @@
-"""The inputs of mutations: their types. Each mutation has one input; what its values mean is told by `mutations`."""
+"""The types of mutation inputs. Each mutation has one input; `mutations` interprets its values."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ INPUTS: Mapping[WriteName, str] = {
     "move": "The key, and the other key.",
     "delete": "The key of the one to delete.",
 }
-"""What the input of a mutation is."""
+"""The description of a mutation's input."""
 _BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")
 _OF_STORED: tuple[WriteName, ...] = ("update", *_BY_KEY_ALONE)
 
 
 class MutationInputs:
-    """The inputs of a schema's mutations, each made once."""
+    """Makes the inputs of a schema's mutations, each once."""
 
     def __init__(self, graph: Graph, scalar: Callable[[FieldType], OutputType]) -> None:
-        """`scalar` gives the GraphQL type of a field's type."""
+        """`scalar` returns the GraphQL type of a field's type."""
         self._graph = graph
         self._scalar = scalar
         self._made: dict[str, type] = {}
@@ -122,7 +122,7 @@ class MutationInputs:
         return made
 
     def action(self, every: Sequence[tuple[WriteName, RecordType]]) -> type:
-        """What one action of several is: the input of one of the mutations."""
+        """One action of several: exactly one mutation's input."""
         made = input_type("WriteAction", "One of these.", is_one_of=True)
         fields = [
             input_field(
@@ -158,7 +158,7 @@ class MutationInputs:
         return enum_type(OnEdges, docstring(OnEdges.__doc__), member_docstrings(OnEdges))
 
     def _may_be_left_out(self, record: RecordType, each: Given) -> bool:
-        """Whether a field may be missing: what is stored in one attribute needs to be given once."""
+        """Whether a field may be missing: several fields stored in one attribute need only one value."""
         if each.is_optional:
             return True
         if not isinstance(each.of, Field):
@@ -180,7 +180,7 @@ class MutationInputs:
         return fields
 
     def _nested(self, record: RecordType, end: str) -> type:
-        """A record that is created with the node at one of its ends."""
+        """The input of a record that is created with the node at one of its ends."""
         name = nested_name(record, end)
         if name not in self._made:
             told = f"{a(record.name).capitalize()} that is created with its {in_words(end)}."
@@ -193,7 +193,7 @@ class MutationInputs:
         return self._made[name]
 
     def _part_fields(self, record: RecordType) -> list[Any]:
-        """What is added to numbers, sets and lists, and taken from sets."""
+        """The fields that add to numbers, sets and lists, and remove from sets."""
         found = []
         for word, (described, _) in PARTS.items():
             fields = part_fields(record, word)
@@ -222,7 +222,7 @@ class MutationInputs:
         return self._key(each.of.members[0])
 
     def _key(self, record: RecordType) -> type:
-        """The key of a node of several key fields."""
+        """The input of the key of a node with several key fields."""
         name = key_name(record)
         if name not in self._made:
             made = self._made[name] = input_type(name, f"The key of {with_article(record.name)}.")
@@ -263,7 +263,7 @@ class MutationInputs:
 
 
 def _described(record: RecordType, each: Given, *, is_new: bool) -> str | None:
-    """The description of a field of an input, with what a new record gets where it is left out."""
+    """The description of an input field, with the value of a new record if the field is omitted."""
     if not isinstance(each.of, Field):
         return of_given_end(record, each.of)
     left_out = ""
@@ -277,7 +277,7 @@ def _described(record: RecordType, each: Given, *, is_new: bool) -> str | None:
 
 
 def _default_text(value: object) -> str | None:
-    """A default as GraphQL writes it; None where that would not be short."""
+    """A default in GraphQL syntax; None for types without a short form."""
     match value:
         case Enum():
             return f"`{value.name}`"

@@ -1,4 +1,4 @@
-"""The fields of mutations, and what they answer."""
+"""The fields of mutations, and the types of their payloads."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class MutationTypes:
         object_: Callable[[RecordType], type],
         end_field: Callable[[RecordType, End], StrawberryField],
     ) -> None:
-        """`scalar`, `object_` and `end_field` give the types of values and of records, and the field of an end."""
+        """`scalar`, `object_` and `end_field` return the types of values and of records, and the field of an end."""
         self._graph = graph
         self._scalar = scalar
         self._object = object_
         self._end_field = end_field
 
     def fields(self) -> list[StrawberryField]:
-        """What can be done to the records of each type."""
+        """The mutations of each type's records."""
         inputs = MutationInputs(self._graph, self._scalar)
         every = [(action, record) for record in self._graph.types.values() for action in record.writes]
         if not every:

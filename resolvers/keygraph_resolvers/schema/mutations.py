@@ -1,4 +1,4 @@
-"""What the input of a mutation means: `write_requests` makes of inputs what is written."""
+"""Interprets the inputs of mutations: `write_requests` turns them into writes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesToge
 from keygraph_resolvers.schema.inputs import key_value
 
 NAME_PREFIX = "_:"
-"""What the names of new ids begin with, as those of blank nodes in RDF and in Dgraph's mutations."""
+"""The prefix of names of new ids, the same as for blank nodes in RDF and in Dgraph's mutations."""
 MOST_INPUTS = 1000
-"""How many inputs one mutation may have."""
+"""The most inputs of one mutation."""
 
 
 @value(frozen=True, slots=True)
 class Input:
-    """One input: what it is of, what it says, and where it stands."""
+    """One input: its action and record type, its values, and its place."""
 
     action: WriteName
     record: RecordType
@@ -57,17 +57,17 @@ class Input:
 
 @value(frozen=True, slots=True)
 class Told:
-    """What the arguments of a mutation say."""
+    """The arguments of a mutation."""
 
     inputs: Sequence[Input]
     is_atomic: bool = True
     """Whether all inputs are written in one transaction."""
     idempotency_key: str | None = None
-    """That of all inputs; one may have a key of its own."""
+    """The key of all inputs; a single input may have its own key."""
 
 
 def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Mapping[str, Any]) -> Told:
-    """What the arguments of a mutation say. Raises WriteRefused for more inputs than one mutation may have."""
+    """Reads the arguments of a mutation. Raises WriteRefused for more inputs than one mutation may have."""
     match kind:
         case Writes(action, record):
             return Told([Input(action, record, given["input"], ("input",))])
@@ -101,7 +101,7 @@ def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Map
 
 
 def write_requests(graph: Graph, given: Sequence[Input]) -> list[list[WriteRequest]]:
-    """What each input asks for; the first is of its record itself. Raises WriteRefused with all that is wrong."""
+    """Returns the writes of each input; the first is of its own record. Raises WriteRefused with all problems."""
     meaning = _Meaning(graph)
     requests = [meaning.requests(each.action, each.record, each.values, each.where) for each in given]
     meaning.refuse_unknown_names()
@@ -110,7 +110,7 @@ def write_requests(graph: Graph, given: Sequence[Input]) -> list[list[WriteReque
 
 
 def idempotency_key(given: Sequence[Input], name: tuple[str | int, ...], where: InputPath) -> IdempotencyKey:
-    """The key under which these inputs are written. `where` is its place. Raises WriteRefused where it cannot be one."""
+    """The key under which these inputs are written. `where` is its place. Raises WriteRefused if it is not valid."""
     text = str(name[0])
     if not 0 < len(text) <= LONGEST_KEY:
         told = f"An idempotency key has 1 to {LONGEST_KEY} characters."
@@ -124,7 +124,7 @@ def idempotency_key(given: Sequence[Input], name: tuple[str | int, ...], where: 
 
 
 class _Known:
-    """What the types of a graph say of inputs, each found once."""
+    """Facts about the types of a graph that interpret inputs, each computed once."""
 
     def __init__(self, graph: Graph) -> None:
         self.fields = cache(_known_fields)
@@ -143,11 +143,11 @@ class _KeyPart(NamedTuple):
 
     slot: Slot
     name: str
-    """What it is called in the model."""
+    """Its name in the model."""
     shown: str
-    """What it is called in an input."""
+    """Its name in an input."""
     of_new: RecordType | None
-    """Of which type it may be a new id."""
+    """The type whose new id it may be."""
 
 
 class _KnownField(NamedTuple):
@@ -155,16 +155,16 @@ class _KnownField(NamedTuple):
 
     name: str
     shown: FieldName
-    """The same in a place of the input."""
+    """The name as an element of a path in the input."""
     of: Field | End
     is_meant: bool
-    """Whether a value is what it means."""
+    """Whether a value means itself."""
     is_key: bool
     """Whether it is a key field of a node."""
     of_new: RecordType | None
-    """Of which type it may be a new id."""
+    """The type whose new id it may be."""
     parts: Sequence[_KeyPart]
-    """Those of an end."""
+    """The key parts of an end."""
 
 
 def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
@@ -196,18 +196,18 @@ def _of_new_id(record: RecordType, path: Sequence[str]) -> RecordType | None:
 
 
 class _Meaning:
-    """What inputs mean."""
+    """Interprets inputs."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._known = graph.made(_Known)
         self.refusals = Refusals()
         self._ids: dict[tuple[str, str], str] = {}
-        """The new ids that have names, by the type of the record and the name."""
+        """The named new ids, by the type of the record and the name."""
         self._named: list[tuple[tuple[str, str], InputPath]] = []
-        """Where these names stand."""
+        """The places of these names."""
         self._created: set[tuple[str, str]] = set()
-        """Those of records that are created."""
+        """The names of created records."""
 
     def requests(
         self, action: WriteName, record: RecordType, given: Mapping[str, Any], where: InputPath
@@ -268,7 +268,7 @@ class _Meaning:
     def _with_ids(
         self, record: RecordType, values: dict[str, Any], given: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The values of a new record, with an id for each field that gets one and has none."""
+        """Returns the values of a new record, with an id for each field that generates one and has none."""
         fields = self._known.ids(record)
         if not fields:
             return values
@@ -276,7 +276,7 @@ class _Meaning:
         return with_ids(record, values)
 
     def _id(self, record: RecordType | None, value: Any, where: InputPath) -> Any:
-        """The value of a field in which records of a type get ids; for the name of a new id, that id."""
+        """Returns the value of a field that holds ids of a record type; for the name of a new id, that id."""
         if record is None or not str(value).startswith(NAME_PREFIX):
             return value
         named = (record.name, str(value))
@@ -284,7 +284,7 @@ class _Meaning:
         return self._ids.setdefault(named, new_id())
 
     def refuse_unknown_names(self) -> None:
-        """Refuses names of what is not created."""
+        """Refuses names that no created record has."""
         for named, where in self._named:
             if named not in self._created:
                 record, name = named
@@ -295,7 +295,7 @@ class _Meaning:
     def _values(
         self, record: RecordType, given: Mapping[str, Any], where: InputPath, without: str | None = None
     ) -> dict[str, Any]:
-        """The values of fields and ends, by their names, of those that are given."""
+        """Returns the given values of fields and ends, by their names."""
         values: dict[str, Any] = {}
         for each in self._known.fields(record, without):
             name = each.name
@@ -307,7 +307,7 @@ class _Meaning:
         return values
 
     def _meant(self, each: _KnownField, value: Any, at: InputPath) -> Any:
-        """What the value of a field means; None where it cannot be used, which is told."""
+        """Interprets the value of a field; None if it cannot be used, which is reported."""
         if isinstance(each.of, Field):
             try:
                 if each.is_key:
@@ -322,7 +322,7 @@ class _Meaning:
             return None
 
     def _value(self, type_: FieldType, value: Any) -> Any:
-        """A value of a field; that of a nested dataclass is an object of it."""
+        """Converts a value of a field; for a nested dataclass, to an object of it."""
         if value is None:
             return None
         if type_.of is not None:
@@ -338,7 +338,7 @@ class _Meaning:
         )
 
     def _end(self, end: End, parts: Sequence[_KeyPart], value: Any, where: InputPath) -> Texts:
-        """The identity of the node that is named for an end."""
+        """The identity of the node that an end names."""
         member = end.members[0]
         if end.text is not None:
             slot = end.identity[0]
@@ -354,7 +354,7 @@ class _Meaning:
         return self._graph.identity(member, said)
 
     def _identity(self, record: RecordType, values: Mapping[str, Any], where: InputPath) -> Texts:
-        """The identity of the record that has these values."""
+        """The identity of the record with these values."""
         said: dict[str, Any] = {}
         for slot in record.identity:
             name, *inner = slot.path

@@ -1,6 +1,6 @@
 """The scalars that GraphQL lacks: Long, Decimal, DateTime, Date, Base64, JSON.
 
-Each loses nothing: a Decimal is a string with its exact digits, a DateTime is the text that is stored.
+None loses information: a Decimal is a string with its exact digits, a DateTime is the text that is stored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONG = re.compile(r"-?[0-9]{1,38}")
 _DATE = re.compile(ISO_DATE, re.ASCII)
 _NUMBERS = (str, int, float, Decimal)
 _SHORT = 40
-"""Up to how many characters the text of a number is kept: 38 digits, a sign and a point."""
+"""The longest text of a number that is cached, in characters: 38 digits, a sign and a point."""
 
 
 def _long(value: object) -> int:
@@ -62,14 +62,14 @@ def _decimal(value: object) -> Decimal:
 
 @kept("numbers", 4096, 700)
 def _short_decimal(text: str) -> Decimal:
-    """The number of a short text: quantities and prices repeat."""
+    """The number of a short text, cached because quantities and prices repeat."""
     return number(Decimal(text))
 
 
 def _datetime(value: object) -> datetime:
     text = _text(value)
     moment = Moment.of_text(text)
-    # An offset becomes UTC; without one, and in UTC, it is compared as it was written.
+    # A time with an offset is converted to UTC; others are compared as written.
     if moment.tzinfo is None or text.endswith("Z"):
         return moment
     in_utc = moment_text(datetime.fromisoformat(text).astimezone(UTC))
@@ -133,7 +133,7 @@ def _scalar(
     expected: str,
     url: str,
 ) -> ScalarDefinition:
-    """`read` raises where a value is not what is `expected`. `url` is that of the specification of its text."""
+    """`read` raises if a value is not what is `expected`. `url` is that of the specification of its text."""
 
     def parse(value: object) -> Any:
         try:
@@ -217,11 +217,11 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "https://www.rfc-editor.org/rfc/rfc8259",
     ),
 }
-"""What Strawberry makes of each Python type, in derived fields and in a model's own."""
+"""Strawberry's scalar for each Python type, in derived fields and in those of the model."""
 
 
 def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
-    """The Python value of a scalar or an enum that is in JSON. Raises BadUserInput; `where` is its place."""
+    """Returns the Python value of a scalar or an enum in JSON. Raises BadUserInput; `where` is its place."""
     if type_.of is not None and isinstance(value, list):
         return [value_of_json(type_.of, each, where) for each in value]
     try:
@@ -255,4 +255,4 @@ SCALARS: dict[Kind, Any] = {
     "bytes": bytes,
     "json": JSON,
 }
-"""The type that Strawberry knows each kind of field by."""
+"""The type by which Strawberry knows each kind of field."""

@@ -1,12 +1,12 @@
-"""What is used of Strawberry that it does not document. Nothing else names these; a test holds them to the pinned version.
+"""Undocumented parts of Strawberry that are used. No other module names them; a test holds them to the pinned version.
 
 - `__strawberry_definition__` marks a class as a type. Strawberry sets it on decorated classes; ours have no fields to
   decorate when they are made.
 - `Schema._schema` is the graphql-core schema, which validates documents and is walked by the planner. Strawberry only
   runs whole operations on it.
-- `GraphQLCoreConverter.DEFINITION_BACKREF` finds the Strawberry field of a graphql-core field, and with it what the
-  field means.
-- `MaybeNullValidationRule` and `OneOfInputValidationRule` are what `Schema.execute` validates beside GraphQL's own rules.
+- `GraphQLCoreConverter.DEFINITION_BACKREF` finds the Strawberry field of a graphql-core field, and with it the field's
+  kind.
+- `MaybeNullValidationRule` and `OneOfInputValidationRule` are rules that `Schema.execute` adds to GraphQL's own.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from strawberry.types.base import StrawberryObjectDefinition
 from strawberry.types.field import StrawberryField
 
 VALIDATION_RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
-"""The rules that a document has to keep."""
+"""The rules that a document must follow."""
 
 
 def set_definition(cls: type, definition: StrawberryObjectDefinition) -> None:
-    """Makes a class the Strawberry type of this definition."""
+    """Makes a class the Strawberry type with this definition."""
     cls.__strawberry_definition__ = definition  # type: ignore[attr-defined]  # how Strawberry marks a type
 
 
@@ -34,6 +34,6 @@ def core_schema(schema: strawberry.Schema) -> GraphQLSchema:
 
 
 def strawberry_field(definition: GraphQLField) -> StrawberryField | None:
-    """The Strawberry field from which a graphql-core field was made; None for introspection's."""
+    """The Strawberry field that a graphql-core field was made from; None for introspection's."""
     found: StrawberryField | None = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
     return found

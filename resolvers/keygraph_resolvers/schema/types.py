@@ -1,4 +1,4 @@
-"""The GraphQL schema of a graph, derived by rule so that who knows the model can write the query unseen."""
+"""The GraphQL schema of a graph, derived by rule so that anyone who knows the model can write queries for it."""
 
 from __future__ import annotations
 
@@ -103,18 +103,18 @@ _ALSO_OF = "Only edges whose node these other {} nodes have in this list too, by
 
 
 class GraphSchema(strawberry.Schema):
-    """A Strawberry schema that knows the graph it was derived from."""
+    """A Strawberry schema that knows its graph."""
 
     graph: Graph
     is_subgraph = False
-    """Whether a router of Apollo Federation can make it a part of a supergraph."""
+    """Whether an Apollo Federation router can include it in a supergraph."""
 
     def process_errors(self, errors: Any, execution_context: Any = None) -> None:
-        """Nothing: the service answers for errors, and logs those that are nobody's fault but ours."""
+        """Does nothing: the service handles errors, and logs only unexpected ones."""
 
 
 class _Subgraph(FederatedSchema, GraphSchema):
-    """The schema of a graph that is a part of a supergraph."""
+    """The schema of a graph as a subgraph of a supergraph."""
 
     is_subgraph = True
 
@@ -127,11 +127,11 @@ def build_schema(
     extensions: Iterable[type[SchemaExtension] | Callable[[], SchemaExtension]] = (),
     federation: bool = False,
 ) -> GraphSchema:
-    """The schema of a graph.
+    """Returns the schema of a graph.
 
-    `query` and `mutation` are Strawberry types whose fields are added to the root's. `extensions` are Strawberry's of a
-    schema: their hooks run around each operation, and their `resolve` around your own fields of the root. `federation` makes it a subgraph of
-    Apollo Federation 2. Raises ModelError where the graph has mistakes.
+    The fields of the Strawberry types `query` and `mutation` are added to the root's. `extensions` are Strawberry
+    schema extensions: their hooks run around each operation, their `resolve` around the root fields of `query` and
+    `mutation`. `federation` makes it a subgraph of Apollo Federation 2. Raises ModelError if the graph has mistakes.
     """
     types = _Types(check(graph))
     root = object_type("Query", "Everything that can be read.")
@@ -164,7 +164,7 @@ def _type_of_source(source: Any, info: Any, abstract: Any) -> str:
 
 
 class _Types:
-    """The types of a schema, each made once."""
+    """Makes the types of a schema, each once."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -242,7 +242,7 @@ class _Types:
         )
 
     def object(self, record: RecordType) -> type:
-        """The object type of a node, a record, or an edge that is served as a record."""
+        """The object type of a node, a record, or an edge served as a record."""
         if record.name not in self._objects:
             made = object_type(record.name, of_record(record), interfaces=[self._node])
             self._objects[record.name] = made
@@ -255,14 +255,14 @@ class _Types:
         return self._objects[record.name]
 
     def node(self, members: Sequence[RecordType]) -> OutputType:
-        """The type of a node that is of one of these types: the object type, or a union."""
+        """The type of a node of one of these types: the object type, or a union."""
         if len(members) == 1:
             return self.object(members[0])
         ordered = self._graph.unions.get(frozenset(members)) or sorted(members, key=lambda each: each.name)
         return self._union(union_name(ordered), ordered)
 
     def _node_of(self, path: AccessPath) -> OutputType:
-        """The type of a node of a list."""
+        """The type of a list's nodes."""
         if path in self._graph.neighbours.values():
             return self._union(neighbour_name(path), path.records)
         return self.node(path.nodes)
@@ -291,7 +291,7 @@ class _Types:
         return ServedField(camel(name), type_, kind, (), described, record.deprecated(name))
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
-        """The fields of the named fields, ends and methods, in the order of the declaration."""
+        """The named fields, ends and methods as schema fields, in the order of the declaration."""
         for name in names:
             if name in record.fields:
                 yield self._stored_field(record, record.fields[name])
@@ -303,7 +303,7 @@ class _Types:
     # --- Methods --------------------------------------------------------------------------------------
 
     def _method_field(self, record: RecordType, method: Method) -> StrawberryField:
-        """The field of a method of the model: its types are those of its annotations."""
+        """The field of a method of the model, with the types of its annotations."""
         parameters = {camel(name): name for name in method.parameters}
         annotation = method.hints["return"]
         may_be_null = restricted_name(record, method.name) is not None
@@ -339,7 +339,7 @@ class _Types:
     # --- Lists ----------------------------------------------------------------------------------------
 
     def list_field(self, path: AccessPath) -> StrawberryField:
-        """The field of an access path: a connection, or the only neighbour."""
+        """The field of an access path: a connection, or the only neighbor."""
         arguments = [
             argument(
                 camel(required.name),
@@ -375,7 +375,7 @@ class _Types:
             argument("after", text, "Only edges after this cursor."),
         ]
         if len(path.keys.attributes) == 2:
-            # Without a sort key there is no order that one could read against.
+            # Without a sort key there is no order to reverse.
             arguments += [
                 argument("last", nullable(int), f"The number of edges from the end: {_AT_MOST}."),
                 argument("before", text, "Only edges before this cursor; none if `after` comes later."),
@@ -447,7 +447,7 @@ class _Types:
     # --- The root -------------------------------------------------------------------------------------
 
     def root_fields(self) -> list[StrawberryField]:
-        """Nodes by key, by global id, the lists at the root, and what an index finds."""
+        """The root fields: nodes by key and by global id, the lists at the root, and index lookups."""
         fields: list[StrawberryField] = [self._node_field(), self._nodes_field()]
         fields += [self._by_key_field(record) for record in self._graph.nodes]
         fields += [self.list_field(path) for path in self._graph.root_lists]
@@ -455,7 +455,7 @@ class _Types:
         return [*fields, *way_fields(self._graph, self._node, self._walks.edges)]
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
-        """A field that somebody added to the root: one whose resolver returns a node of the model goes on to it."""
+        """A field that a user added to the root. If it returns nodes of the model, the plan continues from them."""
         annotation = field.type_annotation and field.type_annotation.evaluate()
         by_class: dict[Any, RecordType] = {record.cls: record for record in self._graph.nodes}
         element, has_elements = is_list(annotation)
@@ -469,7 +469,7 @@ class _Types:
     def _given_nodes(
         self, records: tuple[RecordType, ...], annotation: Any, *, is_list: bool, may_be_null: bool = False
     ) -> OutputType:
-        """The type of nodes that somebody's own code gives: whether one exists is known only when it is read."""
+        """The type of nodes that user code returns: whether one exists is known only when it is read."""
         node = nullable(self.node(records))
         if not is_list:
             return node
@@ -510,25 +510,25 @@ class _Types:
         )
 
     def federation_fields(self, printed: Callable[[], str]) -> list[StrawberryField]:
-        """What a router asks; the directives are put on all types that were made so far."""
+        """Returns the fields that a router requests, and adds the directives to all types made so far."""
         for record in self._graph.types.values():
             if record.name in self._objects:
                 mark(record, self._objects[record.name])
-        # Every subgraph with lists has a type of this name.
+        # Every subgraph with lists has a type with this name.
         definition_of(self._page_info).directives = [Shareable()]
         nodes = [self.object(record) for record in self._graph.nodes]
         return [entities_field(nodes, _type_of_source), service_field(printed)]
 
 
 def _reason(path: AccessPath) -> str | None:
-    """Why a list should not be used any more: its own reason, or that of what it lists."""
+    """The deprecation reason of a list: its own, or that of its record type."""
     own = None if path.owner is None else path.owner.deprecated(path.name)
     far = path.nodes[0].notes.deprecated if len(path.nodes) == 1 else None
     return next((each for each in (own, path.record.notes.deprecated, far) if each is not None), None)
 
 
 def _page_info_fields(described: Mapping[str, str]) -> list[StrawberryField]:
-    """The fields of a page's position, some of them described otherwise."""
+    """The fields of a page's position, with some descriptions replaced."""
     text = nullable(str)
 
     def shown(name: str, type_: OutputType, attribute: str, description: str) -> StrawberryField:

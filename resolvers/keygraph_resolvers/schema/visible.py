@@ -1,7 +1,7 @@
-"""What introspection shows one viewer: the schema without what no rule can ever give them.
+"""The schema that introspection shows one viewer: without everything that no rule can ever allow them.
 
-What a rule may give by some record is shown. What is left out depends on the viewer's claims and roles alone, so viewers who
-are shown the same share one schema.
+Fields that a rule allows for some record are shown. The viewer's claims and roles alone decide what is hidden, so
+viewers who are shown the same share one schema.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from keygraph_resolvers.schema.field_kinds import (
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
 _KEPT = 16
-"""How many schemas are kept."""
+"""The number of cached schemas."""
 _NEEDED: Mapping[WriteName, tuple[Action, ...]] = {
     "create": ("create",),
     "put": ("create", "update"),
@@ -64,14 +64,14 @@ _NEEDED: Mapping[WriteName, tuple[Action, ...]] = {
     "move": ("move",),
     "delete": ("delete",),
 }
-"""What a mutation may be: one of these is enough to be shown it."""
+"""The actions of each mutation; one that is allowed is enough to show it."""
 
 Hidden = frozenset[tuple[str, str]]
-"""Fields that are left out, by their types; a type with no field named is left out itself."""
+"""Hidden fields, each as the name of its type and its own; with an empty field name, the type itself is hidden."""
 
 
 class VisibleSchemas:
-    """The schemas that viewers are shown."""
+    """Caches the schemas that viewers are shown."""
 
     def __init__(self, core: GraphQLSchema, graph: Graph) -> None:
         self._core = core
@@ -79,7 +79,7 @@ class VisibleSchemas:
         self._kept: dict[Hidden, GraphQLSchema] = {}
 
     def of(self, access: Permissions) -> tuple[Hidden, GraphQLSchema]:
-        """What is left out for one viewer, and what they are shown."""
+        """Returns what is hidden from one viewer, and the schema that they are shown."""
         hidden = Hidden(_Hiding(self._core, self._graph, access).found())
         made = self._kept.pop(hidden, None)
         if made is None:
@@ -91,7 +91,7 @@ class VisibleSchemas:
 
 
 class _Hiding:
-    """What is left out for one viewer."""
+    """Finds what is hidden from one viewer."""
 
     def __init__(self, core: GraphQLSchema, graph: Graph, access: Permissions) -> None:
         self._core = core
@@ -118,7 +118,7 @@ class _Hiding:
                     yield where_name(path), camel(compared.name)
 
     def _is_never(self, record: RecordType, action: Action = "read", name: str | None = None) -> bool:
-        """Whether no record of the type gives it to the viewer."""
+        """Whether no record of the type allows the action to the viewer."""
         decision = self._access.decision
         return decision(record, action) is False or (
             name is not None and decision(record, action, name) is False
@@ -137,7 +137,7 @@ class _Hiding:
     def _asks_for_more(
         self, input_: str, record: RecordType, actions: Iterable[Action], without: str | None = None
     ) -> bool:
-        """Whether an input has to be given what the viewer may not write."""
+        """Whether an input requires a field that the viewer may not write."""
         type_, key = self._core.type_map.get(input_), key_names(record)
         if not isinstance(type_, GraphQLInputObjectType):
             return False
@@ -153,7 +153,7 @@ class _Hiding:
 
     def _fields(self, type_: GraphQLObjectType, record: RecordType | None) -> Iterator[tuple[str, str]]:
         kinds = {name: kind_of(strawberry_field(each)) for name, each in type_.fields.items()}
-        # An edge has the fields of the item behind it.
+        # An edge has the fields of its item.
         edges = [kind.path.record for kind in kinds.values() if isinstance(kind, FarNode)]
         for name, kind in kinds.items():
             if kind is not None and self._is_left_out(kind, record or next(iter(edges), None)):
@@ -185,7 +185,7 @@ class _Hiding:
         return all(self._is_never(each) for each in records)
 
     def _is_never_listed(self, path: AccessPath) -> bool:
-        """Whether a list shows the viewer nothing, or is sorted by what they may not read."""
+        """Whether a list shows the viewer nothing, or is sorted by a field that they may not read."""
         if path.owner is not None and self._is_never(path.owner, "read", path.name):
             return True
         used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
@@ -194,7 +194,7 @@ class _Hiding:
     # --- Inputs ---------------------------------------------------------------------------------------
 
     def _inputs(self, record: RecordType) -> Iterator[tuple[str, str]]:
-        """What the inputs of a type's mutations take that the viewer may not give."""
+        """The fields of a type's mutation inputs that the viewer may not give."""
         key = key_names(record)
         for action in record.writes:
             name = input_name(action, record)
@@ -219,7 +219,7 @@ class _Hiding:
 
 
 def without(core: GraphQLSchema, hidden: Hidden) -> GraphQLSchema:
-    """A schema to introspect that lacks what is hidden, and what nothing leads to then."""
+    """Returns a schema for introspection without what is hidden, and without what nothing else refers to."""
     told: dict[str, Any] = cast(Any, introspection_from_schema(core))["__schema"]
     types = {each["name"]: each for each in told["types"] if (each["name"], "") not in hidden}
     for name, type_ in types.items():
@@ -250,7 +250,7 @@ def without(core: GraphQLSchema, hidden: Hidden) -> GraphQLSchema:
 
 
 def _keep(type_: dict[str, Any], kept: set[str]) -> None:
-    """Takes away from a type what is of types that are not kept."""
+    """Removes everything from a type that refers to types that are not kept."""
     for members in ("fields", "inputFields"):
         for each in type_[members] or ():
             if "args" in each:
@@ -263,7 +263,7 @@ def _keep(type_: dict[str, Any], kept: set[str]) -> None:
 
 
 def _reached(types: Mapping[str, Any], names: Iterable[str]) -> set[str]:
-    """The types to which something leads from these."""
+    """The types that can be reached from these."""
     found: set[str] = {"String", "Boolean"}
     waiting = [*names]
     while waiting:
@@ -288,7 +288,7 @@ def _named(having: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _name(type_: Mapping[str, Any]) -> str:
-    """The name of a type in lists, and of one that is not null."""
+    """The name of a type, without list and non-null wrappers."""
     while type_.get("ofType"):
         type_ = type_["ofType"]
     return cast(str, type_["name"])

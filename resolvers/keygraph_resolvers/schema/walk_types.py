@@ -1,4 +1,4 @@
-"""The types of what walks find: connections by distance or by score, and their edges."""
+"""The types of the results of walks: connections by distance or by score, and their edges."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _ENDS = {
     "hasNextPage": "Whether edges follow the page: `endCursor` is then where to continue.",
     "hasPreviousPage": "Whether edges precede the page: those up to `after`.",
 }
-"""What is said of a page otherwise than in lists, which can be read from their end too."""
+"""Descriptions that differ from those of lists, which can also be read from their end."""
 
 
 class WalkTypes:
-    """Makes the fields of walks, and their types."""
+    """Makes the fields of walks and their types."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class WalkTypes:
         edge: Callable[[AccessPath], type],
         aggregates: AggregateTypes,
     ) -> None:
-        """`page_info` gives the fields of pages of lists with other descriptions; `node` and `edge` the types of nodes, and of
-        the edges of lists."""
+        """`page_info` makes the fields of a list's page info with other descriptions; `node` and `edge` make the types
+        of nodes and of list edges."""
         self._aggregates = aggregates
         self._page_info = page_info
         self._node = node
@@ -109,7 +109,7 @@ class WalkTypes:
         return made
 
     def _aggregate(self, walk: NodeWalk) -> list[StrawberryField]:
-        """What is aggregated of all nodes, where they are of one type."""
+        """The aggregate of all nodes, if they have one type."""
         if len(walk.nodes) != 1:
             return []
         return [self._aggregates.of_nodes(walk.nodes[0], walk.options.budget)]
@@ -126,7 +126,7 @@ class WalkTypes:
         ]
 
     def edges(self, name: str, paths: Sequence[AccessPath]) -> OutputType:
-        """The type of the edges of some lists: a union of that name where there are several."""
+        """The type of the edges of some lists: a union with that name if there are several."""
         edges = [self._edge(path) for path in paths]
         if len(edges) == 1:
             return edges[0]

@@ -1,4 +1,4 @@
-"""The fields of the root that tell how one node is connected to another, and their types."""
+"""The root fields that return how one node is connected to another, and their types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from keygraph_resolvers.schema.definitions import (
 from keygraph_resolvers.schema.field_kinds import Attribute, Via, WayEdges, WayNode, WayNodes, WaysBetween
 
 EdgesOf: TypeAlias = Callable[[str, Sequence[AccessPath]], OutputType]
-"""Gives the type of the edges of some lists: a union of that name where there are several."""
+"""Returns the type of the edges of some lists: a union with that name if there are several."""
 
 USUAL_LENGTH, MOST_LENGTH = 6, 20
 USUAL_WAYS = 10
@@ -39,18 +39,18 @@ _MOST = f"The most edges that it may have: {MOST_LENGTH} at most."
 
 
 def list_name(path: AccessPath) -> str:
-    """What a list is called among all: `USER_FRIENDS`."""
+    """The name of a list among all: `USER_FRIENDS`."""
     owner = path.owner.name if path.owner else ""
     return f"{constant(owner)}_{constant(path.name)}"
 
 
 def lists_by_name(graph: Graph) -> Mapping[str, FollowedList]:
-    """The lists that can be followed."""
+    """The lists that can be followed, by name."""
     return {list_name(each.path): each for each in graph.followed}
 
 
 def way_fields(graph: Graph, node: type, edges: EdgesOf) -> list[StrawberryField]:
-    """The fields of the root. `node` is the interface of all nodes, `edges` gives the type of the edges of lists."""
+    """The root fields. `node` is the interface of all nodes, `edges` returns the type of list edges."""
     if not graph.followed:
         return []
     lists = lists_by_name(graph)

@@ -1,4 +1,4 @@
-"""The viewer of a request by its token, with what the settings say of tokens and their keys."""
+"""Identifies the viewer of a request by its token, with the settings for tokens and their keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEARER = "bearer"
 
 
 def viewers_by_token(settings: Settings) -> ViewerOf:
-    """What finds the viewer in the token of a request. Raises SettingsError."""
+    """Returns a function that finds the viewer in the token of a request. Raises SettingsError."""
     tokens = _tokens(settings)
 
     async def viewer_of(request: HTTPConnection) -> Claims:
@@ -38,7 +38,7 @@ def viewers_by_token(settings: Settings) -> ViewerOf:
 
 
 def _tokens(settings: Settings) -> Tokens:
-    """What verifies tokens. Raises SettingsError."""
+    """Returns the verifier of tokens. Raises SettingsError."""
     algorithms = [name.strip() for name in (settings.jwt_algorithms or "").split(",") if name.strip()]
     unknown = [name for name in algorithms if name not in (*SHARED, *PUBLIC)]
     if unknown:

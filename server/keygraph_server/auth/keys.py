@@ -1,6 +1,6 @@
 """The keys that verify tokens: a fixed one, or those that the issuer publishes (JWKS).
 
-A key decides which algorithms it verifies. So a public key is never taken for a shared secret, whatever a token's header says.
+A key decides which algorithms it verifies. So no token's header can make a public key a shared secret.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jwt import PyJWK, PyJWKClient, PyJWTError
 _log = logging.getLogger(__name__)
 
 _SHARED = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""With how many bytes a secret must have at least (RFC 7518, 3.2)."""
+"""The least length of a secret, in bytes (RFC 7518, 3.2)."""
 SHARED = (*_SHARED,)
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES = {
@@ -38,7 +38,7 @@ PUBLIC = (*_RSA, *(name for names in _CURVES.values() for name in names), *_EDWA
 FRESH_SECONDS = 300.0
 """How long published keys are used before they are fetched again."""
 UNKNOWN_SECONDS = 60.0
-"""How long an unknown key id waits for the next fetch, so that invented ids cause no load."""
+"""How long an unknown key id waits for the next fetch, so that made-up ids cause no load."""
 RETRY_SECONDS = 5.0
 """How long after a failed fetch the next one is tried."""
 _TIMEOUT_SECONDS = 5.0
@@ -54,14 +54,14 @@ class KeysUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VerifyingKey:
-    """A key, with the algorithms that it verifies."""
+    """A key and the algorithms that it verifies."""
 
     key: object
     algorithms: Sequence[str]
 
 
 class Keys(Protocol):
-    """Where the key of a token is found."""
+    """Finds the key of a token."""
 
     async def key(self, key_id: str | None) -> VerifyingKey:
         """The key with an id. Raises KeyUnknownError or KeysUnavailableError."""
@@ -97,7 +97,7 @@ def _algorithms_of(key: object) -> Sequence[str]:
 
 
 class PublishedKeys:
-    """The keys that an issuer publishes. One fetch serves all who wait for it; keys that are known outlive an outage."""
+    """The keys that an issuer publishes. One fetch serves all who wait for it; known keys outlive an outage."""
 
     def __init__(self, url: str) -> None:
         self._client = PyJWKClient(url, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS)
@@ -115,7 +115,7 @@ class PublishedKeys:
             if self._fetching is None:
                 self._tried = now
                 self._fetching = asyncio.create_task(self._fetch())
-            # Whoever has a key goes on with it; a client that leaves does not stop the fetch for the others.
+            # Requests with a known key do not wait; a client that disconnects does not stop the fetch for the others.
             if found is None:
                 await asyncio.shield(self._fetching)
                 found = self._keys.get(key_id)
@@ -141,7 +141,7 @@ class PublishedKeys:
 
 
 def _verifying(published: Sequence[PyJWK]) -> dict[str | None, VerifyingKey]:
-    """The public keys for signatures, by their ids. The only one is also that of a token that names none."""
+    """The public signature keys, by their ids. A single key also serves tokens without a key id."""
     found: dict[str | None, VerifyingKey] = {}
     for each in published:
         if each.public_key_use in ("sig", None) and each.algorithm_name in PUBLIC:

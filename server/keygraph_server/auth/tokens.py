@@ -1,4 +1,4 @@
-"""Tokens: whether one is valid, and what it claims."""
+"""Verifies tokens and reads their claims."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Tokens:
         leeway: float = 0.0,
         roles: str = "roles",
     ) -> None:
-        """`algorithms` are those that are allowed, of those that a key verifies; empty for all of them. `roles` is the
-        claim with the viewer's roles; dots lead into objects."""
+        """`algorithms` limits those that a key verifies; empty allows all of them. `roles` is the claim with the
+        viewer's roles; dots lead into objects."""
         self._keys = keys
         self._algorithms = frozenset(algorithms)
         self._issuer = issuer
@@ -42,7 +42,7 @@ class Tokens:
         self._roles = roles
 
     async def claims(self, token: str) -> Claims:
-        """What a token claims. Raises InvalidTokenError, or KeysUnavailableError."""
+        """Returns the claims of a token. Raises InvalidTokenError, or KeysUnavailableError."""
         if len(token) > LONGEST:
             raise InvalidTokenError("the token is too long")
         try:
@@ -72,7 +72,7 @@ def _key_id(token: str) -> str | None:
 
 
 def _inside(claims: Claims, name: str) -> Any:
-    """The claim of a name, which may itself have dots in it."""
+    """The claim with this name, which may contain dots itself."""
     if name in claims:
         return claims[name]
     found: Any = claims

@@ -1,4 +1,4 @@
-"""The viewer of a request: the claims of whoever asks, found as the settings say, or by a function of one's own."""
+"""The viewer of a request: their claims, found as the settings say, or by a user's function."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 def configured_viewers(settings: Settings) -> ViewerOf | None:
-    """What finds the viewer by the settings; None where everybody is anonymous. Raises SettingsError."""
+    """Returns the function that finds the viewer; None if everybody is anonymous. Raises SettingsError."""
     match settings.auth:
         case Auth.JWT:
-            # Imported on use: the libraries of tokens take a twentieth of the server's start.
+            # Imported on use: the token libraries take a twentieth of the server's start.
             from keygraph_server.auth.by_token import viewers_by_token
 
             return viewers_by_token(settings)
@@ -51,12 +51,12 @@ def _by_header(claims: Mapping[str, str]) -> ViewerOf:
 
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""What a name of a header is made of (RFC 9110, 5.6.2)."""
+"""The characters of a header name (RFC 9110, 5.6.2)."""
 _CLAIM = re.compile(r"[^\s\"'{}\[\]]+")
 
 
 def _claims_by_header(text: str) -> dict[str, str]:
-    """The claims by the headers that give them, of `X-User: sub, X-Roles: roles`. Raises SettingsError."""
+    """The claims by header, from `X-User: sub, X-Roles: roles`. Raises SettingsError."""
     found: dict[str, str] = {}
     for part in text.split(","):
         header, _, claim = (each.strip() for each in part.partition(":"))

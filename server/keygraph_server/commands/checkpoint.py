@@ -27,7 +27,7 @@ class Reached:
     digest: str
     """The digest of these entries. It shows whether they are still the same."""
     last: str = ""
-    """The typed line of the last item that is in the table."""
+    """The typed line of the last item in the table."""
 
 
 class StateFile:
@@ -50,14 +50,14 @@ class StateFile:
             return None
 
     def save(self, content: object) -> None:
-        """Save the content, with bytes as base64. The file is replaced atomically."""
+        """Saves the content, with bytes as base64. The file is replaced atomically."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_suffix(f".{os.getpid()}.new")
         new.write_bytes(orjson.dumps(content, default=_base64))
         new.replace(self.path)
 
     def clear(self) -> None:
-        """Delete the file: the command is done, or starts over."""
+        """Deletes the file: the command is done, or starts over."""
         if self.path.exists():
             self.path.unlink()
 
@@ -82,9 +82,9 @@ class Checkpoint:
             return None
 
     def save(self, reached: Reached) -> None:
-        """Save the position."""
+        """Saves the position."""
         self._file.save(asdict(reached))
 
     def clear(self) -> None:
-        """Delete the file: the load is done, or starts over."""
+        """Deletes the file: the load is done, or starts over."""
         self._file.clear()

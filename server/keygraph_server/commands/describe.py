@@ -29,7 +29,7 @@ AccessOption = Annotated[
 ]
 
 _LINE = 70
-"""Longer conditions are broken at AND."""
+"""Longer conditions are split at AND."""
 
 
 def describe(model: ModelOption = None, store: StoreOption = None, access: AccessOption = False) -> None:

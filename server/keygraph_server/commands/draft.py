@@ -1,4 +1,4 @@
-"""`keygraph draft`: a first model of a table that has none."""
+"""`keygraph draft`: a first model for a table without one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draft(
     Reads the table's keys, then samples the table until it finds no new types. Writes nothing. If it had to stop
     before it knew all types, it says so.
     """
-    # Imported here, since other commands start without GraphQL's libraries.
+    # Imported here, because other commands start without GraphQL's libraries.
     from keygraph_resolvers import check
 
     settings = read_settings(store=store)
@@ -49,9 +49,9 @@ def draft(
 async def _drafted(
     settings: Settings, named: str | None, most: int, check: Callable[[Graph], object]
 ) -> tuple[GrowingDraft, list[str]]:
-    """A draft from parts of the table, and what is doubtful about its sample."""
+    """Drafts a model from parts of the table. Returns it with the uncertainties of its sample."""
     name = named or await _only_table(settings.patient)
-    # The name is enough to ask for a table's keys.
+    # Only the name is needed to request a table's keys.
     described = await live_table(settings.patient, Table(name, partition_key="-"))
     if described is None:
         raise CommandError(

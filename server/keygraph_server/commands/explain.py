@@ -113,7 +113,7 @@ async def _report(model: Model, settings: Settings, asked: _Asked, *, run: bool)
         # Imported here, as in `_service`.
         from keygraph_resolvers import Observed
 
-        # Whoever asks may not be told what was read; whoever runs this command has the table.
+        # The viewer may not be allowed to see what was read, but whoever runs this command has the table.
         observed = Observed()
         answer = await service.execute(*given, observed=observed, viewer=asked.viewer)
         cost = observed.cost(model.graph.table)
@@ -133,7 +133,7 @@ def _service(settings: Settings, model: Model, store: Store) -> Service:
 
 
 def _text_of(given: str) -> str:
-    """The text itself, the content of the file after an @, or standard input."""
+    """Returns the text itself, the content of the file after an @, or standard input."""
     if given == STANDARD_INPUT:
         return sys.stdin.read()
     if not given.startswith("@"):
@@ -146,7 +146,7 @@ def _text_of(given: str) -> str:
 
 
 def _object(given: str | None, option: str, example: str) -> dict[str, Any] | None:
-    """The JSON object that an option gives; None if it does not."""
+    """Returns the JSON object of an option; None if it is not given."""
     if given is None:
         return None
     try:

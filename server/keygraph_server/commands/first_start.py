@@ -27,7 +27,7 @@ _ABANDONED_SECONDS = 3600
 
 
 def make_sample_file(model: Model, file: Path) -> int | None:
-    """Create the SQLite file with the model's table and sample. Returns the number of items.
+    """Creates the SQLite file with the model's table and sample. Returns the number of items.
 
     Returns None if the file already exists, and does not change it. The file gets its name only when it is complete, so
     an interrupted start leaves no file behind, and of several concurrent starts only one creates it. Raises
@@ -53,7 +53,7 @@ def make_sample_file(model: Model, file: Path) -> int | None:
 
 
 async def _fill(model: Model, file: Path) -> int:
-    """Create the table in a new file and load the sample."""
+    """Creates the table in a new file and loads the sample."""
     files = [str(found) for found in model.sample_files]
     count = 0
     async with open_sqlite(file, model.graph.table) as store:
@@ -95,7 +95,7 @@ def _batches(graph: Graph, lines: Lines) -> Iterator[tuple[list[Item], int]]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove the folders that killed starts have left. Those of running starts are younger."""
+    """Removes the folders that killed starts have left. Those of running starts are younger."""
     for scratch in folder.glob(f"{_SCRATCH}*"):
         if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
             shutil.rmtree(scratch, ignore_errors=True)

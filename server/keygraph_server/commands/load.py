@@ -46,7 +46,7 @@ load_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _BATCH_BYTES = 1_000_000
 _LOCAL_BATCHES = 40
-"""The embedded engine writes so many batches as one."""
+"""The embedded engine writes this many batches as one."""
 
 Batch: TypeAlias = tuple[list[Item], Reached]
 
@@ -149,7 +149,7 @@ def load(
 
 
 def _source(words: list[str], sample: str | None, make_sample: Callable[[str, list[str]], Source]) -> Source:
-    """The source of the items. `words` has files or, with a sample, the sample's options."""
+    """The source of the items. `words` are files or, with a sample, the sample's options."""
     if sample is not None:
         return make_sample(sample, words)
     for word in words:
@@ -172,9 +172,9 @@ class _Reading:
     format: LineFormat | None
     skips_refused: bool
     rules: ItemRules | None = None
-    """The rules of the model; None if they are not asked."""
+    """The rules of the model; None if they are not checked."""
     together: int = 1
-    """How many batches are read as one."""
+    """The number of batches that are read as one."""
     refused: int = 0
     interchange: Interchange = field(init=False)
     limits: WriteRules = field(init=False)
@@ -238,7 +238,7 @@ class _Reading:
         return None
 
     def refuse(self, problem: str) -> None:
-        """Report an item that is not loaded. Raises CommandError unless such items are skipped."""
+        """Reports an item that is not loaded. Raises CommandError unless such items are skipped."""
         problem = problem.removesuffix(".")
         if not self.skips_refused:
             raise CommandError(problem, "Fix it, or skip such items with --skip-refused")
@@ -246,7 +246,8 @@ class _Reading:
         typer.echo(f"{problem}.", err=True)
 
     def _item(self, entry: Entry) -> Item | None:
-        """The item; None for a note of an idempotency key. Raises ValueError or BadUserInput if it is not an item, or the model or DynamoDB refuses it."""
+        """The item; None for a note of an idempotency key. Raises ValueError or BadUserInput if it is not an item, or
+        if the model or DynamoDB refuses it."""
         item = (
             self.interchange.read(entry.content, self.format)
             if entry.item is None
@@ -272,7 +273,7 @@ class _Reading:
         return item
 
     def _loaded_before(self, entry: Entry) -> None:
-        """Remember an entry that an interrupted load has loaded, or refused."""
+        """Remembers an entry that an interrupted load has loaded, or refused."""
         with suppress(ValueError, BadUserInput):
             if entry.item is not None or entry.content.strip():
                 self._item(entry)
@@ -304,14 +305,14 @@ def _changed(problem: str) -> _CannotGoOn:
 
 @dataclass
 class _Existing:
-    """What becomes of items in the table that have the key of a loaded one."""
+    """What happens to existing items with the key of a loaded one."""
 
     reading: _Reading
     write: WriteItems | None = None
     kept: int = 0
-    """How many of them were kept as they are."""
+    """The number of existing items kept unchanged."""
     refused: int = 0
-    """How many of the loaded ones were refused because of them."""
+    """The number of loaded items refused because of them."""
 
     @classmethod
     def of(cls, reading: _Reading, *, if_absent: bool, upsert: bool) -> _Existing:
@@ -340,7 +341,7 @@ class _Job:
         self._reading = reading
         self.existing = existing
         self.made = 0
-        """How many mirrors and counterparts were made."""
+        """The number of mirrors and counterparts that were made."""
         self.is_new_table = self.is_done = False
         self._checkpoint = checkpoint
         self._saved = time.monotonic()
@@ -349,7 +350,7 @@ class _Job:
 
     @property
     def so_far(self) -> str:
-        """How many items are loaded, and how to continue."""
+        """The number of loaded items, and how to continue."""
         items = self.reached.items
         if not items:
             return "Nothing was loaded."
@@ -359,7 +360,7 @@ class _Job:
         return f"{items:,} {noun} loaded. Run the load again with --resume to continue after {what}."
 
     async def run(self, settings: Settings, *, resume: bool) -> None:
-        """Load everything. A CommandError says how many items were loaded before it."""
+        """Loads everything. A CommandError says how many items were loaded before it."""
         table = self._reading.graph.table
         async with open_table(settings.patient, table, creates=True) as (store, _, self.is_new_table):
             if resume:
@@ -368,7 +369,7 @@ class _Job:
                 await self._write(store, advance, IN_FLIGHT if settings.sqlite_file is None else 1)
 
     async def _take_up(self, store: Store) -> None:
-        """Resume where the load was interrupted. Raises CommandError if the table lacks the last loaded item."""
+        """Resumes where the load was interrupted. Raises CommandError if the table lacks the last loaded item."""
         found = self._checkpoint.read()
         if found is None:
             typer.echo("Found no interrupted load to resume. Loading from the start.", err=True)

@@ -38,7 +38,7 @@ from keygraph_server.uvicorn_internals import STARTUP_FAILURE, ChangeReload
 _log = logging.getLogger(__name__)
 
 _FILES_OF_ITS_OWN = 400
-"""Open files that are no connections of clients: connections to DynamoDB, of `KEYGRAPH_CONCURRENCY`, and others."""
+"""Open files other than client connections: connections to DynamoDB, of `KEYGRAPH_CONCURRENCY`, and others."""
 
 
 serve_app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -87,7 +87,7 @@ def serve(
     configure_logging(settings)
     found = load_model(settings.model, federation=settings.federation)
     with _stopping_quietly(), listen(settings.host, settings.port) as listening:
-        # In production, a named file that is missing is a mistake: a volume that is not there.
+        # In production, a missing named file is a mistake, such as a volume that is not mounted.
         if settings.store is None or not settings.is_production:
             _make_first_store(found, settings)
         settings = settings.model_copy(update={"store": settings.store_address})
@@ -101,11 +101,11 @@ def serve(
 
 @contextmanager
 def _metrics(settings: Settings) -> Iterator[str | None]:
-    """Serve the metrics if a port is set, and give their address."""
+    """Serves the metrics if a port is set. Yields their address."""
     if settings.metrics_port is None:
         yield None
         return
-    # Prometheus's library is imported only where it is used: it takes 3 MB.
+    # Prometheus's library is imported only if it is used: it takes 3 MB.
     from keygraph_server.telemetry.exposition import serve_metrics
 
     with serve_metrics(settings.metrics_host, settings.metrics_port) as address:
@@ -121,7 +121,7 @@ def _make_first_store(model: Model, settings: Settings) -> None:
     file = settings.sqlite_file
     if file is None or file.exists():
         return
-    # Imported here: with progress bars and all, it takes a tenth of a start that does not need it.
+    # Imported here, because with progress bars and other imports it takes a tenth of a start that does not need it.
     from keygraph_server.commands.first_start import make_sample_file
 
     if (count := make_sample_file(model, file)) is not None:
@@ -176,7 +176,7 @@ def _greeting(model: Model, settings: Settings, address: str, metrics: str | Non
 
 
 def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: bool) -> None:
-    """Serve on the socket until the process is told to stop."""
+    """Serves on the socket until the process is told to stop."""
     files = allow_open_files(settings.max_connections + _FILES_OF_ITS_OWN)
     if files < settings.max_connections + _FILES_OF_ITS_OWN:
         connections = max(files // 2, files - _FILES_OF_ITS_OWN)
@@ -184,7 +184,7 @@ def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: 
             "The system allows so few open files that each process keeps %d connections", connections
         )
         settings = settings.model_copy(update={"max_connections": connections})
-    # Every server process reads its settings from the environment, including those that uvicorn starts. Those load the model too.
+    # Every server process reads its settings from the environment. Those that uvicorn starts load the model too.
     os.environ.update(settings.environment())
     config = uvicorn.Config(
         "keygraph_server.app:app_from_environment"
@@ -217,7 +217,7 @@ def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: 
 
 @contextmanager
 def _stopping_quietly() -> Iterator[None]:
-    """Exit with 0 on SIGTERM, which uvicorn raises again after it has shut down."""
+    """Exits with 0 on SIGTERM, which uvicorn raises again after it has shut down."""
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         yield

@@ -110,7 +110,7 @@ class Sample:
     """The items that the `sample` function of a model makes from command-line options."""
 
     def __init__(self, name: str, model: Model, options: Sequence[str]) -> None:
-        """`options` are words of the command line. Raises CommandError for options that the function does not take."""
+        """`options` are command-line words. Raises CommandError for options that the function does not take."""
         found = _sample_model(name, model)
         if found.sample is None:
             raise CommandError(

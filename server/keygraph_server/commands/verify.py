@@ -137,7 +137,7 @@ class _Job:
         self._examples = examples
         self._is_counting = is_counting
         self.counted = 0
-        # Identifies the verification. A state of another one cannot be resumed.
+        # Identifies the verification. The state of another one cannot be resumed.
         self._what = [
             settings.store_address,
             graph.table.name,
@@ -153,7 +153,7 @@ class _Job:
 
     @property
     def so_far(self) -> str:
-        """How many items were verified, and how to continue."""
+        """The number of verified items, and how to continue."""
         if not self._verified:
             return "Nothing was verified."
         noun = "item was" if self._verified == 1 else "items were"
@@ -162,7 +162,7 @@ class _Job:
         return f"{self._verified:,} {noun} verified. Run it again with --resume to continue."
 
     async def run(self, *, resume: bool) -> Report:
-        """Verify the whole table. A CommandError says how many items were verified before it."""
+        """Verifies the whole table. A CommandError says how many items were verified before it."""
         async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
             verification = Verification(
@@ -196,7 +196,7 @@ class _Job:
         return verification.report
 
     def _take_up(self, verification: Verification) -> None:
-        """Resume from the saved state. Raises CommandError if it belongs to another verification."""
+        """Resumes from the saved state. Raises CommandError if it belongs to another verification."""
         kept = self._file.read()
         if kept is None:
             typer.echo("Found no interrupted verification to resume. Verifying from the start.", err=True)
@@ -232,7 +232,7 @@ def _refuse_other_keys(declared: Table, found: Table) -> None:
 
 
 def _declared(graph: Graph) -> str:
-    """What the model declares, as one name. A changed model finds other problems."""
+    """The model's declaration as one name. A changed model finds other problems."""
     said: list[str] = [str(graph.type_attribute)]
     for record in graph.types.values():
         said.append(

@@ -1,4 +1,4 @@
-"""What uvicorn makes connections with."""
+"""Makes uvicorn's connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ except ImportError:
 
 
 class Connections:
-    """Makes the connections of a process, as uvicorn's `http=`. It can be sent to the processes that uvicorn starts."""
+    """Makes the connections of a process, as uvicorn's `http=`. It can be pickled for processes that uvicorn starts."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Connections:
         *,
         https_only: bool = False,
     ) -> None:
-        """The parser of `protocol` is httptools if it is installed. `https_only` is what browsers are told."""
+        """httptools parses by default if it is installed. `https_only` tells browsers to use only HTTPS."""
         self._settings = settings
         self._https_only = https_only
         self._protocol = protocol

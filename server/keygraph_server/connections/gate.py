@@ -1,4 +1,4 @@
-"""All connections of a process: how many there are, what they hold in memory, and which to close when it is too much."""
+"""All connections of a process: their number, their memory, and which to close when there is too much."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from keygraph_server.settings.connections import ConnectionSettings
 _log = logging.getLogger(__name__)
 
 _REPORTED_EVERY = 60.0
-"""Closed connections are logged together, at most once in so many seconds."""
+"""Closed connections are logged together, at most once in this many seconds."""
 
 
 class Connection(Protocol):
-    """What the gate must know of a connection."""
+    """The gate's view of a connection."""
 
     address: str
-    """The network it comes from; empty if there is none."""
+    """The client's network; empty if there is none."""
     held: int
-    """How many bytes the process keeps for it."""
+    """The bytes that the process keeps for it."""
 
     def check(self, now: float) -> None:
-        """Close the connection if its client has taken too long."""
+        """Closes the connection if its client has taken too long."""
 
     def close_now(self) -> None:
-        """Close the connection, whatever it is doing."""
+        """Closes the connection, whatever it is doing."""
 
 
 class Gate:
-    """Admits connections, watches over them, and closes them when there are too many or they hold too much."""
+    """Admits connections, watches them, and closes some when there are too many or they hold too much."""
 
     def __init__(self, settings: ConnectionSettings, *, https_only: bool = False) -> None:
-        """With `https_only`, a browser that has once used HTTPS asks by nothing else."""
+        """With `https_only`, a browser that has once used HTTPS uses nothing else."""
         self.settings = settings
         self._https_only = https_only
         self.held = 0
-        """How many bytes all connections hold."""
+        """The bytes that all connections hold."""
         self.closed: Counter[str] = Counter()
-        """How many connections were closed, by reason."""
+        """The number of closed connections, by reason."""
         self._open: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
-        """Those that wait for their client, the one that has waited longest first."""
+        """The connections that wait for their client, the longest-waiting first."""
         self._next_check: asyncio.TimerHandle | None = None
         self._reported: Counter[str] = Counter()
         self._reported_at = float("-inf")
@@ -55,7 +55,7 @@ class Gate:
 
     @property
     def count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._open)
 
     def refusal(self, refusal: Refusal) -> bytes:
@@ -63,7 +63,7 @@ class Gate:
         return refusal.response(https_only=self._https_only)
 
     def admit(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
-        """Take a new connection, which waits for its client. False if there are too many, and then it is not taken."""
+        """Admits a new connection, which waits for its client. Returns False if there are too many."""
         settings, address = self.settings, connection.address
         is_much = 0 < settings.max_connections_by_address <= self._by_address[address]
         if is_much and not self._close_longest_waiting("too many connections of one address", address):
@@ -80,7 +80,7 @@ class Gate:
         return True
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection that is closed."""
+        """Forgets a closed connection."""
         if connection not in self._open:
             return
         self._open.discard(connection)
@@ -93,14 +93,14 @@ class Gate:
         connection.held = 0
 
     def wait(self, connection: Connection, *, is_waiting: bool) -> None:
-        """Note whether the connection now waits for its client, or the client for an answer."""
+        """Notes whether the connection now waits for its client, or the client for an answer."""
         if not is_waiting:
             self._waiting.pop(connection, None)
         elif connection in self._open:
             self._waiting[connection] = None
 
     def hold(self, connection: Connection, held: int) -> None:
-        """Note how many bytes the connection holds now."""
+        """Notes how many bytes the connection holds now."""
         if connection in self._open:
             self.held += held - connection.held
             connection.held = held
@@ -131,7 +131,7 @@ class Gate:
         return min(1.0, settings.head_timeout / 4, settings.body_timeout / 4, settings.write_timeout / 4)
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look at all connections. One timer for all costs less than several for each request."""
+        """Checks all connections. One timer for all costs less than several for each request."""
         self._next_check = loop.call_later(self._check_interval, self._check, loop) if self._open else None
         now = loop.time()
         for connection in list(self._open):
@@ -145,7 +145,7 @@ class Gate:
 
 
 def network_of(host: str) -> str:
-    """The network that connections are counted by: an IPv4 address, or the first 64 bits of an IPv6 address."""
+    """The network by which connections are counted: an IPv4 address, or the first 64 bits of an IPv6 address."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -158,4 +158,4 @@ def network_of(host: str) -> str:
 
 
 GATES: WeakSet[Gate] = WeakSet()
-"""The gates of this process, for whoever watches it: a server has one."""
+"""The gates of this process, for its metrics: each server has one."""

@@ -1,4 +1,4 @@
-"""One connection with its bounds, whatever parses its requests: a base class for uvicorn's two protocol classes.
+"""One connection with its limits, for any HTTP parser: a base class for uvicorn's two protocol classes.
 
 `uvicorn_internals` says what it depends on.
 """
@@ -17,40 +17,40 @@ from keygraph_server.connections.system import has_ended, is_gone, undelivered_b
 from keygraph_server.uvicorn_internals import FlowControl
 
 PROGRESS = 16 * 1024
-"""Who sends or takes so many bytes within a timeout has begun it anew."""
+"""A timeout starts again when the client has sent or taken this many bytes."""
 _UNSENT_BYTES = 16 * 1024
-"""Above this, a connection waits for its client to read before it reads and answers the next request."""
+"""With more unsent bytes, a connection waits for its client to read before it reads and answers the next request."""
 _SMALL = 8 * 1024
-"""Bodies up to this size are not counted: that would cost each request more than they take from each connection."""
+"""Bodies up to this size are not counted: counting would cost more than they take."""
 _ENDING_SECONDS = 2.0
-"""How long the rest of what a client sends is discarded after its last answer. To close at once would reset the
-connection, and the client would lose that answer (RFC 9112, 9.6)."""
+"""How long the rest of a client's bytes is discarded after its last answer. Closing at once would reset the connection,
+and the client would lose that answer (RFC 9112, 9.6)."""
 _ENDING_BYTES = 4_000_000
 _STOP_SECONDS = 0.5
-"""How long an idle connection stays open after the server is told to stop, for requests that are on their way."""
+"""How long an idle connection stays open after the server is told to stop, for requests in transit."""
 _PROBE_SECONDS = (0.1, 1.0)
-"""How long a half-closed client is left alone before it is asked for the first time, and at most between two times."""
+"""The first delay before a half-closed client is probed, and the longest delay between two probes."""
 _PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _FEW = 16
-"""While more requests run, clients that have gone take the time of others: each half-closed one is asked at once."""
+"""While more requests run, disconnected clients take time from others: each half-closed one is probed at once."""
 
 
 class Reading(Enum):
-    """What the next bytes of the client belong to."""
+    """The part of a request that the next bytes of the client belong to."""
 
     NOTHING = auto()
     HEAD = auto()
     BODY = auto()
     DISCARDED = auto()
-    """The connection ends."""
+    """The connection is ending."""
 
 
 NOTHING, HEAD, BODY, DISCARDED = Reading
-"""To look up a member of an enum takes several times as long, and each request needs a dozen."""
+"""Looking up a member of an enum takes several times as long, and each request needs a dozen."""
 
 
 class _Flow(FlowControl):
-    """Reads on only if the connection may hold more. Applications resume reading to notice that a client is gone."""
+    """Resumes reading only if the connection may hold more. Applications resume it to notice a disconnect."""
 
     def __init__(self, transport: asyncio.Transport, connection: GuardedConnection) -> None:
         super().__init__(transport)
@@ -62,9 +62,9 @@ class _Flow(FlowControl):
 
 
 class GuardedConnection(asyncio.Protocol):
-    """Bounds what a connection holds and how long it takes, and lets half-closed clients have their answers."""
+    """Limits the memory and time of a connection, and lets half-closed clients receive their answers."""
 
-    # What uvicorn's classes have.
+    # Attributes of uvicorn's classes.
     cycle: Any
     flow: FlowControl
     transport: asyncio.Transport
@@ -75,7 +75,7 @@ class GuardedConnection(asyncio.Protocol):
     if TYPE_CHECKING:
 
         def _unset_keepalive_if_required(self) -> None:
-            """Stop the timer of idle connections."""
+            """Stops the timer of idle connections."""
 
     def __init__(self, gate: Gate, **given_by_uvicorn: Any) -> None:
         super().__init__(**given_by_uvicorn)
@@ -86,9 +86,9 @@ class GuardedConnection(asyncio.Protocol):
         self.held = 0
         self.reading = HEAD
         self.received = 0
-        """The bytes of the head or body that is read."""
+        """The bytes received of the current head or body."""
         self.bodies: deque[int] = deque()
-        """The bytes of the bodies of all requests that are not answered yet, the oldest first."""
+        """The body bytes of each unanswered request, the oldest first."""
         self._since = self.loop.time()
         self._received_then = 0
         self._unsent = 0
@@ -103,25 +103,25 @@ class GuardedConnection(asyncio.Protocol):
         self._is_first = True
         """Whether no request has been read yet."""
 
-    # What the two classes implement.
+    # Implemented by the two classes.
 
     def feed(self, data: bytes) -> None:
-        """Give bytes to the parser."""
+        """Passes bytes to the parser."""
         raise NotImplementedError
 
     def has_requests_waiting(self) -> bool:
-        """Whether requests have been read that wait for earlier answers."""
+        """Whether requests that were read wait for earlier answers."""
         raise NotImplementedError
 
     def drop_newest(self) -> bool:
-        """Forget the newest request if it waits for its turn; False if it is already in the application."""
+        """Drops the newest request if it waits for its turn. Returns False if it is already in the application."""
         raise NotImplementedError
 
     def running(self) -> Any:
-        """The cycle of the request that is in the application; None if there is none."""
+        """The cycle of the request in the application; None if there is none."""
         raise NotImplementedError
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -153,7 +153,7 @@ class GuardedConnection(asyncio.Protocol):
             self.transport.abort()
 
     def eof_received(self) -> bool:
-        """Keep the connection open while answers are due: the client may have closed only its own direction."""
+        """Keeps the connection open while answers are due: the client may have closed only its own direction."""
         if self.reading is BODY:
             if not self.drop_newest():
                 return False
@@ -179,10 +179,10 @@ class GuardedConnection(asyncio.Protocol):
         elif self.bodies and not self.transport.is_closing():
             self.flow.resume_reading()
 
-    # What uvicorn calls.
+    # Called by uvicorn.
 
     def shutdown(self) -> None:
-        """The server stops: answer what has been asked, and end."""
+        """Answers all requests that were received, and ends, because the server stops."""
         self._is_stopping = True
         if self.bodies:
             super().shutdown()  # type: ignore[misc]  # uvicorn's classes have it
@@ -190,7 +190,7 @@ class GuardedConnection(asyncio.Protocol):
             self.loop.call_later(_STOP_SECONDS, self._close_unless_asked)
 
     def on_response_complete(self) -> None:
-        """An answer has been written. The next request has its turn when the client has taken it."""
+        """Handles a complete answer. The next request has its turn when the client has taken it."""
         if self.bodies:
             self._release(self.bodies.popleft())
         if self.reading is BODY and not self.bodies:
@@ -204,7 +204,7 @@ class GuardedConnection(asyncio.Protocol):
             self._complete()
         self.settle()
 
-    # What the parsers report.
+    # Called by the parsers.
 
     def may_read(self) -> bool:
         """Whether more bytes of the client may be read."""
@@ -213,7 +213,7 @@ class GuardedConnection(asyncio.Protocol):
         return not self.flow.write_paused and not self.has_requests_waiting()
 
     def begin(self, reading: Reading) -> None:
-        """A head or a body begins, or an end."""
+        """Notes that a head or a body begins, or an end."""
         self.reading = reading
         self.received = self._received_then = 0
         self._since = self.loop.time()
@@ -242,14 +242,14 @@ class GuardedConnection(asyncio.Protocol):
         if self._is_stopping:
             self.cycle.keep_alive = False
         if self._is_first:
-            # Who has asked and gone while its connection waited to be taken.
+            # The client asked and disconnected while its connection waited to be accepted.
             self._is_first = False
             if len(self.tasks) > _FEW and has_ended(self.transport):
                 self._ask_whether_gone()
         self.settle()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Give this answer instead of one to the request that is read, after those that are due, and end."""
+        """Refuses the request that is being read, after the answers that are due, and ends the connection."""
         self.gate.closed[f"answered {refusal.status.value}"] += 1
         if self.reading is BODY:
             self._release(self.bodies.pop())
@@ -266,17 +266,17 @@ class GuardedConnection(asyncio.Protocol):
         else:
             self._end(self.gate.refusal(refusal))
 
-    # What the gate calls.
+    # Called by the gate.
 
     def close_now(self) -> None:
-        """Close the connection, whatever it is doing."""
+        """Closes the connection, whatever it is doing."""
         if self.bodies or self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self.transport.close()
 
     def check(self, now: float) -> None:
-        """Close the connection if its client has taken too long."""
+        """Closes the connection if its client has taken too long."""
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             unsent += undelivered_bytes(self.transport)
@@ -310,20 +310,20 @@ class GuardedConnection(asyncio.Protocol):
         if self.received or self.bodies:
             self.refuse(TOO_SLOW)
         else:
-            # A browser that connects in advance would take an answer for that of its first request.
+            # A browser that connects in advance would take an answer for that to its first request.
             self.transport.close()
 
     def _probe(self, pause: float = _PROBE_SECONDS[0]) -> None:
-        """Ask a half-closed client again and again whether it is there, while an answer is due."""
+        """Probes a half-closed client again and again while an answer is due."""
         if self.bodies and not self.transport.is_closing():
             self._ask_whether_gone()
             self.loop.call_later(pause, self._probe, min(2 * pause, _PROBE_SECONDS[1]))
 
     def _ask_whether_gone(self) -> None:
-        """Find out whether a half-closed client is gone, which cannot be seen otherwise.
+        """Finds out whether a half-closed client is gone, which cannot be seen otherwise.
 
-        One that is there ignores the interim answer (RFC 9110, 15.2). The system of one that is gone resets the connection:
-        on the same machine at once.
+        A client that is there ignores the interim answer (RFC 9110, 15.2). The system of one that is gone resets the
+        connection, on the same machine at once.
         """
         running = self.running()
         if running is not None and not running.response_started and running.scope["http_version"] == "1.1":
@@ -333,7 +333,7 @@ class GuardedConnection(asyncio.Protocol):
             self.transport.abort()
 
     def _give_up(self, running: Any) -> None:
-        """Tell the application that nobody waits for the answer."""
+        """Tells the application that nobody waits for the answer."""
         if running is not None and not running.response_complete:
             running.disconnected = True
             running.message_event.set()
@@ -352,7 +352,7 @@ class GuardedConnection(asyncio.Protocol):
                 self.transport.close()
 
     def _end(self, last: bytes = b"") -> None:
-        """Write the last bytes, and close the connection when the client has closed it, or after a while."""
+        """Writes the last bytes, and closes the connection when the client has closed it, or after a while."""
         self._unset_keepalive_if_required()
         self.begin(DISCARDED)
         if last:
@@ -374,7 +374,7 @@ class GuardedConnection(asyncio.Protocol):
         self.gate.hold(self, self.held + blocked - before)
 
     def settle(self) -> None:
-        """Tell the gate whether the connection waits for its client."""
+        """Tells the gate whether the connection waits for its client."""
         is_reading = self.reading is BODY and len(self.bodies) == 1
         is_waiting = not self.bodies or is_reading or self.flow.write_paused
         if is_waiting is not self._is_waiting:

@@ -1,4 +1,4 @@
-"""A bounded connection whose requests are parsed by h11. `uvicorn_internals` says what it depends on."""
+"""A connection with limits whose requests are parsed by h11. `uvicorn_internals` says what it depends on."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from keygraph_server.connections.refusals import (
 )
 
 _TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
-"""h11 takes the second, a proxy in front may take the first: two views of where a request ends (RFC 9112, 6.1)."""
+"""h11 uses the second, a proxy in front may use the first: two views of where a request ends (RFC 9112, 6.1)."""
 
 
 class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `cycle` is Any in the first
-    """A bounded connection on h11."""
+    """A connection with limits on h11."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.conn = _Events(self)
         self.read_at_once = 0
-        """How many requests the last bytes contained."""
+        """The number of requests in the last bytes."""
 
     def feed(self, data: bytes) -> None:
         self.read_at_once = 0
@@ -49,7 +49,7 @@ class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `c
 
 
 class _Events(h11.Connection):
-    """Reports to the connection what is parsed, and ends it at requests that are out of bounds."""
+    """Reports parsed events to the connection, and ends it at requests that exceed the limits."""
 
     def __init__(self, connection: H11Connection) -> None:
         self._settings = connection.gate.settings

@@ -1,4 +1,4 @@
-"""A bounded connection whose requests are parsed by httptools. `uvicorn_internals` says what it depends on."""
+"""A connection with limits whose requests are parsed by httptools. `uvicorn_internals` says what it depends on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _RefusedError(Exception):
 
 
 class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore[misc]  # `cycle` is Any in the first
-    """A bounded connection on httptools."""
+    """A connection with limits on httptools."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -37,7 +37,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
-                # The parser takes what follows for another protocol, the body included. It is HTTP (RFC 9110, 7.8).
+                # The parser treats the rest as another protocol, including the body. It is HTTP (RFC 9110, 7.8).
                 data = self._head_without_upgrade() + data[upgrade.args[0] :]
             except httptools.HttpParserError:
                 self.refuse(self._cause)
@@ -47,11 +47,11 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         if self.reading is HEAD and self.received > limit:
             self.refuse(head_too_large(limit))
         elif self.reading is BODY and self.received > limit + 2 * self.bodies[-1]:
-            # Chunks of a few bytes, extensions of chunks, or trailers without an end.
+            # Chunks of a few bytes, chunk extensions, or endless trailers.
             self.refuse(NOT_HTTP)
 
     def _head_without_upgrade(self) -> bytes:
-        """The head that has been read, for a fresh parser, without its offer to change the protocol."""
+        """The head that was read, for a new parser, without its offer to change the protocol."""
         self._is_upgrade = False
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         fields = [(name, value) for name, value in self.headers if name != b"upgrade"]
@@ -88,7 +88,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             self._is_upgrade = True
             return
         super().on_headers_complete()
-        # Trailers come after the body. They are not fields of the request, which has the other list.
+        # Trailers follow the body. They are not fields of the request, which has the other list.
         self.headers = []
         self.head_complete()
 
@@ -96,12 +96,12 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         settings = self.gate.settings
         if len(self.headers) > settings.max_head_fields:
             self._refuse(too_many_fields(settings.max_head_fields))
-        # All bytes since the head began are fewer than the limit for most requests.
+        # For most requests, all bytes since the head began are fewer than the limit.
         if self.received > settings.max_head_bytes and self._head_size() > settings.max_head_bytes:
             self._refuse(head_too_large(settings.max_head_bytes))
         if self.parser.get_method() == b"CONNECT":
             self._refuse(NO_TUNNEL)
-        # RFC 9112, 3.2. h11 holds to it of itself.
+        # RFC 9112, 3.2. h11 checks this itself.
         hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
             self._refuse(NOT_HTTP)

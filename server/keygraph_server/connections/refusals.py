@@ -1,4 +1,4 @@
-"""Answers that the connection gives itself, because no request has reached the application."""
+"""Answers that the connection sends itself, because no request has reached the application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Refusal:
     message: str
 
     def response(self, *, https_only: bool) -> bytes:
-        """The complete HTTP response. It has a request id of its own."""
+        """The complete HTTP response, with its own request id."""
         secure = (*_SECURE, HTTPS_ONLY) if https_only else _SECURE
         fields = "".join(f"{name.decode()}: {value.decode()}\r\n" for name, value in secure)
         request_id = os.urandom(16).hex()

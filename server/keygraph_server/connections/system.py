@@ -1,4 +1,4 @@
-"""What the system knows of a connection, which the event loop does not tell: what is on its way, and whether the client is gone."""
+"""Facts about a connection that the event loop does not have: the undelivered bytes, and whether the client is gone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 from contextlib import suppress
 
 _ENDED = getattr(select, "POLLRDHUP", 0)
-"""The client has ended its direction. Only Linux tells it before everything is read."""
+"""The client has closed its direction. Only Linux reports it before everything is read."""
 _GONE = 0 if sys.platform == "win32" else select.POLLHUP | select.POLLERR
 
 
 def undelivered_bytes(transport: asyncio.Transport) -> int:
-    """How many bytes the system has not delivered yet. It takes more only when much of its buffer is free."""
+    """The bytes that the system has not delivered yet. It accepts more only when much of its buffer is free."""
     if sys.platform == "win32":
         return 0
     import fcntl
@@ -28,17 +28,17 @@ def undelivered_bytes(transport: asyncio.Transport) -> int:
 
 
 def has_ended(transport: asyncio.Transport) -> bool:
-    """Whether the client sends nothing more, though not everything may have been read. False where that is not known."""
+    """Whether the client has closed its direction, even if not everything was read. False if that is not known."""
     return bool(_ENDED and _events(transport, _ENDED))
 
 
 def is_gone(transport: asyncio.Transport) -> bool:
-    """Whether the client's system has reset the connection. False where that is not known."""
+    """Whether the client's system has reset the connection. False if that is not known."""
     return bool(_GONE and _events(transport, 0))
 
 
 def write_now(transport: asyncio.Transport, data: bytes) -> None:
-    """Send a few bytes at once, where nothing else waits to be sent: event loops may send them later."""
+    """Sends a few bytes at once if nothing else waits to be sent: event loops may send them later."""
     if sys.platform == "win32":
         transport.write(data)
     elif not transport.get_write_buffer_size():
@@ -47,7 +47,7 @@ def write_now(transport: asyncio.Transport, data: bytes) -> None:
 
 
 def _events(transport: asyncio.Transport, wanted: int) -> int:
-    """What has happened of these events, or of the connection's end."""
+    """The events among `wanted` that have happened, or the end of the connection."""
     polled = select.poll()
     try:
         polled.register(_file_of(transport), wanted)

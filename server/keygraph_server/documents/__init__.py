@@ -1,5 +1,5 @@
 """Documents that a server knows before they are sent.
 
-`collecting` reads them from files and checks them, `manifest` keeps the trusted ones in a file, and `known` is what the
-endpoint asks: it finds a document by its id, and refuses those that are not trusted.
+`collecting` reads them from files and checks them, `manifest` stores the trusted ones in a file, and the endpoint asks
+`known`, which finds a document by its id and refuses untrusted ones.
 """

@@ -1,4 +1,4 @@
-"""Reading documents from files, and checking each against a schema and its limits."""
+"""Reads documents from files, and checks each against a schema and its limits."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class FoundDocument:
     """A document before it is checked."""
 
     source: str
-    """The file that has it."""
+    """The file that contains it."""
     id: str
     body: str
 
 
 def found_documents(source: Path) -> list[FoundDocument]:
-    """The documents of a folder of `.graphql` files, or those of a manifest, with the ids that it gives them.
+    """The documents of a folder of `.graphql` files, or those of a manifest, with its ids.
 
     Each operation in a folder becomes a document, with the fragments that it needs from any file of the folder. It is
     printed as Apollo's tools print it, so its id is the one that they compute. Raises CommandError.
@@ -75,7 +75,7 @@ def found_documents(source: Path) -> list[FoundDocument]:
 
 
 def _definitions(file: Path) -> Iterator[ExecutableDefinitionNode]:
-    """The operations and fragments of a file. Definitions of types are left out."""
+    """The operations and fragments of a file. Type definitions are left out."""
     try:
         document = parse(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, GraphQLError) as error:
@@ -95,7 +95,7 @@ def _needed(
     class Spreads(Visitor):
         def enter_fragment_spread(self, node: FragmentSpreadNode, *_: object) -> None:
             name = node.name.value
-            # A fragment that is missing is found when the document is validated.
+            # Validation finds a missing fragment.
             if name in fragments and name not in found:
                 found[name] = fragments[name]
                 new.append(fragments[name])
@@ -108,7 +108,7 @@ def _needed(
 def checked_documents(
     found: Sequence[FoundDocument], service: Service
 ) -> tuple[list[TrustedDocument], list[str]]:
-    """The documents with their bounds, by name, and what is wrong with the others."""
+    """The documents with their bounds, by name, and the problems of the others."""
     trusted: list[TrustedDocument] = []
     problems: list[str] = []
     for each in found:
@@ -123,7 +123,7 @@ def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
     operation = _only_operation(parse(found.body))
     name = operation.name.value if operation.name else ""
     explanation = service.explain(found.body, {}, name or None)
-    # What is wrong with a stand-in for a variable is no fault of the document.
+    # A problem with a variable's stand-in is not the document's fault.
     problems = () if explanation.stand_ins else _problems(explanation.steps)
     for problem in (explanation.refusal, *problems):
         if problem is not None:
@@ -138,8 +138,8 @@ def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
 def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[str, Any]]:
     """The values of variables that ask for most: the largest pages, and as many ids as a list may have.
 
-    Ids are those of each type in turn, because it depends on the type what is read; a variable that is not the argument
-    `id` may be a key instead.
+    Ids of each type are tried in turn, because the reads depend on the type; a variable that is not the argument `id`
+    may be a key instead.
     """
     types = {
         variable.variable.name.value: print_ast(variable.type).replace("!", "")
@@ -162,7 +162,7 @@ def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[
 
 
 def _variables_of(operation: OperationDefinitionNode, name: str) -> set[str]:
-    """The variables that are given as an argument of that name."""
+    """The variables used as an argument of that name."""
     found: set[str] = set()
 
     class Arguments(Visitor):
@@ -175,7 +175,7 @@ def _variables_of(operation: OperationDefinitionNode, name: str) -> set[str]:
 
 
 def _problems(steps: Sequence[Explained]) -> Iterator[str | None]:
-    """What is wrong with arguments."""
+    """The problems with arguments."""
     for step in steps:
         yield step.problem
         yield from _problems(step.steps)

@@ -1,6 +1,6 @@
-"""The documents that the server finds by id, and those that it takes.
+"""Finds documents by id, and decides which are accepted.
 
-Trusted documents are in a manifest. Automatic persisted queries are kept as clients send them, as Apollo's protocol
+Trusted documents are in a manifest. Automatic persisted queries are stored as clients send them, as Apollo's protocol
 says (https://www.apollographql.com/docs/apollo-server/performance/apq).
 """
 
@@ -15,11 +15,11 @@ from keygraph_server.errors import RequestCode, RequestRefusedError
 from keygraph_server.settings.documents import Accepted
 
 _BYTES_BESIDE = 300
-"""What a kept document takes beside its text: its id, and its places in the store."""
+"""The size of a stored document without its text: its id, and its entries in the cache."""
 
 
 class Asked(Protocol):
-    """What a request says of its document."""
+    """The parts of a request that name its document."""
 
     @property
     def query(self) -> str | None: ...
@@ -35,7 +35,7 @@ class KnownDocuments:
     """Finds the document of a request."""
 
     def __init__(self, trusted: Mapping[str, str], accepted: Accepted, automatic_bytes: int) -> None:
-        """`trusted` are documents by id. Automatic persisted queries take up to `automatic_bytes`; 0 turns them off."""
+        """`trusted` are documents by id. Automatic persisted queries may take `automatic_bytes`; 0 turns them off."""
         self._trusted = trusted
         self._trusted_texts = frozenset(trusted.values())
         self._accepted = accepted
@@ -44,7 +44,7 @@ class KnownDocuments:
 
     @property
     def automatic_bytes(self) -> int:
-        """How many bytes the automatic persisted queries take."""
+        """The bytes that automatic persisted queries take."""
         return self._automatic.bytes
 
     def document_of(self, asked: Asked) -> str:
@@ -76,17 +76,17 @@ class KnownDocuments:
         if self._accepted is Accepted.TRUSTED or (self._accepted is not Accepted.ANY and not is_automatic):
             raise _not_trusted()
         if is_automatic and not self._most:
-            # So that a client stops to ask by hash.
+            # The client then stops sending hashes alone.
             raise RequestRefusedError(
                 "PersistedQueryNotSupported", code=RequestCode.PERSISTED_QUERY_NOT_SUPPORTED
             )
         raise RequestRefusedError("PersistedQueryNotFound", code=RequestCode.PERSISTED_QUERY_NOT_FOUND)
 
     def keep(self, asked: Asked) -> None:
-        """Keep the document of an operation that was executed, if its client asked for that."""
+        """Stores the document of an executed operation if its client asked for that."""
         key, text = asked.automatic_hash, asked.query
         if key is not None and text is not None and key not in self._trusted:
-            # Python keeps a text with the width of its widest character; four bytes is the most.
+            # Python stores a text with the width of its widest character, at most four bytes.
             self._automatic.keep(key, text, _BYTES_BESIDE + len(text) * (1 if text.isascii() else 4))
 
 

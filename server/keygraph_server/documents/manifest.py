@@ -1,7 +1,7 @@
-"""The file of trusted documents: as `keygraph trust` writes it, which is Apollo's form with each bound, or as Relay does.
+"""The file of trusted documents, in Apollo's form (written by `keygraph trust`, with each bound) or in Relay's.
 
-Apollo's form is what `@apollo/generate-persisted-query-manifest` writes: an object with a list of `operations`, each
-with `id`, `name`, `type` and `body`. Relay's is one object: the document under each id.
+Apollo's form is that of `@apollo/generate-persisted-query-manifest`: an object with a list of `operations`, each with
+`id`, `name`, `type` and `body`. Relay's is one object with the document under each id.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import orjson
 from keygraph_server.errors import CommandError
 
 PREFIX = "sha256:"
-"""How the specification begins an id. It is left out here, as most clients do."""
+"""The beginning of an id in the specification. It is left out here, as by most clients."""
 _FORMAT = "apollo-persisted-query-manifest"
 _FIX = "Create it with `keygraph trust DIR`"
 
@@ -32,7 +32,7 @@ class TrustedDocument:
     """`query` or `mutation`."""
     body: str
     bound: Mapping[str, Any] = field(default_factory=dict)
-    """What the operation costs at most."""
+    """The most that the operation costs."""
 
 
 def document_id(body: str) -> str:
@@ -41,7 +41,7 @@ def document_id(body: str) -> str:
 
 
 def manifest_text(documents: Iterable[TrustedDocument]) -> str:
-    """The manifest."""
+    """The content of the manifest."""
     content = {
         "format": _FORMAT,
         "version": 1,

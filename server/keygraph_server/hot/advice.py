@@ -1,4 +1,4 @@
-"""What a model can do about what costs most: shards for a busy partition, a copy instead of a node that is read, a stored count."""
+"""Suggests changes of the model for what costs most: shards, copies of fields, stored counts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from keygraph.names import camel
 from keygraph.resolve.derived import why_not_counted
 
 READS_PER_PARTITION, WRITES_PER_PARTITION = 3_000.0, 1_000.0
-"""What DynamoDB gives one partition: units per second ("Burst and adaptive capacity", DynamoDB developer guide)."""
+"""The capacity of one partition in units per second ("Burst and adaptive capacity", DynamoDB developer guide)."""
 _BUSY = 0.3
-"""The part of it from which a partition is called busy, and that its shards are to stay below."""
+"""The share from which a partition is called busy, and below which its shards should stay."""
 _MUCH = 0.05
-"""The part of all units from which a field is worth a change."""
+"""The share of all units from which a field is worth a change."""
 _COPIED = 4
 """A copy of more attributes than this is a second item."""
 
 
 @dataclass
 class Totals:
-    """What servers have counted, in units and requests per second."""
+    """The counts of all servers, in units and requests per second."""
 
     seconds: float = 0.0
     workers: int = 0
@@ -36,7 +36,7 @@ class Totals:
 
     @classmethod
     def of(cls, told: Sequence[Mapping[str, Any]]) -> Totals:
-        """The sum of what server processes tell."""
+        """Adds up the reports of server processes."""
         totals = cls()
         for each in told:
             totals.workers += 1
@@ -58,7 +58,7 @@ class Totals:
 
 @dataclass
 class FieldCost:
-    """What a field costs by one kind of request."""
+    """The cost of a field by one kind of request."""
 
     units: float = 0.0
     requests: float = 0.0
@@ -67,7 +67,7 @@ class FieldCost:
 
 @dataclass
 class PartitionCost:
-    """What a partition costs, in all and by field."""
+    """The cost of a partition, in all and by field."""
 
     reads: float = 0.0
     writes: float = 0.0
@@ -86,31 +86,31 @@ class PartitionCost:
 
     @property
     def field(self) -> str:
-        """The field that costs most of it."""
+        """The field that accounts for most of it."""
         return max(self.by_field, key=lambda each: self.by_field[each])
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One change of the model: why, what it saves, and the lines to write."""
+    """One change of the model: the reason, the saving, and the lines to write."""
 
     units: float
-    """The units per second that it is about."""
+    """The units per second that it concerns."""
     text: str
     lines: tuple[str, ...]
 
 
 class Adviser:
-    """Knows the model."""
+    """Suggests changes of one model."""
 
     def __init__(self, graph: Graph, module: ModuleType) -> None:
-        """`module` is where the model is declared: its names for indexes stand in the lines."""
+        """`module` is where the model is declared: the lines use its names for indexes."""
         self._graph = graph
         self._paths = {_coordinate(path): path for path in graph.paths}
         self._names = {each: name for name, each in vars(module).items() if isinstance(each, Index)}
 
     def advice(self, totals: Totals) -> list[Advice]:
-        """What would help, the most expensive first."""
+        """Returns suggestions, for the most expensive parts first."""
         found = [*self._shards(totals), *self._of_fields(totals)]
         return sorted(found, key=lambda each: -each.units)
 
@@ -119,7 +119,7 @@ class Adviser:
         for (_, key), cost in totals.partitions.items():
             load = max(cost.reads / READS_PER_PARTITION, cost.writes / WRITES_PER_PARTITION)
             path = self._paths.get(cost.field)
-            # Of several partitions of one path, the busiest says how many shards all of them need.
+            # Of several partitions of one path, the busiest decides the number of shards.
             if load >= _BUSY and path is not None and (path not in busy or busy[path][0] < load):
                 busy[path] = load, key, cost
         for path, (load, key, cost) in busy.items():
@@ -165,7 +165,7 @@ class Adviser:
                 yield from self._copy(path, name, cost, share)
 
     def _copy(self, path: AccessPath, name: str, cost: FieldCost, share: str) -> Iterator[Advice]:
-        """What keeps nodes, or whole items, from being read after a list."""
+        """Suggestions that make it unnecessary to read nodes, or whole items, after a list."""
         saved = f"saves them, {cost.requests:,.1f} requests per second and a round trip"
         if path.far_end is None:
             if not path.keys.read_all:
@@ -203,7 +203,7 @@ def _coordinate(path: AccessPath) -> str:
 
 
 def _annotation(cls: type, name: str) -> str:
-    """How the model writes the type of a field."""
+    """The type of a field as written in the model."""
     for each in cls.__mro__:
         found = vars(each).get("__annotations__", {}).get(name)
         if found is not None:

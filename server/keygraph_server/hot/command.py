@@ -96,7 +96,7 @@ def _address(settings: Settings) -> str:
 
 
 def _asked(address: str) -> list[dict[str, Any]]:
-    """What the workers of one server tell."""
+    """Returns the reports of one server's workers."""
     try:
         with urllib.request.urlopen(f"{address}/hot", timeout=_SECONDS) as answer:
             told: list[dict[str, Any]] = orjson.loads(answer.read())

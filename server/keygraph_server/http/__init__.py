@@ -1,5 +1,5 @@
-"""GraphQL over HTTP: what a request must be, how an answer is sent, and what happens when the client is gone.
+"""GraphQL over HTTP: checks requests, sends answers, and stops when the client disconnects.
 
-`graphql_http` is the endpoint, `exposure` decides what its errors tell. The application (`keygraph_server.app`) puts
-`middleware` around it and all others.
+`graphql_http` is the endpoint, `exposure` decides what its errors reveal. The application (`keygraph_server.app`) wraps
+`middleware` around it and all other endpoints.
 """

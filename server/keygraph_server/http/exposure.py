@@ -1,4 +1,4 @@
-"""What errors tell a client about costs and the store."""
+"""Limits what errors reveal to a client about costs and the store."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Exposure:
     endpoint_names: bool = True
 
     def conceal(self, errors: list[dict[str, Any]]) -> None:
-        """Take out of errors what clients may not see."""
+        """Removes from errors what clients may not see."""
         for error in errors:
             code = error.get("extensions", {}).get("code")
             if not self.cost_details and code == Code.COST_LIMIT:
                 error |= {"message": _TOO_EXPENSIVE, "extensions": {"code": code}}
-            # Without a path nothing was asked of the store: the server itself is busy or stops.
+            # An error without a path did not come from the store: the server itself is busy or stopping.
             if not self.endpoint_names and "path" in error and code in _OF_THE_STORE:
                 error["message"] = _OF_THE_STORE[code]

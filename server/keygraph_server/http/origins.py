@@ -1,4 +1,4 @@
-"""Pages of other origins: which of them may ask, and which requests the others can send."""
+"""Pages of other origins: which of them may send requests, and which requests the others can send."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _PREFLIGHTED = (
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The origins whose pages may ask this server."""
+    """The origins whose pages may send requests to this server."""
 
     pattern: re.Pattern[str] | None
     """None for all origins."""
 
     @classmethod
     def of(cls, text: str) -> Origins:
-        """The origins that a setting lists. Raises ValueError for what is not an origin."""
+        """The origins that a setting lists. Raises ValueError for an invalid origin."""
         names = text.lower().replace(",", " ").split()
         if names == ["*"]:
             return cls(None)
         return cls(re.compile("|".join(map(_pattern, names if names != ["none"] else ())) or "(?!)"))
 
     def allow(self, origin: str) -> bool:
-        """Whether pages of the origin may ask."""
+        """Whether pages of the origin may send requests."""
         return self.pattern is None or self.pattern.fullmatch(origin) is not None
 
 
@@ -53,11 +53,11 @@ def _pattern(name: str) -> str:
 
 
 def is_forgeable(headers: HeaderFields, origins: Origins) -> bool:
-    """Whether a page that may not ask could have made a browser send this GET, with its user's cookies.
+    """Whether a forbidden page could have made a browser send this GET, with its user's cookies.
 
-    A POST cannot be: its Content-Type makes browsers ask first. For a GET they do only if it has an unusual header. For
-    all others, browsers say where it comes from (https://w3c.github.io/webappsec-fetch-metadata). Those that do not,
-    and programs, must not accept what pages, images and forms accept.
+    A POST is safe: its Content-Type makes browsers ask first. For a GET they do only if it has an unusual header. For
+    other GETs, browsers say where they come from (https://w3c.github.io/webappsec-fetch-metadata). Those that do not,
+    and programs, must not accept the media types of pages, images and forms.
     """
     if any(name in headers for name in _PREFLIGHTED) or _is_json(headers.get(b"content-type", b"")):
         return False
@@ -67,7 +67,7 @@ def is_forgeable(headers: HeaderFields, origins: Origins) -> bool:
         return True
     mode = headers.get(b"sec-fetch-mode")
     if b"sec-fetch-site" in headers:
-        # Another site's. For a page that reads answers, a browser says of which origin it is.
+        # It is from another site. If a page reads the answer, the browser names the page's origin.
         return mode != b"cors" or b"origin" not in headers
     if mode is not None:
         return mode != b"cors"

@@ -1,4 +1,4 @@
-"""Whether the server can be sent clients: answered at once, from what is known and a look at the table every few seconds."""
+"""Whether the server is ready for clients: answered from known facts and a check of the table every few seconds."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from keygraph.dynamo.traffic import traffic_of
 _log = logging.getLogger(__name__)
 
 _LOOKED_SECONDS = 5.0
-"""How long a look at the table is good for."""
+"""How long a check of the table is valid."""
 _WAITED_SECONDS = 0.5
-"""How long an answer waits for a look that is under way."""
+"""How long an answer waits for a check in progress."""
 _HUNG_SECONDS = 2.0
-"""How long a look may take until the store counts as one that does not answer."""
+"""How long a check may take until the store counts as unresponsive."""
 
 
 class Readiness:
-    """Knows whether a store can be served. One look at its table serves all who ask."""
+    """Knows whether a store can be served. One check of its table serves all who ask."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._looking: asyncio.Task[str | None] | None = None
         self._looked_at = 0.0
-        """When the last look began, by the loop's time."""
+        """When the last check began, by the loop's time."""
         self._reason: str | None = "the store has not answered yet"
-        """What the last look has found."""
+        """The result of the last check."""
         self._is_ready = True
-        """What the log has been told."""
+        """The state that was last logged."""
 
     async def hindrance(self) -> str | None:
         """Why the store cannot be served; None if it can."""
@@ -61,7 +61,7 @@ class Readiness:
         return self._reason
 
     async def close(self) -> None:
-        """Ends a look that is under way."""
+        """Cancels a check in progress."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait([self._looking])

@@ -16,7 +16,7 @@ REQUEST_ID_HEADER = "x-request-id"
 
 
 def with_request_id(errors: Iterable[dict[str, Any]]) -> None:
-    """Put the id of the running request into the extensions of these errors."""
+    """Puts the id of the running request into the extensions of these errors."""
     request_id = REQUEST_ID.get()
     if request_id is not None:
         for error in errors:

@@ -44,7 +44,7 @@ def scope_of(event: Mapping[str, Any]) -> Scope:
 
 
 async def result_of(app: ASGIApp, event: Mapping[str, Any]) -> dict[str, Any]:
-    """What the application answers to an event."""
+    """Returns the application's answer to an event."""
     body = event.get("body") or ""
     content = b64decode(body) if event.get("isBase64Encoded") else body.encode()
     asked: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
@@ -52,7 +52,7 @@ async def result_of(app: ASGIApp, event: Mapping[str, Any]) -> dict[str, Any]:
 
     async def receive() -> Message:
         if not asked:
-            # A client that goes away is not told.
+            # Lambda does not report a client that disconnects.
             await asyncio.Event().wait()
         return asked.pop()
 

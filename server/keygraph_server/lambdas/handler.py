@@ -1,4 +1,4 @@
-"""A Lambda handler: an application that is started once, and answers one event after another."""
+"""A Lambda handler: an application that is started once, and answers events one after another."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Handler:
 
     @classmethod
     def of_environment(cls) -> Handler:
-        """The handler; in Lambda, started already: an instance has more processor time while its modules are imported."""
+        """The handler; in Lambda it is already started, because imports run with more processor time."""
         made = cls()
         if _IN_LAMBDA in os.environ:
             made.start()
         return made
 
     def start(self) -> Application:
-        """The application, which is started by the first call and never stopped. Raises CommandError or ModelError."""
+        """Returns the application, started by the first call and never stopped. Raises CommandError or ModelError."""
         if self._app is None:
             settings = read_settings()
             configure_logging(settings)
@@ -49,7 +49,7 @@ class Handler:
         return self._runner.run(result_of(self.start(), event))
 
     def close(self) -> None:
-        """Stop the application. Lambda itself ends a process without asking it."""
+        """Stops the application. Lambda itself ends a process without calling this."""
         if self._app is not None:
             self._runner.run(self._lifespan.__aexit__(None, None, None))
         self._runner.close()

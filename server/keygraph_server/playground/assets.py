@@ -49,7 +49,7 @@ class Asset:
     path: str
     integrity: str
     is_lazy: bool = False
-    """Whether the page loads it when it is first needed."""
+    """Whether the page loads it only when it is needed."""
 
     @property
     def address(self) -> str:
@@ -80,7 +80,7 @@ def holds_all_assets(folder: Path, manifest: Sequence[Asset]) -> bool:
 
 
 def install_assets(folder: Path, manifest: Sequence[Asset], node_modules: Path | None = None) -> None:
-    """Copy the pinned files into `folder`, from `node_modules` or from a fresh `npm ci`.
+    """Copies the pinned files into `folder`, from `node_modules` or from a fresh `npm ci`.
 
     Verifies every file before it writes the first one, so a failure leaves the folder unchanged.
 

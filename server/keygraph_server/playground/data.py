@@ -1,4 +1,4 @@
-"""What the playground's page asks for beside GraphQL: examples, what the model is in the table, and raw items.
+"""The playground page's data beside GraphQL: examples, the keys of the model in the table, and raw items.
 
 Only POST with a JSON body is answered, which no page of another site can send.
 """
@@ -33,18 +33,18 @@ from keygraph_server.playground.values import TableValues
 from keygraph_server.queries import examples_of, nothing_known
 
 _SAMPLE = 300
-"""How many items are looked at for the values of examples."""
+"""The number of items that are read for the values of examples."""
 _SAMPLE_SECONDS = 2.0
 _ITEMS = 50
-"""How many items of a partition are shown."""
+"""The number of items of a partition that are shown."""
 
 _Ask = Callable[[Store, dict[str, Any]], Awaitable[Any]]
 
 
 def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
-    """The routes of a model's data. Without `shows_items` nothing of the table is told."""
+    """The routes of a model's data. Without `shows_items`, they reveal nothing of the table."""
     graph = model.graph
-    # When it is first asked for, since few ask for it.
+    # On first request, because few ask for it.
     described = cache(lambda: described_graph(graph))
     # The schema has no type of this name for an edge that only lists show.
     with_ids = graph.types.keys() & core_schema(model.schema).type_map.keys()
@@ -83,7 +83,7 @@ def _route(name: str, ask: _Ask) -> Route:
 
 
 async def _table_values(graph: Graph, store: Store) -> TableValues:
-    """Values from a sample of the table; none if it does not come in time."""
+    """Values from a sample of the table; empty if it does not arrive in time."""
     items: Iterable[Item] = ()
     try:
         async with asyncio.timeout(_SAMPLE_SECONDS):
@@ -97,7 +97,7 @@ async def _table_values(graph: Graph, store: Store) -> TableValues:
 
 
 def described_graph(graph: Graph) -> dict[str, Any]:
-    """What `keygraph describe` prints, as JSON."""
+    """Returns the output of `keygraph describe` as JSON."""
     return {
         "table": graph.table.name,
         "indexes": [index.name for index in graph.table.indexes],
@@ -134,7 +134,7 @@ def _described_path(described: DescribedPath) -> dict[str, Any]:
 
 
 async def items_behind(graph: Graph, with_ids: Set[str], store: Store, id_: str) -> dict[str, Any]:
-    """The items in the partition of a node or a record, with its own. Raises BadUserInput for what is no global id."""
+    """The items in a node's or a record's partition, its own included. Raises BadUserInput for an invalid global id."""
     record, identity = read_global_id(graph, id_)
     keys = graph.table_keys(record, identity)
     partitions = dict.fromkeys(key[0] for key in keys)
@@ -150,7 +150,7 @@ async def items_behind(graph: Graph, with_ids: Set[str], store: Store, id_: str)
 
 
 def _shown(graph: Graph, with_ids: Set[str], item: Item) -> dict[str, Any]:
-    """An item in DynamoDB's typed form, which keeps every digit; with its type, and the `id` by which a client asks for it."""
+    """An item in DynamoDB's typed form, which keeps every digit, with its type and its `id` for clients."""
     told = graph.identified(item)
     name = told and told[0].name
     return {

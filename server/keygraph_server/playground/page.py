@@ -28,13 +28,13 @@ LOCAL = "playground/npm"
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What the page is told."""
+    """The values that the page is rendered with."""
 
     table: str
     model: str = ""
     """The import string of the model."""
     examples: Callable[[], Sequence[Example]] = tuple
-    """Gives what is offered until the server has been asked for examples with values. The first is in the editor."""
+    """Returns the examples to offer until the page has fetched those with values. The first is in the editor."""
     asks_for_token: bool = False
     """Whether the page has a field for a token."""
     shows_items: bool = False
@@ -59,7 +59,7 @@ def playground_routes(
     folder = ASSETS_FOLDER if assets is None else assets
     manifest = read_manifest()
     is_local = holds_all_assets(folder, manifest)
-    # When it is first asked for: a start need not wait for the examples.
+    # On first request: a start need not wait for the examples.
     content = cache(lambda: render_page(settings, manifest, LOCAL if is_local else CDN))
     headers = {"content-security-policy": _content_security_policy(is_local)}
 

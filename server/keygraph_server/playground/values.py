@@ -1,4 +1,4 @@
-"""Values for examples: key fields of what stands in the table, from a sample of its items."""
+"""Values for examples: key fields from a sample of the table's items."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Texts = tuple[str, ...]
 
 
 class TableValues:
-    """The values of arguments of root fields, which find something."""
+    """Values for the arguments of root fields that find something in the table."""
 
     def __init__(self, graph: Graph, items: Iterable[Item]) -> None:
         self._graph = graph
@@ -35,13 +35,13 @@ class TableValues:
                 self._found[record.name][identity] += 1
                 _count_ends(named, record, item)
         for name, own in self._found.items():
-            # A node that others refer to has lists that are not empty. Of a node without an item, nothing else is known.
+            # A node that others refer to has nonempty lists. Of a node without an item, nothing else is known.
             for identity, count in named[name].items():
                 if identity in own or graph.types[name].is_virtual:
                     own[identity] += count
 
     def __call__(self, kind: FieldKind) -> Mapping[str, object] | None:
-        """The values of a root field's arguments by their names; None if the sample has nothing for it."""
+        """The values of a root field's arguments by their names; None if the sample has none for it."""
         if isinstance(kind, NodeByKey):
             return self._of_node(kind.record)
         if isinstance(kind, WaysBetween):
@@ -62,7 +62,7 @@ class TableValues:
         return None
 
     def _of_way(self) -> Mapping[str, object] | None:
-        """Two nodes and the list that leads from one to the other: over a third one, if there are such."""
+        """Two nodes and the list that connects them, if possible through a third node."""
         short = None
         for name, followed in lists_by_name(self._graph).items():
             steps = dict(self._steps(followed.path))
@@ -74,7 +74,7 @@ class TableValues:
         return short
 
     def _steps(self, path: AccessPath) -> Iterator[tuple[str, str]]:
-        """The ids of nodes that a list leads between, of the items in the sample."""
+        """The ids of the nodes that a list connects, from the items in the sample."""
         owner, record = path.owner, path.record
         for item in self._items[record.name] if owner is not None else ():
             near = path.owner_of(item)
@@ -105,7 +105,7 @@ def _count_ends(named: dict[str, Counter[_Texts]], record: RecordType, item: Ite
 
 
 def _values(record: RecordType, texts: Mapping[Slot, str]) -> Mapping[str, object] | None:
-    """The values of slots by the names of their arguments; None if a text cannot be read. A part that is absent is left out."""
+    """The values of slots by their arguments' names; None if a text cannot be read. Absent parts are left out."""
     try:
         return {
             camel(record.leaf_name(slot.path)): slot.text.value(text) for slot, text in texts.items() if text

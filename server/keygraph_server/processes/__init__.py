@@ -1,4 +1,4 @@
-"""The processes that serve: one that stops without losing a request, and several that share a socket.
+"""The server processes: one that stops without losing a request, and several that share a socket.
 
-`process` sets one up, `server` serves connections in it, `workers` starts and watches over several. These two extend uvicorn's classes.
+`process` sets one up, `server` serves connections in it, `workers` runs several. The last two extend uvicorn's classes.
 """

@@ -1,4 +1,4 @@
-"""Garbage collection in a process of Keygraph's own."""
+"""Garbage collection in Keygraph's own processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLLECTED_AFTER = (50_000, 10, 10)
 
 @contextmanager
 def keeping_all() -> Iterator[None]:
-    """Import something: what is there at the end stays. To look for garbage among it again and again takes a tenth of a start."""
+    """Keeps what the block imports: searching it for garbage again and again takes a tenth of a start."""
     gc.disable()
     try:
         yield
@@ -23,7 +23,7 @@ def keeping_all() -> Iterator[None]:
 
 
 def tune_collection() -> None:
-    """Exclude all current objects from garbage collection, and collect less often.
+    """Excludes all current objects from garbage collection, and collects less often.
 
     An operation creates thousands of objects and drops them at its end. With Python's default thresholds the collector
     scans them several times per operation, and scans the model, the schema and the AWS SDK again and again.

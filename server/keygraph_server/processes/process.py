@@ -20,11 +20,11 @@ _FILES_ON_WINDOWS = 8_192
 _MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD of glibc's malloc.h. Other C libraries have no `mallopt`, or ignore it."""
 _THREADS_SECONDS = 0.0005
-"""How long a thread runs while the event loop wants to go on. A request waits for that several times; Python's own is 5 ms."""
+"""How long a thread runs while the event loop waits: several times per request. Python's default is 5 ms."""
 
 
 def begin_serving() -> None:
-    """Set up a server process after it has opened everything that it keeps while it runs."""
+    """Sets up a server process after it has opened everything that it keeps while it runs."""
     _end_with_parent()
     tune_collection()
     return_large_blocks()
@@ -40,7 +40,7 @@ def runs_on() -> tuple[str, str]:
 
 
 def allow_open_files(wanted: int) -> int:
-    """Ask the system for so many open files and connections; how many it allows, which may be fewer or more."""
+    """Asks the system for this many open files and connections. Returns how many it allows: fewer, or even more."""
     if sys.platform == "win32":
         return _FILES_ON_WINDOWS
     import resource
@@ -56,17 +56,17 @@ def allow_open_files(wanted: int) -> int:
 
 
 def return_large_blocks() -> None:
-    """Let glibc return blocks above 256 KB to the system as soon as they are free.
+    """Makes glibc return blocks above 256 KB to the system as soon as they are free.
 
-    By default it raises this limit to 32 MB as such blocks come and go, and holes between what is left stay with the process:
-    after 64 large answers that nobody took, 230 MB.
+    By default it raises this limit to 32 MB as such blocks come and go, and gaps between the remaining blocks stay with
+    the process: 230 MB after 64 large answers that were not read.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 256 * 1024)
 
 
 def _end_with_parent() -> None:
-    """Terminate a worker when its parent is killed. Otherwise it would keep the port."""
+    """Ends a worker when its parent is killed. Otherwise it would keep the port."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -80,5 +80,5 @@ def _end_with_parent() -> None:
     try:
         loop.add_reader(sentinel, end)
     except NotImplementedError:
-        # The event loop on Windows has no readers. There, a worker outlives its parent.
+        # On Windows, the event loop has no readers, and a worker outlives its parent.
         return

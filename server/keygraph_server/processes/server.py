@@ -1,4 +1,4 @@
-"""A uvicorn server that takes over all connections before it stops, and can be asked whether its loop runs.
+"""A uvicorn server that takes over all connections before it stops, and can check whether its loop runs.
 
 `uvicorn_internals` says what it depends on.
 """
@@ -16,11 +16,11 @@ from typing import Any
 import uvicorn
 
 _AT_ONCE = 16
-"""How many connections are taken in one turn of the loop. More would be those of other processes that share the socket."""
+"""The number of connections accepted in one turn of the loop. More would belong to other processes on the socket."""
 
 
 class Server(uvicorn.Server):
-    """Serves until it is told to stop, and then answers everything that has been asked."""
+    """Serves until it is told to stop, and then answers all requests received so far."""
 
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -30,7 +30,7 @@ class Server(uvicorn.Server):
         self._is_taking = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to serve on the sockets."""
+        """Starts to serve on the sockets."""
         self._loop = loop = asyncio.get_running_loop()
         self._make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
 
@@ -44,7 +44,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take the connections that the system has accepted, which closing the sockets would reset; then stop."""
+        """Accepts the connections in the system's queue, which closing the sockets would reset; then stops."""
         accepted = [connection for listening in sockets or [] for connection in _accepted(listening)]
         for server in self.servers:
             server.close()
@@ -54,7 +54,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _take(self, sockets: list[socket.socket]) -> None:
-        """Take more connections that wait. uvloop takes one in each turn, and the turns of a busy loop are long."""
+        """Accepts more waiting connections. uvloop accepts one in each turn, and the turns of a busy loop are long."""
         self._is_taking = False
         for listening in sockets:
             for connection in islice(_accepted(listening), _AT_ONCE):
@@ -81,7 +81,7 @@ class Server(uvicorn.Server):
 
 
 def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
-    """The connections of clients that nobody has taken yet."""
+    """Connections of clients that were not accepted yet."""
     # The socket does not block.
     with suppress(OSError):
         while True:

@@ -1,4 +1,4 @@
-"""Several server processes that share one socket: started, watched over, replaced and stopped.
+"""Several server processes that share one socket: started, monitored, replaced and stopped.
 
 `uvicorn_internals` says what it depends on.
 """
@@ -15,13 +15,13 @@ from keygraph_server.uvicorn_internals import STARTUP_FAILURE, Multiprocess, Pro
 _log = logging.getLogger(__name__)
 
 _LAST_SECONDS = 1.0
-"""For what a worker does after its requests: it closes the store."""
+"""Time for a worker to close the store after its requests."""
 _START_SECONDS = 60.0
-"""How long a worker may take until it gives its first sign of life. Those that start together share the cores."""
+"""How long a worker may take until its first sign of life. Workers that start together share the cores."""
 
 
 class Worker(Process):
-    """A server process, as the process that started it sees it."""
+    """A server process, as seen by its parent."""
 
     pinged_at: float | None = None
     """When it was asked for a sign of life that it has not given yet."""
@@ -36,13 +36,13 @@ class Worker(Process):
         return self._server  # type: ignore[return-value]  # made here alone
 
     def pong(self) -> None:
-        """Give a sign of life when the event loop has run. A thread alone says nothing about it."""
+        """Gives a sign of life when the event loop has run. A thread alone does not show that it runs."""
         self.child_conn.recv()
         self.server.wait_for_loop()
         self.child_conn.send(self.server.started)
 
     def seconds_silent(self) -> float:
-        """How long it has owed a sign of life. Asks for the next one when it has given one, and never waits."""
+        """How long a sign of life has been due. Asks for the next one if none is due, and never waits."""
         now = time.monotonic()
         try:
             if self.pinged_at is not None and self.parent_conn.poll():
@@ -52,13 +52,13 @@ class Worker(Process):
                 self.parent_conn.send(b"ping")
                 self.pinged_at = now
         except (OSError, EOFError):
-            # It ends, which `exitcode` will say.
+            # The worker is ending, which `exitcode` will show.
             return 0.0
         return now - self.pinged_at
 
     @property
     def end(self) -> str:
-        """How it has ended."""
+        """Describes how it ended."""
         code = self.exitcode
         if code is not None and code < 0:
             return f"was killed by {signal.Signals(-code).name}"
@@ -71,13 +71,13 @@ class Workers(Multiprocess):
     processes: list[Worker]  # type: ignore[assignment]  # made here alone
 
     def init_processes(self) -> None:
-        """Start all workers."""
+        """Starts all workers."""
         self.processes += [self._started() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that have died or do not give a sign of life."""
+        """Replaces workers that have died or do not give a sign of life."""
         if self.signal_queue or self.should_exit.is_set():
-            # Ctrl-C in a terminal is sent to the workers too, which may end before it is handled here.
+            # A terminal sends Ctrl-C to the workers too, which may end before it is handled here.
             return
         for place, worker in enumerate(self.processes):
             if worker.process.is_alive():
@@ -89,7 +89,7 @@ class Workers(Multiprocess):
                 worker.kill()
                 worker.join()
             elif worker.exitcode == STARTUP_FAILURE:
-                # The next would fail in the same way.
+                # The next one would fail in the same way.
                 _log.error("Worker %d cannot start: the server stops", worker.pid)
                 self.should_exit.set()
                 return
@@ -98,7 +98,7 @@ class Workers(Multiprocess):
             self.processes[place] = self._started()
 
     def restart_all(self) -> None:
-        """Replace each worker by a new one, as soon as that serves (SIGHUP)."""
+        """Replaces each worker as soon as its successor serves (SIGHUP)."""
         for place, old in enumerate(self.processes):
             new = self._started()
             if not new.wait_until_ready(_START_SECONDS, self.should_exit):
@@ -111,19 +111,19 @@ class Workers(Multiprocess):
             old.join()
 
     def handle_ttin(self) -> None:
-        """One worker more (SIGTTIN)."""
+        """Adds a worker (SIGTTIN)."""
         self.processes_num += 1
         self.processes.append(self._started())
 
     def terminate_all(self) -> None:
-        """Tell all workers to finish."""
+        """Tells all workers to finish."""
         super().terminate_all()
-        # They have the socket too. The last of them closes it, and then new connections are refused.
+        # The workers have the socket too. The last one closes it, and then new connections are refused.
         for listening in self.sockets:
             listening.close()
 
     def join_all(self) -> None:
-        """Wait until all workers have ended, and kill those that do not."""
+        """Waits until all workers have ended, and kills those that do not."""
         ended = time.monotonic() + (self.config.timeout_graceful_shutdown or 0) + _LAST_SECONDS
         for worker in self.processes:
             worker.process.join(max(0.0, ended - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Who asks: how the viewer of a request is known."""
+"""How the viewer of a request is identified."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 
 class Auth(Enum):
-    """What says who asks."""
+    """How the viewer is identified."""
 
     NONE = "none"
     JWT = "jwt"
@@ -16,7 +16,7 @@ class Auth(Enum):
 
 
 class AccessSettings(BaseModel):
-    """Who asks: how the viewer of a request is known."""
+    """How the viewer of a request is identified."""
 
     auth: Auth = Field(
         default=Auth.NONE,

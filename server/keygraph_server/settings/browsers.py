@@ -1,4 +1,4 @@
-"""What pages in browsers may do, and what caches may keep."""
+"""What pages in browsers may do, and what caches may store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _default_origins(given: dict[str, Any]) -> str:
 
 
 class BrowserSettings(BaseModel):
-    """What pages in browsers may do, and what caches may keep."""
+    """What pages in browsers may do, and what caches may store."""
 
     cors_origins: str = Field(
         default_factory=_default_origins,

@@ -1,4 +1,4 @@
-"""What a client may do with its connections."""
+"""Limits on a client's connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 
 class ConnectionSettings(BaseModel):
-    """What a client may do with its connections. All numbers are for each server process."""
+    """Limits on a client's connections. All numbers are for each server process."""
 
     max_connections: int = Field(
         default=2_000,

@@ -16,7 +16,7 @@ class Environment(Enum):
 
 
 def in_development(given: dict[str, Any]) -> bool:
-    """The default of what only developers need. `given` are the settings before this one."""
+    """The default of settings that only developers need. `given` are the settings before this one."""
     return given.get("env") is Environment.DEVELOPMENT
 
 

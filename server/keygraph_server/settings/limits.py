@@ -1,4 +1,4 @@
-"""What an operation may ask for and cost."""
+"""Limits on the size and cost of an operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 
 class LimitSettings(BaseModel):
-    """What an operation may ask for and cost."""
+    """Limits on the size and cost of an operation."""
 
     max_page_size: int = Field(
         default=100,

@@ -1,4 +1,4 @@
-"""What is logged."""
+"""How the server logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LogFormat(Enum):
 
 
 class LoggingSettings(BaseModel):
-    """What is logged."""
+    """How the server logs."""
 
     log_level: LogLevel = Field(
         default=LogLevel.INFO,

@@ -1,4 +1,4 @@
-"""What can be measured from outside while the server runs."""
+"""Measurements of the running server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 
 class MetricsSettings(BaseModel):
-    """What can be measured from outside while the server runs."""
+    """Measurements of the running server."""
 
     metrics_port: int | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""What is served, and where: the model, its store, the address to listen on, and the processes."""
+"""The model, its store, the address to listen on, and the processes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from keygraph.engines.open import shown_address
 
 DATA_FOLDER = ".keygraph"
 SECRET_CHARACTERS = 32
-"""The least length of a secret: fewer could be guessed."""
+"""The least length of a secret: shorter ones could be guessed."""
 
 
 class ServingSettings(BaseModel):
-    """What is served, and where: the model, its store, the address to listen on, and the processes."""
+    """The model, its store, the address to listen on, and the processes."""
 
     model: str = Field(
         default="keygraph_examples.commerce:graph",

@@ -38,13 +38,13 @@ class Settings(
     ConnectionSettings,
     ServingSettings,
 ):
-    """All settings, the last named subject first."""
+    """All settings, those of the last base first."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @property
     def patient(self) -> Settings:
-        """The settings of a command that asks for much, and waits while DynamoDB throttles."""
+        """The settings of a command that sends many requests, and waits while DynamoDB throttles."""
         return self.model_copy(update={"deadline": max(self.deadline, _PATIENT_SECONDS)})
 
     def environment(self) -> dict[str, str]:
@@ -69,9 +69,9 @@ def environment_name(setting: str) -> str:
 
 
 def read_settings(**given: object) -> Settings:
-    """The settings: first the given ones that are not None, then the environment, then the defaults.
+    """Reads the settings: first the given ones that are not None, then the environment, then the defaults.
 
-    An empty variable is one that is not set. Raises SettingsError, which names the first invalid setting and whether it came from an option or the environment.
+    An empty variable counts as unset. Raises SettingsError, which names the first invalid setting and its source.
     """
     options = {name: value for name, value in given.items() if value is not None}
     variables = {name: os.environ.get(environment_name(name), "") for name in Settings.model_fields}

@@ -1,6 +1,6 @@
 """The port with the metrics: `/metrics` for Prometheus, and `/hot` for `keygraph hot`.
 
-It is served by a thread of the process that `keygraph serve` has started, from the snapshots of all server processes.
+A thread of the process of `keygraph serve` serves it, from the snapshots of all server processes.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ SILENT = Family(
 
 
 class Workers(Collector):
-    """The metrics of all server processes, told apart by the label `worker`."""
+    """The metrics of all server processes, with the label `worker`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
-        """Read the latest snapshots."""
+        """Reads the latest snapshots."""
         silent = _metric(SILENT)
         found: dict[str, Metric] = {}
         now = time.time()
@@ -125,14 +125,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Requests for metrics are not logged."""
+        """Does nothing: requests for metrics are not logged."""
 
 
 @contextmanager
 def serve_metrics(host: str, port: int) -> Iterator[str]:
-    """Serve the metrics of this process and of those that it starts. Gives the address with the port, also if that is 0.
+    """Serves the metrics of this process and of those that it starts. Yields the address with the actual port.
 
-    Raises CommandError if the port cannot be had.
+    Raises CommandError if the port cannot be used.
     """
     with tempfile.TemporaryDirectory(prefix="keygraph-") as folder:
         try:

@@ -1,10 +1,10 @@
 """Counts what partitions and fields cost: read and write units per second, over about the last ten minutes.
 
-What was spent counts half as much after each `HALF_LIFE`. Nothing is multiplied for that: what is spent later is added with a
-larger weight, and weights start again before they grow too large.
+Costs count half as much after each `HALF_LIFE`. Old sums are not multiplied for that: later costs are added with a
+larger weight, and weights start over before they grow too large.
 
-A batch of keys counts for one of them, chosen at random: what a partition has in sum is right on average, and a request costs
-the same however many keys it has.
+A batch of keys counts for one of them, chosen at random: the sum of a partition is right on average, and a request
+costs the same however many keys it has.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from keygraph_server.telemetry.sketch import Sketch
 HALF_LIFE = 300.0
 _PARTITIONS_KEPT = 500
 _TOLD = 50
-"""How many partitions are told of."""
+"""The number of reported partitions."""
 _MOST_FIELDS = 2_000
 _PLACES_KEPT = 64
-"""How many places of a plan are remembered."""
+"""The number of places of a plan that are remembered."""
 _LONGEST_KEY = 200
 _LARGEST_WEIGHT = 2.0**40
 _ELSEWHERE = "(elsewhere)"
-"""What is read where the plan has no field: a method of the model asks the store itself."""
+"""Reads without a field in the plan: a method of the model uses the store itself."""
 
 
 class Partition(NamedTuple):
@@ -52,23 +52,23 @@ class Partition(NamedTuple):
 
 @dataclass(slots=True)
 class Spent:
-    """What a field has cost by one kind of request."""
+    """The cost of a field by one kind of request."""
 
     units: float = 0.0
     requests: float = 0.0
     attributes: set[str] = field(default_factory=set)
-    """The attributes that were asked for where nodes are read by key."""
+    """The attributes that were requested of nodes read by key."""
     projection: tuple[Path, ...] | None = None
-    """The last that were asked for."""
+    """The last that were requested."""
 
 
 class HotSpots:
-    """Counts operations. A reporter of one process."""
+    """Counts the costs of operations. A reporter of one process."""
 
     def __init__(
         self, table: Table, secret: bytes, *, shows_keys: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Keys are told as hashes that only who knows the secret can make, unless they are to be shown."""
+        """Without `shows_keys`, keys are reported as hashes that can only be made with the secret."""
         self._table = table
         self._hash_key = hashlib.sha256(b"keygraph hot" + secret).digest()
         self._shows_keys = shows_keys
@@ -78,10 +78,10 @@ class HotSpots:
         self._fields: dict[tuple[str, str], Spent] = {}
         self._choose = random.Random()
         self._known: WeakKeyDictionary[Plan, dict[str, str]] = WeakKeyDictionary()
-        """The fields at the places of a plan."""
+        """The fields at the places of plans."""
 
     def report(self, operation: EndedOperation, /) -> None:
-        """Count the requests of an operation."""
+        """Counts the requests of an operation."""
         observed = operation.exchange.observed
         plan = None if observed is None else observed.plan
         if plan is None or not operation.sent:
@@ -92,7 +92,7 @@ class HotSpots:
             known = self._known[plan] = {}
         for sent in operation.sent:
             places = sent.places or ("",)
-            # A batch that several places share counts for each by its keys.
+            # A batch that several places share counts for each by its number of keys.
             shares = sent.keys if len(places) > 1 and sent.keys else {places[0]: 1}
             total, cost, first = sum(shares.values()), sent.cost, ""
             units = (cost.read_units + cost.write_units) * weight
@@ -105,7 +105,7 @@ class HotSpots:
                 self._partitions.add(Partition(first, *partition, cost.write_units > 0), units)
 
     def _add(self, name: str, request: Request[object], units: float, requests: float) -> None:
-        # `Count` is a Query to DynamoDB; here it is what a `totalCount` costs.
+        # `Count` is a Query to DynamoDB; here it is the cost of a `totalCount`.
         kind = "Count" if isinstance(request, Count) else operation_name(request)
         spent = self._fields.get((name, kind))
         if spent is None:
@@ -119,7 +119,7 @@ class HotSpots:
             spent.attributes.update(path[0] for path in request.projection or ())
 
     def _partition(self, request: Request[object]) -> tuple[str | None, str] | None:
-        """The index and the partition key of a request; of several keys one."""
+        """The index and the partition key of a request; for several keys, one of them."""
         value: KeyValue
         match request:
             case Query() | Count():
@@ -146,9 +146,9 @@ class HotSpots:
         return weight
 
     def told(self) -> dict[str, Any]:
-        """What is hot, as JSON: units and requests per second."""
+        """The most expensive partitions and fields, as JSON: units and requests per second."""
         age = max(1.0, self._clock() - self._began)
-        # Something that goes on at a steady rate adds up to this many seconds of it.
+        # A cost at a steady rate adds up to this many seconds of it.
         seconds = HALF_LIFE / math.log(2) * (1 - 2.0 ** (-age / HALF_LIFE))
         per_second = 1 / (self._weight() * seconds)
         return {
@@ -189,6 +189,6 @@ def _found(known: dict[str, str], plan: Plan, place: str) -> str:
 def _text(value: KeyValue) -> str:
     text = value if isinstance(value, str) else repr(value) if isinstance(value, bytes) else str(value)
     if not text.isascii():
-        # A client may ask for a key that is no valid Unicode, which JSON cannot tell.
+        # A client may ask for a key that is not valid Unicode, which JSON cannot contain.
         text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"

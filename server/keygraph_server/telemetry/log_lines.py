@@ -1,4 +1,4 @@
-"""One line in the log for every operation."""
+"""Logs one line for every operation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LogLines:
         self._with_variables = with_variables
 
     def report(self, operation: EndedOperation, /) -> None:
-        """Write the line. Variables are part of it only if that was asked for: they can hold personal data."""
+        """Writes the line. Variables are included only if that was asked for: they can contain personal data."""
         exchange, codes = operation.exchange, operation.codes
         log = self._log.info
         if codes:

@@ -1,6 +1,6 @@
-"""Counts of one process, as plain numbers that cost little to keep: operations, requests to the store, and its state.
+"""Counts of one process, as plain numbers that cost little to update: operations, requests to the store, and its state.
 
-`Metrics.families` gives them as families of Prometheus: `exposition` serves them.
+`Metrics.families` returns them as families of Prometheus: `exposition` serves them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 _MOST_CODES = 60
 """Methods of a model may raise errors with codes of their own."""
-"""An operation with several codes is counted under the first of these that it has."""
 
 ANONYMOUS, OTHER, REFUSED = "(anonymous)", "(other)", "(refused)"
 
@@ -37,11 +36,11 @@ class Family:
     labels: Labels
     samples: list[tuple[Labels, Any]]
     bounds: tuple[float, ...] = ()
-    """The upper bounds of a histogram's buckets but the last, which has none."""
+    """The upper bounds of a histogram's buckets, except the last, which has none."""
 
 
 class Histogram:
-    """How often a time was in which bucket, and the sum of all."""
+    """The number of times in each bucket, and the sum of all."""
 
     __slots__ = ("_bounds", "counts", "sum")
 
@@ -51,13 +50,13 @@ class Histogram:
         self.sum = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one."""
+        """Counts one time."""
         self.counts[bisect_left(self._bounds, seconds)] += 1
         self.sum += seconds
 
 
 class Names:
-    """The values of a label, as many as are allowed. Later ones are `(other)`."""
+    """Limits the number of a label's values. Later ones are `(other)`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -83,14 +82,14 @@ class NamedOperation:
 
 
 Gauge: TypeAlias = Callable[[], float | Mapping[str, float]]
-"""What a number is at the moment, or several by the value of the only label."""
+"""Returns a current number, or several by the value of the only label."""
 
 
 class Metrics:
-    """Counts operations. A reporter, and what is added with `watch`."""
+    """Counts operations as a reporter, and numbers added with `watch`."""
 
     def __init__(self, most_names: int) -> None:
-        """So many operations are told apart by name."""
+        """Up to this many operations are counted by name."""
         self.lag = Histogram(LAG_SECONDS)
         self._name = Names(most_names)
         self._code = Names(_MOST_CODES)
@@ -99,11 +98,11 @@ class Metrics:
         self._watched: list[tuple[Family, Gauge]] = []
 
     def watch(self, name: str, kind: str, text: str, gauge: Gauge, label: str = "") -> None:
-        """Add a number that somebody else keeps; `kind` is `counter` or `gauge`."""
+        """Adds a number that is kept elsewhere; `kind` is `counter` or `gauge`."""
         self._watched.append((Family(name, kind, text, (label,) if label else (), []), gauge))
 
     def report(self, operation: EndedOperation, /) -> None:
-        """Count an operation and its requests to the store."""
+        """Counts an operation and its requests to the store."""
         name = self._name_of(operation)
         named = self._operations.get(name)
         if named is None:
@@ -123,12 +122,12 @@ class Metrics:
 
     def _name_of(self, operation: EndedOperation) -> str:
         if operation.type is None:
-            # Whoever sends documents that are refused does not choose the names that are told apart.
+            # Names from refused documents are not used, so their senders cannot fill the list of names.
             return REFUSED
         return ANONYMOUS if operation.name is None else self._name(operation.name)
 
     def families(self) -> list[Family]:
-        """Everything that is counted, as it is now."""
+        """Returns all current counts."""
         operations = self._operations.items()
         return [
             Family(

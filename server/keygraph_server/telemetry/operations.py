@@ -1,4 +1,4 @@
-"""Operations after their end: what is known of each, and who is told of it."""
+"""Operations after their end: their facts, and the reporters that get them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from keygraph_server.http.graphql_http import Exchange
 _log = logging.getLogger(__name__)
 
 OWN_FAULTS = (Code.INTERNAL, Code.CORRUPT_ITEM)
-"""The codes of what the server or an item is to blame for."""
+"""Error codes for which the server or an item is at fault."""
 STORE_FAULTS = (Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED)
-"""The codes of what the store is to blame for."""
+"""Error codes for which the store is at fault."""
 FAULTS = (*OWN_FAULTS, *STORE_FAULTS)
-"""The codes of what no client is to blame for, the worst first."""
+"""Error codes for which no client is at fault, the worst first."""
 LONGEST_NAME = 100
 """Names are cut after this many characters: GraphQL does not limit them."""
 
 
 @dataclass(slots=True, eq=False)
 class EndedOperation:
-    """What is reported of an operation, whether or not it was executed."""
+    """The report of an operation, whether or not it was executed."""
 
     exchange: Exchange
     name: str | None = field(init=False)
@@ -70,7 +70,7 @@ class EndedOperation:
 
     @property
     def bound(self) -> float | None:
-        """The read units that the operation costs at most; None if it was not planned."""
+        """The most read units that the operation costs; None if it was not planned."""
         return None if self._bound is None else self._bound.total.read_units
 
     @property
@@ -97,17 +97,17 @@ class Reporter(Protocol):
     """Reports operations."""
 
     def report(self, operation: EndedOperation, /) -> None:
-        """An operation has ended."""
+        """Reports an operation that has ended."""
 
 
 class Tracer(Protocol):
     """Traces operations."""
 
     def begin(self, exchange: Exchange, /) -> None:
-        """An operation begins."""
+        """Begins the trace of an operation."""
 
     def end(self, operation: EndedOperation, /) -> None:
-        """It has ended."""
+        """Ends the trace of an operation."""
 
 
 class Watching:
@@ -117,16 +117,16 @@ class Watching:
         self._reporters = reporters
         self._tracing = tracing
         self.in_flight = 0
-        """How many exchanges have begun and not ended."""
+        """The number of exchanges that have begun and not ended."""
 
     def begin(self, exchange: Exchange, /) -> None:
-        """Count it, and begin its trace."""
+        """Counts an exchange, and begins its trace."""
         self.in_flight += 1
         if self._tracing is not None:
             self._tracing.begin(exchange)
 
     def end(self, exchange: Exchange, /) -> None:
-        """Tell every reporter."""
+        """Tells every reporter."""
         self.in_flight -= 1
         try:
             operation = EndedOperation(exchange)

@@ -1,4 +1,4 @@
-"""The telemetry of one server process: who reports its operations, and which of its numbers are watched."""
+"""The telemetry of one server process: the reporters of its operations, and its watched numbers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 from keygraph_server.telemetry.tracing import configured_tracing
 
 _MEMORY = Path("/proc/self/statm")
-"""Where Linux says how much memory a process takes, in pages."""
+"""The file in which Linux reports a process's memory, in pages."""
 
 
 class Telemetry:
-    """What is reported as the settings say. `watcher` is None if that is nothing."""
+    """The reporters that the settings ask for. `watcher` is None if there are none."""
 
     def __init__(self, settings: Settings, table: Table) -> None:
         reporters: list[Reporter] = []
@@ -52,9 +52,9 @@ class Telemetry:
     async def running(
         self, service: Service, store: Store, memory: Memory, caches: Gauge
     ) -> AsyncIterator[None]:
-        """Tell the counts of the process while it runs, if `keygraph serve` has said where. Send the last traces.
+        """Publishes the counts of the process, if `keygraph serve` has named a folder. Sends the last traces.
 
-        `memory` is what operations hold, and `caches` gives the bytes that each cache holds.
+        `memory` is what operations hold, and `caches` returns the bytes that each cache holds.
         """
         try:
             async with self._telling(service, store, memory, caches):
@@ -82,7 +82,7 @@ class Telemetry:
 def watch_process(
     metrics: Metrics, watcher: Watching, admission: Admission, memory: Memory, caches: Gauge
 ) -> None:
-    """Tell the numbers of this process."""
+    """Adds the numbers of this process to the metrics."""
     metrics.watch("keygraph_cache_bytes", "gauge", "The bytes that caches hold.", caches, label="cache")
     metrics.watch(
         "keygraph_operations_in_flight",
@@ -126,7 +126,7 @@ def _resident_bytes() -> float:
 
 
 def watch_connections(metrics: Metrics) -> None:
-    """Tell how many connections there are, and why the server has closed some."""
+    """Adds the number of open connections to the metrics, and of those that the server has closed, by reason."""
     metrics.watch(
         "keygraph_connections",
         "gauge",
@@ -143,7 +143,7 @@ def watch_connections(metrics: Metrics) -> None:
 
 
 def watch_traffic(metrics: Metrics, traffic: Traffic) -> None:
-    """Tell what a store counts of its requests to DynamoDB."""
+    """Adds a store's counts of its requests to DynamoDB to the metrics."""
     prefix = "keygraph_dynamodb"
     metrics.watch(
         f"{prefix}_requests_total",

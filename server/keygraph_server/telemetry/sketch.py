@@ -1,8 +1,8 @@
-"""Sums by key of which the largest are known, in bounded memory.
+"""Sums by key in bounded memory, which keeps the largest.
 
-The summary of Misra and Gries ("Finding repeated elements", 1982) with weights: when there are too many keys, all sums lose what
-the smallest of those that stay has, and who has nothing left is forgotten. So a sum is too small by at most what was lost, and
-what was lost is at most the total divided by the number of keys that stay.
+The summary of Misra and Gries ("Finding repeated elements", 1982) with weights: when there are too many keys, the
+largest sum that does not stay is subtracted from all sums, and keys with nothing left are forgotten. So a sum is too
+small by at most what was subtracted, which is at most the total divided by the number of keys that stay.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class Sketch(Generic[KeyT]):
-    """The largest sums."""
+    """Keeps the largest sums."""
 
     def __init__(self, kept: int) -> None:
-        """Between `kept` and twice as many keys are known."""
+        """Between `kept` and twice as many keys are stored."""
         self._most = kept
         self._sums: dict[KeyT, float] = {}
         self.lost = 0.0
-        """By how much a sum may be too small."""
+        """The most by which a sum may be too small."""
 
     def __len__(self) -> int:
         return len(self._sums)
 
     def add(self, key: KeyT, amount: float) -> None:
-        """Add to the sum of a key."""
+        """Adds to the sum of a key."""
         self._sums[key] = self._sums.get(key, 0.0) + amount
         if len(self._sums) > 2 * self._most:
             self._forget()
 
     def scale(self, factor: float) -> None:
-        """Multiply every sum."""
+        """Multiplies every sum."""
         self._sums = {key: value * factor for key, value in self._sums.items()}
         self.lost *= factor
 

@@ -1,7 +1,7 @@
-"""What each server process knows, as a file that it writes every second into a folder which all of them share.
+"""The counts of each server process, as a file that it writes every second into a shared folder.
 
-The process that was started by `keygraph serve` reads the files and serves them (`exposition`): one port has the counts of
-all workers, also while one of them is busy. A worker that ends takes its file away.
+The process of `keygraph serve` reads the files and serves them (`exposition`): one port has the counts of all workers,
+even while one of them is busy. A worker that ends deletes its file.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from keygraph_server.telemetry.metrics import Metrics
 _log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "KEYGRAPH_SNAPSHOT_FOLDER"
-"""How workers are told the folder. It is not a setting: `keygraph serve` makes a folder for itself."""
+"""Passes the folder to workers. It is not a setting: `keygraph serve` makes a folder for itself."""
 _SECONDS = 1.0
 _LAG_SECONDS = 0.1
 """How often the lag of the event loop is measured."""
 _LOST_SECONDS = 60.0
-"""A process that has not written for so long is gone: one that hangs is replaced earlier."""
+"""A process that has not written for this long is gone: one that hangs is replaced earlier."""
 
 
 class Snapshots:
     """Writes the snapshots of this process while it is entered, and measures the lag of its event loop."""
 
     def __init__(self, folder: Path, metrics: Metrics, hot: Callable[[], Any]) -> None:
-        """`hot` gives what `keygraph hot` is to know."""
+        """`hot` returns the data for `keygraph hot`."""
         self._file = folder / f"{os.getpid()}.json"
         self._metrics = metrics
         self._hot = hot
@@ -76,7 +76,7 @@ class Snapshots:
 
 
 def read_snapshots(folder: Path) -> Iterator[dict[str, Any]]:
-    """The latest snapshot of each process that runs."""
+    """The latest snapshot of each running process."""
     for file in sorted(folder.glob("*.json")):
         try:
             snapshot: dict[str, Any] = orjson.loads(file.read_bytes())

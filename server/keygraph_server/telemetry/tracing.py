@@ -1,11 +1,11 @@
 """Traces by OpenTelemetry: a span for each operation, its steps, and its requests to the store.
 
-Names and attributes are those of OpenTelemetry's semantic conventions for GraphQL servers, database clients and DynamoDB. What
-they have no name for begins with `keygraph.`. The spans of steps and requests are made when the operation has ended, from
-what its meter has kept: while it runs, a trace costs nothing.
+Names and attributes follow OpenTelemetry's semantic conventions for GraphQL servers, database clients and DynamoDB.
+Names that these lack begin with `keygraph.`. The spans of steps and requests are made when the operation has ended,
+from its meter: while it runs, a trace costs nothing.
 
-Nothing of OpenTelemetry is imported unless spans are exported: its own variables say where to
-(`OTEL_EXPORTER_OTLP_ENDPOINT`), or `opentelemetry-instrument` has set up a tracer provider.
+OpenTelemetry is imported only if spans are exported: its own variables say where to (`OTEL_EXPORTER_OTLP_ENDPOINT`), or
+`opentelemetry-instrument` has set up a tracer provider.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PARENT_FIELDS = (b"traceparent", b"tracestate", b"baggage")
-"""Codes that make a span an error. A client's mistake is none of the server's."""
+"""The header fields that name the parent span (W3C Trace Context and Baggage)."""
 
 
 class Tracing:
@@ -47,16 +47,16 @@ class Tracing:
 
     @property
     def service(self) -> str | None:
-        """The name that the spans are sent under; None if somebody else sends them."""
+        """The name under which the spans are sent; None if they are sent by another provider."""
         return None if self._own is None else str(self._own.resource.attributes["service.name"])
 
     async def close(self) -> None:
-        """Send what is left."""
+        """Sends the remaining spans."""
         if self._own is not None:
             await asyncio.to_thread(self._own.shutdown)
 
     def begin(self, exchange: Exchange, /) -> None:
-        """Begin the operation's span, as a child of the one that the client names. It is the current one until `end`."""
+        """Begins the operation's span, as a child of the client's. It is the current one until `end`."""
         from opentelemetry import context, propagate, trace
 
         headers = exchange.headers.fields
@@ -69,7 +69,7 @@ class Tracing:
         exchange.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
 
     def end(self, operation: EndedOperation, /) -> None:
-        """End the operation's span, and make those of its steps and requests."""
+        """Ends the operation's span, and makes those of its steps and requests."""
         from opentelemetry import context, trace
 
         span, token = operation.exchange.trace
@@ -159,7 +159,7 @@ def _capacity(table: str, sent: Sent) -> str:
 
 
 def _of_request(request: object) -> Mapping[str, Any]:
-    """What the conventions tell of a request. Keys and values are not part of it."""
+    """The attributes of a request by the conventions. Keys and values are not included."""
     known: Iterable[tuple[str, Any]]
     match request:
         case Query() | Count():
@@ -186,7 +186,7 @@ def _of_request(request: object) -> Mapping[str, Any]:
 
 
 def configured_tracing() -> Tracing | None:
-    """Traces, if OpenTelemetry's own variables say where they go, or somebody has set up a tracer provider."""
+    """Returns the tracing, if OpenTelemetry's variables say where spans go, or a tracer provider is set up."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     if "opentelemetry.sdk.trace" in sys.modules:
@@ -211,7 +211,7 @@ def configured_tracing() -> Tracing | None:
 
 
 def _exporting() -> Tracing:
-    """Traces that go where OpenTelemetry's variables say."""
+    """Returns tracing that exports to where OpenTelemetry's variables say."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider as Provider

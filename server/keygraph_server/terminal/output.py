@@ -1,4 +1,4 @@
-"""What commands show on a terminal: tables of at most 100 columns, and progress bars; plain text outside of one."""
+"""Terminal output of commands: tables of at most 100 columns, and progress bars; plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> T
 
 
 Advance: TypeAlias = Callable[[int, int], None]
-"""Takes the number of items that are done and the position in the source."""
+"""Takes the number of completed items and the position in the source."""
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def counted(items: int, seconds: float) -> str:
 
 
 def unmatched(graph: Graph, item: Item) -> str:
-    """That no declared type accepts the item, which key it has, and why."""
+    """Says that no declared type accepts the item, with its key and the reason."""
     key = [item[key.name] for key in graph.table.keys if key.name in item]
     return f"this item ({shown_key(key)}) matches no declared type: {graph.why_refused(item)}"
 

@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
-    """What each place of a query costs at most, and all of them, and, where it has run, what they did cost."""
+    """A table of the most that each place of a query costs, and the total; after a run, also the actual costs."""
     drawn = titled("What it costs" if has_run else "What it costs at most")
     drawn.padding, drawn.collapse_padding = 0, True
     drawn.add_column("\nplace in the query", overflow="fold", min_width=_PLACE)
@@ -79,7 +79,7 @@ def waterfall(requests: Sequence[Mapping[str, Any]], width: int) -> Iterator[Tex
 
 
 def _name(request: Mapping[str, Any]) -> str:
-    """DynamoDB's name of the request, the index, and the number of items that it looked at."""
+    """DynamoDB's name of the request, the index, and the number of items that it read."""
     where = f" {request['index']}" if request["index"] else ""
     counts = " COUNT" if request["counts"] else ""
     items = request["items"]

@@ -1,7 +1,7 @@
-"""Lists of which a client wants what other nodes have as well: `alsoOf`.
+"""Lists reduced to what other nodes have as well: `alsoOf`.
 
-The lists of the owner and of the others are walked together (`keygraph.walks.common`). What else is said of the list, but for
-its partition, is said of the owner's own edges alone.
+The lists of the owner and of the others are walked together (`keygraph.walks.common`). Other arguments of the list,
+except those of its partition, apply only to the owner's own edges.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LATER = frozenset(range(MOST_ROUND_TRIPS))
 
 
 class CommonArguments(ListArguments):
-    """What a client says of a list with `alsoOf`."""
+    """The arguments of a list with `alsoOf`."""
 
     is_read_apart = True
 
@@ -68,16 +68,16 @@ class CommonArguments(ListArguments):
         super().__init__(run, path, given, looks)
         self.also = _identities(run.graph, path, given.get(ALSO_OF) or ())
         self.is_merged = path.is_by_node
-        # Where the node alone is behind the prefix, a range leaves the same nodes out of all lists.
+        # If only the node follows the prefix in the key, a range leaves the same nodes out of all lists.
         narrowed = path.ranged if self.is_merged else ()
         kept = {camel(argument.name) for argument in (*path.required, *narrowed)}
         said = {name: value for name, value in given.items() if name in kept}
         self.theirs = ListArguments(run, path, said, frozenset())
-        """What is said of the lists of the others."""
+        """The arguments for the lists of the others."""
 
 
 def _identities(graph: Graph, path: AccessPath, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Those of the others, each once."""
+    """The identities of the others, each once."""
     owners = () if path.owner is None else (path.owner,)
     named = (read_id_or_key(graph, ALSO_OF, owners, text) for text in at_most(ALSO_OF, ids, MOST_IDS))
     return tuple(dict.fromkeys(identity for _, identity in named))
@@ -105,7 +105,7 @@ class CommonStep(ListStep):
 
     @property
     def walks_all(self) -> bool:
-        """Whether something is selected for which the walk comes to its end."""
+        """Whether a selected field needs the walk to reach its end."""
         return self.has_total or bool(self.aggregates)
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
@@ -131,7 +131,7 @@ class CommonStep(ListStep):
         return cost.of(run, starts, is_asked_for=run.access is not None and self._is_untold())
 
     def _is_untold(self) -> bool:
-        """Whether only an owner's item may tell that the viewer sees it, or its list."""
+        """Whether only an owner's item can decide that the viewer sees it, or its list."""
         owner = self.path.owner
         if owner is None:
             return False
@@ -152,7 +152,7 @@ class CommonStep(ListStep):
             if arguments is None or not arguments.also or not shown.requests:
                 yield shown
             else:
-                # The page, the count and what is aggregated are walked alike.
+                # The walk is the same for the page, the count and the aggregates.
                 self._explain_walk(view, shown, arguments)
                 yield shown
                 return
@@ -174,7 +174,7 @@ class CommonStep(ListStep):
 
 
 class _Reading:
-    """One list under way."""
+    """The reading of one list."""
 
     def __init__(
         self, step: CommonStep, run: Run, bound: BoundList, others: Sequence[tuple[str, ...]]
@@ -189,7 +189,7 @@ class _Reading:
         self._lists: list[NeighbourList] = [bound.connection.neighbours]
         self._read_key = _mark if self._arguments.is_merged else _far_reader(step.path)
         self._resumed: dict[Any, Place] = {}
-        """Where pages of the owner's list ended that looked at as many items as they might, by what the walk knows."""
+        """The positions at which pages of the owner's list reached their item limit, by the walk's key."""
 
     # --- What the viewer may see of the others ----------------------------------------------------------
 
@@ -218,7 +218,7 @@ class _Reading:
     def _items_came(
         self, others: Sequence[Object], came: list[tuple[Object, Item | Exception | None]], round_trip: int
     ) -> None:
-        """Goes on when the items of those others are there that alone tell whether the viewer sees them."""
+        """Continues when the items of those others have arrived whose visibility their keys do not decide."""
         keep_items(self._run, came)
         access, wanted = self._run.access, dict[Key, LinkName]()
         for each in others if access is not None else ():
@@ -242,7 +242,7 @@ class _Reading:
         self._bind(others, round_trip)
 
     def _decision(self, access: Permissions, other: Object) -> Decision:
-        """Whether the viewer sees another node, as far as it is known by now."""
+        """Whether the viewer sees another node, as far as is known."""
         if other.item is None:
             return access.of_key(self._owner, other.identity)
         return access.of_whole(self._owner, other.identity, other.item)
@@ -264,7 +264,7 @@ class _Reading:
             self._begin(round_trip)
 
     def _learn(self, wanted: Iterable[Key], round_trip: int, then: Callable[[int], None]) -> None:
-        """Goes on when it is known what other items say that rules ask for."""
+        """Continues when the values of other items that rules need are known."""
 
         def came(answers: list[tuple[Any, Any]], arrived: int) -> None:
             if self._bound.learns(self._run, answers):
@@ -275,7 +275,7 @@ class _Reading:
     def _seen_items(
         self, side: int, items: Sequence[Item], round_trip: int, then: Callable[[Sequence[Item], int], None]
     ) -> None:
-        """Goes on with items of a list, which were looked up, when it is known what others say of them."""
+        """Continues with items of a list that were looked up, when the other items that rules need are known."""
         connection = self._connections[side]
         self._learn(
             connection.unknown_of(items), round_trip, lambda arrived: then(connection.given(items), arrived)
@@ -309,7 +309,7 @@ class _Reading:
             self._page(round_trip)
 
     def _walk(self, wanted: int | None, extent: Extent, *, is_whole: bool = False) -> Common:
-        """The walk for a part of the list; `is_whole`: for all of it, from its beginning."""
+        """The walk for a part of the list; with `is_whole`, for all of it, from its beginning."""
         sides, budget = len(self._lists), self._run.limits.read_budget
         if not self._arguments.is_merged:
             return LookUp(sides, wanted, budget, weight=self._weight)
@@ -323,7 +323,7 @@ class _Reading:
         return WEIGHT_OF_A_KEY if self._path.finds_by_node else WEIGHT_OF_A_QUERY
 
     def _own_came(self, came: list[tuple[Any, Any]], round_trip: int) -> None:
-        """Goes on with all items of the owner's list, which were looked up."""
+        """Continues with all items of the owner's list, which were looked up."""
         items: list[Item] = []
         for _, answer in came:
             if isinstance(answer, Exception):
@@ -404,7 +404,7 @@ class _Reading:
     # --- Running a walk -------------------------------------------------------------------------------------
 
     def _run_walk(self, walk: Common, extent: Extent, round_trip: int, then: Callable[[int], None]) -> None:
-        """`extent` is the part of the owner's list that the walk is about."""
+        """`extent` is the walked part of the owner's list."""
         self._go_on(walk.walk(), None, extent, then, round_trip)
 
     def _go_on(
@@ -473,7 +473,7 @@ class _Reading:
             resume = Entry(key)
             self._resumed[key] = answer.resume
         elif answer.items and not entries:
-            # Nothing of it leads anywhere; it is read on behind it.
+            # None of its items leads to a node; continue reading after it.
             place = neighbours.place_of(answer.items[-1].item)
             resume = Entry(place)
             self._resumed[place] = place
@@ -538,12 +538,12 @@ class _Reading:
 
 
 def _mark(neighbours: NeighbourList, located: Located) -> Any:
-    """Where an edge stands behind what begins all sort keys of its list."""
+    """The position of an edge after the common prefix of its list's sort keys."""
     return neighbours.mark(neighbours.place_of(located.item))[1]
 
 
 def _far_reader(path: AccessPath) -> Callable[[NeighbourList, Located], Any]:
-    """What reads the identity of the node to which an edge of the path leads."""
+    """Returns a function that reads the identity of the node to which an edge of the path leads."""
     record, end = path.record, path.record.ends[path.far_end or ""]
     return lambda _, located: record.end_identity(located.item, end)
 
@@ -551,7 +551,7 @@ def _far_reader(path: AccessPath) -> Callable[[NeighbourList, Located], Any]:
 def _entry(
     read_key: Callable[[NeighbourList, Located], Any], neighbours: NeighbourList, located: Located
 ) -> Entry | None:
-    """An item as walks know it; None where it leads to no node."""
+    """An item as walks know it; None if it leads to no node."""
     try:
         key = read_key(neighbours, located)
     except CorruptItem:

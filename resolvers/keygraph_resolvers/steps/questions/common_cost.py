@@ -1,7 +1,7 @@
-"""What it costs at most to find what several lists have in common: the walks of `keygraph.walks.common`, in figures.
+"""The bound for finding what several lists have in common: the walks of `keygraph.walks.common`, in figures.
 
-Each round of pages reads more items of each list than the one before it (`GROWTH`), until the budget is used up. A list that ends
-early takes one round more. Between two rounds of pages there is at most one of keys, but for those that take a hundred.
+Each round of pages reads more items of each list than the one before it (`GROWTH`), until the budget is used up. A list
+that ends early takes one more round. Between two rounds of pages there is at most one of keys per hundred keys.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from keygraph_resolvers.steps.step import MOST, MOST_ROUND_TRIPS, Below, Starts,
 
 @dataclass(frozen=True)
 class CommonCost:
-    """What one list of each owner takes at most, with those of so many others."""
+    """The most that one list of each owner takes, with the lists of `others` other nodes."""
 
     most: ListCost
-    """What the owner's list alone takes."""
+    """The most that the owner's list alone takes."""
     path: AccessPath
     others: int
     is_merged: bool
     is_unseen: bool
-    """Whether nothing is read of it, since the viewer sees nothing of such lists."""
+    """Whether nothing is read of it, because the viewer sees nothing of its lists."""
 
     def of(self, run: Run, starts: Starts, *, is_asked_for: bool) -> tuple[StepCost, Below]:
-        """`is_asked_for`: the others are read before, to know whether the viewer sees them."""
+        """`is_asked_for`: the others are read first, to know whether the viewer sees them."""
         most, cost = self.most, StepCost()
         walks_all = most.has_total or most.has_aggregate
         if is_asked_for and self.path.owner is not None:
@@ -67,7 +67,7 @@ class CommonCost:
         return cost, below if size else ()
 
     def _walk(self, starts: Starts) -> tuple[StepCost, int]:
-        """One walk, and how many round trips it takes."""
+        """Returns the cost of one walk, and its number of round trips."""
         most, budget, lists = self.most, self.most.limits.read_budget, 1 + self.others
         shards, pieces, per_page = most.shards, most.pieces, most.per_page
         rounds = ceil(log(max(GROWTH, budget / FIRST), GROWTH)) + 3 + lists
@@ -98,7 +98,7 @@ class CommonCost:
         return WEIGHT_OF_A_KEY if self.path.finds_by_node else WEIGHT_OF_A_QUERY
 
     def _tests(self, starts: Starts, tests: int, chain: int) -> StepCost:
-        """Looking up so many edges between two nodes, in that many round trips."""
+        """The cost of looking up `tests` edges between two nodes, in `chain` round trips."""
         spread = starts.after(chain - 1, at_least=0) if chain > 1 else starts
         last = max(starts.round_trips) + chain - 1
         if self.path.finds_by_node:

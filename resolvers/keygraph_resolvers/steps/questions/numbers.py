@@ -1,7 +1,7 @@
-"""What the numbers of a node answer of its lists: `totalCount` and aggregates, where the node keeps counts and sums of them.
+"""Answers `totalCount` and aggregates of lists from counts and sums that their owner stores.
 
-They do so where nobody is kept from seeing items of the list, the arguments leave none out, and every node has the number: a
-field that may be null may be one that nobody has counted yet.
+This works if no access rule hides items of the list, the arguments leave none out, and every node has the number: a
+nullable field may not have been counted yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def numbers_of(
     below: Selection,
     named: Callable[[SelectedField, Aggregate], Sequence[str]],
 ) -> dict[SelectedField, Field]:
-    """What is selected of a list that numbers of its owner say. `named` gives the fields that a value of an aggregate is about."""
+    """The selected values of a list that its owner's numbers answer. `named` returns an aggregate value's fields."""
     said = {argument.name.value for node in selected for argument in node.arguments or ()}
     if (
         path.owner is None
@@ -50,13 +50,13 @@ def numbers_of(
 
 
 def _kept(path: AccessPath) -> Iterator[Field]:
-    """The numbers that every owner of a list has."""
+    """The counts and sums that every owner of a list has."""
     fields = () if path.owner is None else path.owner.fields.values()
     return (each for each in fields if each.kept in ("count", "sum") and not each.optional)
 
 
 def _number(path: AccessPath, value: SelectedField, names: Sequence[str]) -> str:
-    """What a number that says a value is of; empty for a value that none says."""
+    """The name under which a number that answers a value is stored; empty if none can."""
     function = cast(AggregateValue, value.kind).function
     if function == "count":
         return path.name
@@ -64,7 +64,7 @@ def _number(path: AccessPath, value: SelectedField, names: Sequence[str]) -> str
 
 
 class NumbersStep(Step):
-    """Answers what the items of owners say of their lists."""
+    """Answers fields of lists from the items of their owners."""
 
     def __init__(self, selected: SelectedField) -> None:
         self._selected = selected
@@ -102,7 +102,7 @@ class NumbersStep(Step):
 
 
 def _value(owner: Object, field: Field) -> Any:
-    """The number of an owner, or why it has none."""
+    """The number of an owner, or the error of reading it."""
     try:
         return owner.value(field)
     except Exception as error:
@@ -110,6 +110,6 @@ def _value(owner: Object, field: Field) -> Any:
 
 
 def _shown(value: SelectedField, number: Any) -> Any:
-    """A number as an aggregate has it."""
+    """A number in the form of an aggregate."""
     is_sum = isinstance(value.kind, AggregateValue) and value.kind.function == "sum"
     return Decimal(str(number)) if is_sum and not isinstance(number, Exception) else number

@@ -1,4 +1,4 @@
-"""How one node is connected to another: a search from both ends by keys alone. Nodes are read where a path shows them."""
+"""How one node is connected to another: a search from both ends by keys alone. Nodes are read only to be shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from keygraph_resolvers.steps.walks.walk import AHEAD, EdgesStep, WalkedLists, W
 
 
 class WayObject(Object):
-    """A way, or an edge of one, as an object of the answer."""
+    """A path between nodes, or an edge of one, as an object of the answer."""
 
     __slots__ = ("length", "via")
 
@@ -43,7 +43,7 @@ class WayObject(Object):
 
 @dataclass(frozen=True, slots=True)
 class WayFields:
-    """The fields that show nodes of ways, with the steps that go on from them."""
+    """The fields that show nodes of paths, with the steps that continue from them."""
 
     nodes: Sequence[tuple[SelectedField, Step]]
     edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[EdgesStep]]]
@@ -64,7 +64,7 @@ class WayFields:
 
 
 class WayArguments:
-    """What a client asks."""
+    """The client's arguments."""
 
     def __init__(self, run: Run, given: Mapping[str, Any], *, is_list: bool) -> None:
         """`given` are the arguments by their GraphQL names. Raises BadUserInput."""
@@ -86,25 +86,25 @@ class WayArguments:
 
     @property
     def against(self) -> list[AccessPath]:
-        """What is read to follow the lists against their direction; nothing where one cannot be."""
+        """The lists that follow the others against their direction; empty if any cannot be."""
         found = [each.against for each in self.lists]
         several = [path for each in found if each is not None for path in each.values()]
         return [] if None in found else [*dict.fromkeys(several)]
 
     @property
     def paths(self) -> list[AccessPath]:
-        """All that may be read."""
+        """All lists that may be read."""
         return [*dict.fromkeys([*(each.path for each in self.lists), *self.against])]
 
     @property
     def nodes(self) -> list[RecordType]:
-        """The types of the nodes that are come over."""
+        """The types of the nodes that are visited."""
         found = (node for path in self.paths for node in (path.owner, *path.nodes) if node is not None)
         return [*dict.fromkeys((self.start.record, self.end.record, *found))]
 
 
 class WaysStep(Step):
-    """Searches for ways between two nodes."""
+    """Searches for paths between two nodes."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class WaysStep(Step):
         *,
         is_consistent: bool,
     ) -> None:
-        """`followed` are all lists that it may be asked to follow."""
+        """`followed` are all lists that a client may ask to follow."""
         self.suffix = selected.key
         self.selected = selected
         self._followed = followed
@@ -122,17 +122,17 @@ class WaysStep(Step):
         self._is_consistent = is_consistent
         self._is_list = isinstance(selected.kind, WaysBetween) and selected.kind.is_list
         self.is_alone = False
-        """Whether nothing else of the operation reads its lists."""
+        """Whether nothing else in the operation reads its lists."""
         self.later = frozenset(range(AHEAD))
 
     @property
     def reads(self) -> Iterator[AccessPath]:
-        """The lists that it may be asked to read."""
+        """The lists that it may read."""
         return (path for each in self._followed for path in (each.path, *(each.against or {}).values()))
 
     @property
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
-        """What is needed of the items of the lists that it may follow, and of the nodes that rules are about."""
+        """The fields that it needs of its lists' items, and of nodes with access rules."""
         for path in self.reads:
             yield path.record, path.ends_needed()
         for record in self.looked_for:
@@ -142,17 +142,17 @@ class WaysStep(Step):
 
     @property
     def looked_for(self) -> Iterator[RecordType]:
-        """The types of nodes that it may read by key, to see what rules say of them."""
+        """The types of nodes that it may read by key for access rules."""
         found = (node for path in self.reads for node in (path.owner, *path.nodes) if node is not None)
         return (record for record in dict.fromkeys(found) if record.access is not None)
 
     @property
     def looked_for_edges(self) -> Sequence[AccessPath]:
-        """The lists of which it may read edges by key."""
+        """The lists whose edges it may read by key."""
         return [each.path for each in self._followed] if self._fields.of_lists else []
 
     def arguments(self, run: Run) -> WayArguments:
-        """What is asked. Raises BadUserInput, or GraphQLError."""
+        """The arguments. Raises BadUserInput, or GraphQLError."""
         found = self.selected.told(run, lambda given: WayArguments(run, given, is_list=self._is_list))
         if self._is_consistent:
             refusal = next(filter(None, map(why_not_consistent, found.paths)), None)
@@ -200,7 +200,7 @@ class WaysStep(Step):
     def _shown(
         self, run: Run, lists: WalkedLists, start: Vertex, way: Way, round_trip: int, place: str
     ) -> WayObject:
-        """A way, with what goes on from its nodes."""
+        """Returns a path as an object, and starts the steps that continue from its nodes."""
         made, vertices = WayObject(len(way)), [start, *(each.end for each in way)]
         for selected, step in self._fields.nodes:
             nodes = made.found[selected] = [Object(*each) for each in vertices]
@@ -248,7 +248,7 @@ class WaysStep(Step):
         return cost, below
 
     def most(self, run: Run, arguments: WayArguments) -> WalkMost:
-        """What the search takes at most."""
+        """The most that the search takes."""
         paths = arguments.paths
         lists = WalkedLists(run, [each.path for each in arguments.lists], arguments.against)
         is_decided = not undecided(run, paths, arguments.nodes)
@@ -256,7 +256,7 @@ class WaysStep(Step):
         return WalkMost.of(run, lists, paths, budget, max(1, arguments.most), is_decided=is_decided)
 
     def bound_key(self, run: Run) -> Hashable:
-        """What decides what it costs."""
+        """The values that decide its cost."""
         try:
             arguments = self.arguments(run)
         except Exception:
@@ -308,7 +308,7 @@ class WaysStep(Step):
 
 
 def _edge(lists: WalkedLists, stretch: Stretch) -> ViaEdge:
-    """An edge of a way as one of its list."""
+    """An edge of a path as an edge of its list."""
     if stretch.is_forward:
         found: ViaEdge = stretch.edge.object()
         return found
@@ -318,7 +318,7 @@ def _edge(lists: WalkedLists, stretch: Stretch) -> ViaEdge:
 
 
 def _walk(arguments: WayArguments, lists: WalkedLists, budget: int, *, keeps_edges: bool) -> Walk[Ways]:
-    """The search, in which what the viewer may not see is not there."""
+    """The search, which does not find what the viewer may not see."""
     start, end = arguments.start, arguments.end
     if lists.is_hidden(start) or lists.is_hidden(end):
         return Ways()

@@ -1,1 +1,1 @@
-"""Steps that walk over several levels: `walk` drives a walk, `node_walks` runs those that nodes declare, `cost` says what one takes at most."""
+"""Steps over several levels: `walk` drives a walk, `node_walks` runs those of nodes, `cost` bounds the cost of one."""

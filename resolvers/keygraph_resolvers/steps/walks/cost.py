@@ -1,4 +1,4 @@
-"""What a walk takes at most."""
+"""The bound of a walk."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from keygraph_resolvers.steps.walks.walk import WalkedLists
 
 
 def undecided(run: Run, paths: Sequence[AccessPath], nodes: Sequence[RecordType]) -> list[RecordType]:
-    """The types of what is read to tell whether the viewer sees nodes and edges of a walk, and may read lists: one of each at
-    most for an edge."""
+    """The types of the items that decide whether the viewer sees a walk's nodes and edges and may read its lists: at
+    most one of each for an edge."""
     access = run.access
     if access is None:
         return []
@@ -38,7 +38,7 @@ def undecided(run: Run, paths: Sequence[AccessPath], nodes: Sequence[RecordType]
 
 @dataclass(frozen=True, slots=True)
 class WalkMost:
-    """What one walk takes at most, by its budget."""
+    """The most that one walk takes, by its budget."""
 
     requests: int
     items: int
@@ -56,8 +56,8 @@ class WalkMost:
         *,
         is_decided: bool,
     ) -> WalkMost:
-        """Each request uses up as much of the budget as it looks at, and one at least; of a list that is read in several parts
-        at once, as many as there are."""
+        """Each request uses up the budget by the items that it reads, and by at least one. A list that is read in
+        several parts at once takes one request for each part."""
         parts, chain = 1, 1
         for path in paths:
             neighbours = lists.any_shown(path)

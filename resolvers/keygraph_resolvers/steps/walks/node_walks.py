@@ -1,4 +1,4 @@
-"""The walks that nodes declare: what they reach, and what they rank. They walk by keys; nodes are read where they are shown."""
+"""The walks that nodes declare: reach and ranking. They walk by keys; nodes are read only if they are shown."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from keygraph_resolvers.steps.walks.walk import AHEAD, EdgesStep, WalkedLists, W
 
 @dataclass(frozen=True, slots=True)
 class WalkPage:
-    """The page of a walk: the fields that show its edges and nodes, with what goes on from them."""
+    """The page of a walk: the fields that show its edges and nodes, with the steps that continue from them."""
 
     edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[EdgesStep]]]
-    """Each with the fields of an edge that show its node, and the edge by which that was found."""
+    """Each with the fields of an edge that show its node, and the steps of the edge that led to it."""
     nodes: Sequence[tuple[SelectedField, Step]]
 
     @property
     def children(self) -> list[Step]:
-        """What goes on from nodes."""
+        """The steps that continue from nodes."""
         return [*(step for _, nodes, _ in self.edges for _, step in nodes), *(step for _, step in self.nodes)]
 
     @property
@@ -71,14 +71,14 @@ class NodeWalkStep(Step):
         looks_ahead: bool,
         is_consistent: bool,
     ) -> None:
-        """`looks_ahead`: it is asked whether a page follows. `is_consistent`: the client asks for consistent reads."""
+        """`looks_ahead`: the client asks for `hasNextPage`. `is_consistent`: it asks for consistent reads."""
         self.suffix = f".{selected.key}"
         self.selected = selected
         self.walk = walk
         self.page = page
         self.aggregates: Sequence[AskedAggregate] = ()
         self.is_alone = False
-        """Whether it is started for one node at most, and nothing else of the operation reads its lists."""
+        """Whether it starts from at most one node, and nothing else in the operation reads its lists."""
         self.has_total = has_total
         self.looks_ahead = looks_ahead
         self._restricted = restricted_name(walk.owner, walk.name)
@@ -101,7 +101,7 @@ class NodeWalkStep(Step):
 
     @property
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
-        """What is needed of the items of its lists, and of the nodes that rules are about."""
+        """The fields that it needs of its lists' items, and of nodes with access rules."""
         for path in self.walk.paths:
             yield path.record, path.ends_needed()
         for path in self.walk.levels[-1]:
@@ -115,34 +115,34 @@ class NodeWalkStep(Step):
 
     @property
     def looked_for(self) -> Iterator[RecordType]:
-        """The types of nodes that it may read by key, to see what rules say of them."""
+        """The types of nodes that it may read by key for access rules or aggregates."""
         aggregated = {asked.record for asked in self.aggregates}
         return (record for record in self._nodes if record.access is not None or record in aggregated)
 
     @property
     def _nodes(self) -> tuple[RecordType, ...]:
-        """The types of the nodes that it comes over."""
+        """The types of the nodes that it visits."""
         found = (node for path in self.walk.paths for node in path.nodes)
         return tuple(dict.fromkeys((self.walk.owner, *found)))
 
     @property
     def looked_for_edges(self) -> Sequence[AccessPath]:
-        """The lists of which it may read edges by key."""
+        """The lists whose edges it may read by key."""
         return () if self.page is None else [path for via in self.page.vias for path in via.partial]
 
     def arguments(self, run: Run) -> WalkArguments:
-        """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
+        """The arguments, which all owners share. Raises BadUserInput, or GraphQLError."""
         if self._refusal is not None:
             raise self._refusal
         return self.selected.told(run, lambda given: WalkArguments(run, self.walk, given))
 
     @property
     def walks_all(self) -> bool:
-        """Whether something is selected for which the walk comes to its end."""
+        """Whether a selected field needs the walk to reach its end."""
         return self.has_total or bool(self.aggregates)
 
     def counts_apart(self, arguments: WalkArguments) -> bool:
-        """Whether everything is counted by a walk of its own, since the page is of one that goes on."""
+        """Whether counting needs a separate walk, because the page continues from a cursor."""
         return self.walk.is_reach and self.walks_all and arguments.after is not None
 
     def lists(self, run: Run) -> WalkedLists:
@@ -175,7 +175,7 @@ class NodeWalkStep(Step):
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
         page, size = self.page, arguments.size
-        # A ranking is worked out whatever page of it is shown.
+        # A ranking is computed whichever of its pages is shown.
         shows = page is not None and (size + self.looks_ahead > 0 or not self.walk.is_reach)
         if not self.walks_all and not shows:
             return StepCost(), ()
@@ -191,7 +191,7 @@ class NodeWalkStep(Step):
             is_open=True,
         )
         for record in undecided(run, self.walk.paths, self._nodes):
-            # Some of them leave in the middle of a round, on their own. A walk that goes on does not know what it walks on from.
+            # Some are read apart, in the middle of a round. A walk that continues does not know its start.
             keys = (most.items * (walks if arguments.after is None else walks + 1)) + 1
             cost.add(replace(keys_cost([record], starts.after(chain, at_least=0), keys), apart=keys))
         after = starts.after(chain, at_least=0)
@@ -213,7 +213,7 @@ class NodeWalkStep(Step):
         return cost, below if size else ()
 
     def most(self, run: Run, arguments: WalkArguments) -> WalkMost:
-        """What one walk takes at most."""
+        """The most that one walk takes."""
         levels = arguments.depth if self.walk.is_reach else len(self.walk.levels)
         is_decided = not undecided(run, self.walk.paths, self._nodes)
         return WalkMost.of(
@@ -221,7 +221,7 @@ class NodeWalkStep(Step):
         )
 
     def bound_key(self, run: Run) -> Hashable:
-        """What decides what it costs."""
+        """The values that decide its cost."""
         try:
             arguments = self.arguments(run)
         except Exception:
@@ -287,12 +287,12 @@ class NodeWalkStep(Step):
 
 
 class _OneWalk:
-    """A walk from one node, and what is made of it."""
+    """One walk from one node, and its results."""
 
     def __init__(
         self, step: NodeWalkStep, run: Run, arguments: WalkArguments, owner: Object, place: str
     ) -> None:
-        """Raises BadUserInput where the cursor is none of this walk."""
+        """Raises BadUserInput if the cursor belongs to another walk."""
         self.found = ListObject()
         self._step = step
         self._walk = step.walk
@@ -333,7 +333,7 @@ class _OneWalk:
     # --- Reached nodes --------------------------------------------------------------------------------------
 
     def _start_reach(self, round_trip: int) -> None:
-        """Walks for the page, and for what is counted: from the first node as one walk. What a cursor tells is not counted again."""
+        """Walks for the page and the count: in one walk without a cursor. A count in the cursor is used again."""
         step, size = self._step, self._arguments.size
         is_told = self._counted is not None and self._tell(self._counted.total)
         counts = step.walks_all and not is_told
@@ -377,7 +377,7 @@ class _OneWalk:
         )
 
     def _begun(self, result: Reach | Exception, round_trip: int) -> None:
-        """From the first node one walk is for the page and for what is counted."""
+        """Takes the result of a walk for both the page and the count, from the first node."""
         if self._step.walks_all:
             self._counted_all(result, round_trip)
         if self._step.page is not None:
@@ -417,7 +417,7 @@ class _OneWalk:
     # --- What is counted and aggregated -----------------------------------------------------------------------
 
     def _counted_all(self, result: Reach | Exception, round_trip: int) -> None:
-        """Takes what a walk has found that was to find everything."""
+        """Takes the result of a walk for the count."""
         if isinstance(result, Exception):
             self._uncounted(result)
             return
@@ -431,7 +431,7 @@ class _OneWalk:
         self.found.found |= {each.selected: error for each in self._step.aggregates}
 
     def _tell(self, total: int | None) -> bool:
-        """Tells how many there are, None for more than the budget allows; whether nothing else is to be told."""
+        """Sets the count, None if it exceeds the budget. Returns whether nothing else needs the nodes."""
         self.found.total = total
         for asked in self._step.aggregates:
             if asked.counts_only or total is None:
@@ -439,7 +439,7 @@ class _OneWalk:
         return total is None or all(asked.counts_only for asked in self._step.aggregates)
 
     def _aggregate(self, found: Sequence[Vertex], is_complete: bool, round_trip: int) -> None:
-        """Tells how many there are, and reads what is aggregated of them; nothing where the walk did not come to its end."""
+        """Sets the count, and reads the nodes to aggregate; sets null if the walk did not reach its end."""
         if self._tell(len(found) if is_complete else None):
             return
         for asked in self._step.aggregates:
@@ -460,7 +460,7 @@ class _OneWalk:
         came: list[tuple[Object, Any]],
         round_trip: int,
     ) -> None:
-        """Aggregates the nodes that exist, when all have come."""
+        """Aggregates the nodes that exist, when all have arrived."""
         keep_items(self._run, came)
         before += [each for each, _ in came]
         if len(before) == len(nodes):
@@ -474,7 +474,7 @@ class _OneWalk:
     # --- Ranked nodes ---------------------------------------------------------------------------------------
 
     def _weigh(self, hop: Hop) -> Any:
-        """What a way counts. Raises Forbidden where the viewer may not read what says it."""
+        """The weight of a path. Raises Forbidden if the viewer may not read the fields that decide it."""
         edge, access = hop.edge.object(), self._run.access
         if access is not None:
             for name in self._step.weights.names:
@@ -492,7 +492,7 @@ class _OneWalk:
         if self._last is not None:
             number, last = self._last
             places = {each.node: place for place, each in enumerate(nodes)}
-            # A node that is no longer ranked was at the place that the cursor says.
+            # If that node is no longer ranked, continue from the position in the cursor.
             start = places[last] + 1 if last in places else number
         page = nodes[start : start + size]
 
@@ -501,7 +501,7 @@ class _OneWalk:
 
         edges = []
         for number, each in enumerate(page):
-            # What was not read may lead there too.
+            # Parts that were not read may lead there too.
             score, ways = (float(each.score), each.ways) if result.is_complete else (None, None)
             edges.append(WalkEdge(partial(cursor, number), None, score, ways))
         first, last_one = (partial(cursor, 0), partial(cursor, len(page) - 1)) if page else (None, None)
@@ -515,7 +515,7 @@ class _OneWalk:
     def _show(
         self, edges: list[WalkEdge], vertices: Sequence[Vertex], hops: Sequence[Hop], round_trip: int
     ) -> None:
-        """Keeps the page, and starts what goes on from its edges and nodes."""
+        """Sets the page, and starts the steps that continue from its edges and nodes."""
         run, found, page = self._run, self.found, self._step.page
         found.page = edges
         if page is None:

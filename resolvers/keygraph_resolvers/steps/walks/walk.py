@@ -1,7 +1,7 @@
-"""Driving walks: reads what a walk wants through the scheduler, round by round, and gives it to the walk.
+"""Drives walks: reads what a walk requests through the scheduler, round by round, and passes it to the walk.
 
-What is wanted in one round is under way at the same time, and a part that was read before in the operation is not read again.
-A node that the viewer may not see is left out of what the walk is given, so that nothing behind it is found through it.
+The requests of one round are in flight at the same time, and a part that the operation has read before is not read
+again. Nodes that the viewer may not see are withheld from the walk, so nothing beyond them is found through them.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ ResultT = TypeVar("ResultT")
 Answers = list[Part | Exception]
 
 AHEAD = 64
-"""How many round trips ahead a walk may ask for keys: how many it takes is not known."""
+"""How many round trips ahead a walk may request keys, because its length is unknown."""
 _IN_A_TURN = 200
-"""So many lists are begun in one turn of the event loop: about 10 milliseconds."""
+"""The number of lists begun in one turn of the event loop, about 10 milliseconds."""
 
 
 class ReadEdge(NamedTuple):
-    """An edge that a walk has come over, as it was read in its list."""
+    """An edge that a walk followed, as it was read in its list."""
 
     connection: Connection
     located: Located
@@ -53,7 +53,7 @@ class ReadEdge(NamedTuple):
         return ViaEdge(self.connection, self.located)
 
     def object_in(self, connection: Connection, end: Vertex) -> ViaEdge:
-        """The same edge in the list that leads to this end, where it was read in another one, from there."""
+        """The same edge in the list that leads to this end, if it was read from there in another list."""
         item, identity, record = self.located
         path = connection.neighbours.path
         if record.is_mirrored and path.far_end is not None:
@@ -66,16 +66,16 @@ class ReadEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EdgesStep:
-    """What goes on from edges that walks have come over, by their lists."""
+    """Continues from edges that walks followed, by their lists."""
 
     selected: SelectedField
     steps: Mapping[AccessPath, Step]
     partial: frozenset[AccessPath]
-    """The lists that are read of an index that lacks something that is selected."""
+    """The lists read from an index that lacks a selected field."""
 
     @property
     def later(self) -> frozenset[int]:
-        """In which of the next round trips keys are asked for."""
+        """The next round trips in which keys may be requested."""
         own = union(each.later for each in self.steps.values())
         return own | AT_ONCE | later(own) if self.partial else own
 
@@ -103,7 +103,7 @@ class EdgesStep:
         came: list[tuple[Any, Any]],
         round_trip: int,
     ) -> None:
-        # Of an edge that may stand in one of several shards, one key at most has an item.
+        # An edge that may be in any of several shards has an item under at most one key.
         answers: dict[ViaEdge, Any] = {}
         for each, answer in came:
             answers[each] = answers.get(each) or answer
@@ -122,14 +122,14 @@ class EdgesStep:
 
 
 class WalkedLists:
-    """The lists that walks of one run read, and which of them the viewer may read of a node."""
+    """The lists that the walks of one run read, and which of them the viewer may read for each node."""
 
     def __init__(self, run: Run, paths: Iterable[AccessPath], against: Iterable[AccessPath] = ()) -> None:
-        """`against` are read as well, and are nobody's lists. Raises BadUserInput where a list cannot be read without
+        """`against` are read as well, but are not followed from nodes. Raises BadUserInput if a list has required
         arguments."""
         self.run = run
         self.is_shared = True
-        """Whether somebody else may ask for what was read of them."""
+        """Whether anything else may request the same parts."""
         own = dict.fromkeys(paths)
         self._arguments = {path: ListArguments(run, path, {}, frozenset()) for path in (*own, *against)}
         self._ends = {path: _far_reader(path) for path in self._arguments}
@@ -139,7 +139,7 @@ class WalkedLists:
                 self._by_owner[path.owner] = (*self._by_owner.get(path.owner, ()), path)
         self._connections: dict[tuple[AccessPath, tuple[str, ...]], Connection] = {}
         self._allowed: dict[Vertex, tuple[AccessPath, ...] | None] = {}
-        """For the nodes of which rules decide: their lists that may be read, None where the viewer does not see them."""
+        """For nodes with undecided rules: the lists that may be read; None if the viewer does not see the node."""
 
     def of(self, owner: Vertex) -> Sequence[AccessPath]:
         """The lists that are followed from a node."""
@@ -147,7 +147,7 @@ class WalkedLists:
         return allowed or (() if owner in self._allowed else self.of_type(owner.record))
 
     def any_shown(self, path: AccessPath) -> NeighbourList:
-        """A list of whatever owner, with placeholders."""
+        """A list of an arbitrary owner, with placeholders."""
         return self._arguments[path].any_shown
 
     def of_type(self, record: RecordType) -> Sequence[AccessPath]:
@@ -155,7 +155,7 @@ class WalkedLists:
         return self._by_owner.get(record, ())
 
     def is_refused(self, owner: Vertex) -> bool:
-        """Whether the viewer sees a node, and may read none of its lists."""
+        """Whether the viewer sees a node but may read none of its lists."""
         return self._allowed.get(owner) == () and bool(self.of_type(owner.record))
 
     def is_closed(self, wanted: Wanted) -> bool:
@@ -165,7 +165,7 @@ class WalkedLists:
         return own and wanted.path not in (allowed or ())
 
     def connection(self, wanted: Wanted) -> Connection:
-        """The list of an owner. Raises what using the arguments or the rules gives."""
+        """The list of an owner. Raises errors of its arguments or rules."""
         key = wanted.path, wanted.owner.identity
         found = self._connections.get(key)
         if found is None:
@@ -174,11 +174,11 @@ class WalkedLists:
         return found
 
     def forget(self, wanted: Wanted) -> None:
-        """Makes the list of an owner anew when it is asked for again."""
+        """Forgets the list of an owner, so that it is made again on the next request."""
         self._connections.pop((wanted.path, wanted.owner.identity), None)
 
     def extent(self, wanted: Wanted) -> Extent:
-        """The part of the list that is read."""
+        """The part of the list to read."""
         arguments, path = self._arguments[wanted.path], wanted.path
         count = 1 if path.is_one else max(1, wanted.most // len(path.keys.shard_texts))
         return Extent(
@@ -186,7 +186,7 @@ class WalkedLists:
         )
 
     def part(self, connection: Connection, extent: Extent, found: Found) -> Part:
-        """What a walk is given of a part that was read."""
+        """Returns the part for the walk from a page that was read."""
         neighbours, read_far = connection.neighbours, self._ends[connection.neighbours.path]
         hops = []
         for located in found.items:
@@ -201,7 +201,7 @@ class WalkedLists:
     # --- What the viewer may see --------------------------------------------------------------------------
 
     def undecided(self, nodes: Iterable[Vertex]) -> list[Object]:
-        """The nodes of which more than their keys tell whether the viewer sees them, and may read their lists."""
+        """The nodes whose keys alone do not decide whether the viewer sees them and may read their lists."""
         access, found = self.run.access, list[Object]()
         if access is None:
             return found
@@ -220,12 +220,12 @@ class WalkedLists:
         return found
 
     def _may_read(self, node: Vertex, path: AccessPath) -> Decision:
-        """Whether the viewer may read a list of a node: what its key leaves of that."""
+        """Whether the viewer may read a list of a node, as far as its key decides."""
         access, name = self.run.access, restricted_name(node.record, path.name)
         return access is None or name is None or access.of_key(*node, "read", name)
 
     def needs_item(self, node: Object) -> bool:
-        """Whether only a node's item tells which of its lists the viewer may read: neither its key nor other items do."""
+        """Whether only the node's item, not its key or other items, says which of its lists the viewer may read."""
         vertex, access = Vertex(node.record, node.identity), self.run.access
         left = [self._may_read(vertex, path) for path in self.of_type(node.record)]
         return access is not None and any(
@@ -233,7 +233,7 @@ class WalkedLists:
         )
 
     def decide(self, node: Object) -> None:
-        """Takes note of a node of which it is known whether the viewer sees it. Raises what reading it gave."""
+        """Records whether the viewer sees a node and may read its lists. Raises the error of reading it."""
         if node.error is not None:
             raise node.error
         vertex, access = Vertex(node.record, node.identity), self.run.access
@@ -251,7 +251,7 @@ class WalkedLists:
 
 
 def _far_reader(path: AccessPath) -> Callable[[Located], Vertex | None]:
-    """What gives the node to which an item of a list leads; None where there is none, or the item holds no key of one."""
+    """Returns a function that gives the node that a list's item leads to; None if it holds no valid key of one."""
     record = path.record
     if path.far_end is None:
         return lambda located: Vertex(located.record, located.identity)
@@ -268,7 +268,7 @@ def _far_reader(path: AccessPath) -> Callable[[Located], Vertex | None]:
 
 
 class Walking(Generic[ResultT]):
-    """One walk under way."""
+    """A walk in progress."""
 
     def __init__(
         self,
@@ -278,8 +278,8 @@ class Walking(Generic[ResultT]):
         later: frozenset[int],
         then: Callable[[ResultT | Exception, int], None],
     ) -> None:
-        """`later` says in which of the next round trips keys are asked for when it is done. `then` is called with what the
-        walk returns, or raises, and the round trip that is next."""
+        """`later` are the next round trips in which keys may be requested when it is done. `then` is called with the
+        walk's result or error, and the number of the next round trip."""
         self._lists = lists
         self._walk = walk
         self._place = place
@@ -289,8 +289,8 @@ class Walking(Generic[ResultT]):
         self._told = frozenset[Vertex]()
 
     def start(self, start: Vertex, round_trip: int, *others: Vertex, told: Iterable[Vertex] = ()) -> None:
-        """Begins with a node of which rules may decide which lists of it are followed, and others that the walk knows. Of what
-        a cursor has `told`, rules decide when it is walked on from."""
+        """Begins with a node and others that the walk knows, after rules have decided on them. Nodes `told` by a cursor
+        are decided when the walk continues from them."""
         self._told = frozenset(told)
 
         def begin(failed: Answers | None, arrived: int) -> None:
@@ -302,7 +302,7 @@ class Walking(Generic[ResultT]):
         self._when_decided([start, *others], round_trip, begin)
 
     def _go_on(self, answers: Answers | None, round_trip: int) -> None:
-        """Gives the walk what it wanted (None: it has not begun), until it is done, or waits for something."""
+        """Passes answers to the walk (None: it has not begun), until it is done or waits for something."""
         while True:
             try:
                 wanted = next(self._walk) if answers is None else self._given(answers)
@@ -326,7 +326,7 @@ class Walking(Generic[ResultT]):
             answers, round_trip = now.answers, now.round_trip
 
     async def _load_in_turns(self, now: _Round, wanted: Sequence[Wanted], round_trip: int) -> None:
-        """Begins to read many lists, in turns with whatever else the event loop has to do."""
+        """Begins to read many lists, in turns with other work of the event loop."""
         for number, each in enumerate(wanted):
             if number and number % _IN_A_TURN == 0:
                 await asyncio.sleep(0)
@@ -358,7 +358,7 @@ class Walking(Generic[ResultT]):
         try:
             connection = lists.connection(wanted)
         except BadUserInput:
-            # What an item has as the key of this node is none: it has no lists.
+            # The item holds an invalid key for this node, which has no lists.
             then(Part(()), round_trip)
             return
         except Exception as error:
@@ -384,7 +384,7 @@ class Walking(Generic[ResultT]):
         came: list[tuple[Any, Any]],
         round_trip: int,
     ) -> None:
-        """Reads a list when the other items have come that decide whether the viewer sees anything of it."""
+        """Reads a list when the other items have arrived that decide whether the viewer sees any of it."""
         failure = learned(self._lists.run, came)
         if failure is not None:
             then(failure, round_trip)
@@ -433,7 +433,7 @@ class Walking(Generic[ResultT]):
     def _when_decided(
         self, nodes: Sequence[Vertex], round_trip: int, then: Callable[[Answers | None, int], None]
     ) -> None:
-        """Goes on when it is known what of these nodes the viewer sees."""
+        """Continues when it is known which of these nodes the viewer sees."""
         lists, run, place, later = self._lists, self._lists.run, self._place, self._later
         untold = lists.undecided(nodes)
         left, latest, failed = len(untold), round_trip, Answers()
@@ -470,7 +470,7 @@ class Walking(Generic[ResultT]):
 
 
 class _Round:
-    """What a walk wants at the same time, as far as it has come."""
+    """The requests of one round of a walk, and the answers so far."""
 
     def __init__(self, count: int, round_trip: int) -> None:
         self.left = count
