@@ -1,7 +1,7 @@
 """Items as lines of JSON, and back: one item per line, plain or in DynamoDB's typed form.
 
-A typed line is what an export to S3 holds: `{"Item": {"PK": {"S": "…"}}}`, or the item alone. It can hold every item. In
-a plain line (`{"PK": "…", "price": 199.99}`) the model decides which lists are sets and which strings are bytes in
+A typed line has the form of an export to S3: `{"Item": {"PK": {"S": "…"}}}`, or only the item. It can hold every item.
+In a plain line (`{"PK": "…", "price": 199.99}`) the model decides which lists are sets and which strings are bytes in
 base64. A set or bytes that the model does not declare is refused, not changed. Numbers keep every digit in both forms.
 """
 
