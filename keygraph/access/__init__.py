@@ -1,5 +1,5 @@
-"""Who may see and change what: the words in which a model says it, and what its rules mean for one viewer.
+"""Who may see and change what: the declaration words of a model, and what its rules mean for one viewer.
 
-Below the model: nothing here knows record types. `keygraph.resolve` makes the rules of each type; `keygraph.model.permissions`
-asks them for one viewer.
+This package sits below the model and knows no record types. `keygraph.resolve` makes the rules of each type, and
+`keygraph.model.permissions` evaluates them for one viewer.
 """

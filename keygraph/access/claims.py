@@ -1,4 +1,4 @@
-"""The values of a viewer's claims, which come from JSON, as values of a field's type."""
+"""Converts a viewer's claims, which come from JSON, to values of a field's type."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from keygraph.dynamo.items import Value, number
 from keygraph.keys.types import FieldType, Moment, decode, encode
 
 Claims: TypeAlias = Mapping[str, Any]
-"""What is known of whoever asks; nothing of the anonymous viewer."""
+"""The claims of the viewer; empty for the anonymous viewer."""
 ROLES = "roles"
-"""The claim that has the viewer's roles: a list, or one."""
+"""The claim that holds the viewer's roles: a list or a single role."""
 
 
 class Viewer(Mapping[str, Any]):
-    """Whoever asks: their claims, read only; none of the anonymous viewer.
+    """The viewer's claims, read-only; empty for the anonymous viewer.
 
-    A method of a model that has an argument of this type is given it (`def mine(self, viewer: Viewer)`).
+    A model method with an argument of this type receives it (`def mine(self, viewer: Viewer)`).
     """
 
     __slots__ = ("_claims",)
@@ -41,28 +41,28 @@ class Viewer(Mapping[str, Any]):
 
     @property
     def roles(self) -> frozenset[str]:
-        """Their roles, as rules see them."""
+        """The viewer's roles, as access rules see them."""
         return roles_of(self._claims)
 
 
 ANONYMOUS = Viewer()
-"""Whoever asks without a token."""
+"""The viewer of a request without a token."""
 
 
 def roles_of(claims: Claims) -> frozenset[str]:
-    """The viewer's roles."""
+    """Returns the viewer's roles."""
     return frozenset(each for each in members(claims.get(ROLES)) if isinstance(each, str))
 
 
 def members(claim: object) -> tuple[object, ...]:
-    """What a claim stands for: its members where it is a list, none where it is null."""
+    """Returns the values of a claim: the members of a list without nulls, none for null, else the claim itself."""
     if isinstance(claim, list | tuple | set | frozenset):
         return tuple(each for each in claim if each is not None)
     return () if claim is None else (claim,)
 
 
 def attribute_of_claim(type_: FieldType, claim: object) -> Value:
-    """A claim as the attribute of a field of the type. Raises ValueError where it is no value of the type."""
+    """Returns a claim as the attribute of a field of this type. Raises ValueError if it is not a value of the type."""
     return encode(type_, _value(type_, claim))
 
 

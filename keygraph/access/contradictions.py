@@ -1,4 +1,4 @@
-"""Whether any record can meet a condition: what contradicts itself is found, as far as comparisons of one attribute tell."""
+"""Finds conditions that no record can meet, by looking at the comparisons of each attribute on its own."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from keygraph.dynamo.conditions import (
 from keygraph.dynamo.items import Item
 
 _MOST = 256
-"""How many ways of meeting a condition are looked at."""
+"""The most ways of meeting a condition that are examined."""
 
 
 def is_contradiction(*parts: Decision) -> bool:
-    """Whether no record meets all of these. False too where there are too many ways to meet them."""
+    """Returns whether no record meets all of these. Also False if there are too many ways to meet them."""
     if any(part is False for part in parts):
         return True
     conditions = [part for part in parts if not isinstance(part, bool)]
@@ -47,11 +47,11 @@ def is_contradiction(*parts: Decision) -> bool:
 
 
 _Term = tuple[bool, Comparison]
-"""A comparison, and whether it has to hold or not to hold."""
+"""A comparison, and whether it must hold or must not hold."""
 
 
 def _ways(condition: Condition, *, is_positive: bool) -> Iterator[tuple[_Term, ...]]:
-    """The ways to meet a condition, each as comparisons of which all are needed."""
+    """Yields the ways to meet a condition, each as comparisons that are all required."""
     match condition:
         case Not(inner):
             yield from _ways(inner, is_positive=not is_positive)
@@ -71,7 +71,7 @@ def _ways(condition: Condition, *, is_positive: bool) -> Iterator[tuple[_Term, .
 
 
 def _can_be(terms: Iterable[_Term]) -> bool:
-    """Whether a record can meet all these comparisons."""
+    """Returns whether a record can meet all these comparisons."""
     by_path: dict[Path, list[_Term]] = {}
     for is_positive, comparison in terms:
         by_path.setdefault(comparison.path, []).append((is_positive, comparison))
@@ -79,7 +79,7 @@ def _can_be(terms: Iterable[_Term]) -> bool:
 
 
 def _has_value(path: Path, terms: list[_Term]) -> bool:
-    """Whether an attribute can have a value, or none, with which all these comparisons of it are met."""
+    """Returns whether some value of an attribute, or its absence, meets all these comparisons of it."""
     if _are_met({}, terms):
         return True
     told = [each for is_positive, each in terms if is_positive]
@@ -90,7 +90,7 @@ def _has_value(path: Path, terms: list[_Term]) -> bool:
     if listed:
         return any(_are_met(_item(path, value), terms) for value in listed[0])
     if any(isinstance(each, Exists) and not is_positive for is_positive, each in terms):
-        return False  # it is to be missing, and that is not enough
+        return False  # it must be missing, and that is not enough
     return not _is_crossed(told)
 
 
@@ -105,7 +105,7 @@ def _are_met(item: Item, terms: Iterable[_Term]) -> bool:
 
 
 def _is_crossed(told: Iterable[Comparison]) -> bool:
-    """Whether a value would have to be above one that it has to be below."""
+    """Returns whether a value would have to be above one bound and below a lower one."""
     lows: list[tuple[Any, bool]] = []
     highs: list[tuple[Any, bool]] = []
     for each in told:

@@ -1,4 +1,4 @@
-"""The rules of one record type as they were resolved, and the condition that they are for one viewer."""
+"""The resolved rules of one record type, and the condition that they become for one viewer."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from keygraph.dynamo.conditions import And, Condition, Not, Or, Path
 from keygraph.dynamo.expressions import simplified
 
 Decision: TypeAlias = Condition | bool
-"""Whether something is allowed: yes, no, or where a condition on the record holds."""
+"""Whether something is allowed: yes, no, or only if a condition on the record holds."""
 ConditionOf: TypeAlias = Callable[[Claims, bool], Decision]
-"""Makes a condition of a viewer's claims. The second argument says whether it is in the scope of an even number of NOTs: a
-comparison with a claim that is missing is decided so that less is allowed."""
+"""Makes a condition from a viewer's claims. The second argument says whether the condition is inside an even number of
+NOTs: a comparison with a missing claim is decided so that less is allowed."""
 
 
 def all_of(parts: Iterable[Decision]) -> Decision:
-    """Whether all of these allow it."""
+    """Returns the decision that holds if all of these hold."""
     return _joined(parts, And, neutral=True)
 
 
 def any_of(parts: Iterable[Decision]) -> Decision:
-    """Whether one of these allows it."""
+    """Returns the decision that holds if at least one of these holds."""
     return _joined(parts, Or, neutral=False)
 
 
 def _joined(parts: Iterable[Decision], join: type[And] | type[Or], *, neutral: bool) -> Decision:
-    # Most rules are decided by roles, or are one condition alone: this is done in every operation.
+    # Runs in every operation. Most rules are decided by roles or are a single condition.
     left: list[Condition] = []
     for part in parts:
         if isinstance(part, bool):
@@ -44,47 +44,47 @@ def _joined(parts: Iterable[Decision], join: type[And] | type[Or], *, neutral: b
 
 
 def none_of(part: Decision) -> Decision:
-    """Whether this does not hold."""
+    """Returns the opposite of a decision."""
     return not part if isinstance(part, bool) else simplified(Not(part))
 
 
 def _once_known(part: Decision) -> Decision:
-    """What always holds, but is left open until this is decided: what decides it is asked for, then."""
+    """Returns a decision that always holds, but only after `part` is decided: so its items are read."""
     return True if isinstance(part, bool) else Or((part, Not(part)))
 
 
 @dataclass(frozen=True, eq=False)
 class Grant:
-    """One rule, as it is of one record type."""
+    """One rule, resolved for one record type."""
 
     rule: AccessRule
-    """What was said."""
+    """The rule as declared."""
     roles: frozenset[str] | None
-    """One of them is needed; None for whoever asks."""
+    """The viewer needs one of these; None allows everybody."""
     condition: ConditionOf | None
-    """What has to hold of the record; None for any record."""
+    """The condition on the record; None for any record."""
     names: frozenset[str]
-    """The fields and ends that the condition is about."""
+    """The fields and ends that the condition uses."""
     paths: frozenset[Path]
-    """The attributes that it is about."""
+    """The attributes that the condition uses."""
     fields: frozenset[str] | None
-    """What it allows of the record; None for all of it."""
+    """The fields that the rule covers; None for all."""
     links: Sequence[Any] = ()
-    """The other items that it asks for (`keygraph.model.links`)."""
+    """The other items that the rule reads (`keygraph.model.links`)."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it allows something to everybody."""
+        """Whether the rule allows its fields to everybody."""
         return self.roles is None and self.condition is None
 
     def decided(self, claims: Claims, roles: frozenset[str]) -> Decision:
-        """Whether it allows something to a viewer."""
+        """Returns whether the rule allows its fields to a viewer."""
         if self.roles is not None and self.roles.isdisjoint(roles):
             return False
         return True if self.condition is None else self.condition(claims, True)
 
     def has(self, name: str) -> bool:
-        """Whether it allows something of a field."""
+        """Returns whether the rule covers a field."""
         return self.fields is None or name in self.fields
 
 
@@ -93,23 +93,23 @@ Grants: TypeAlias = Sequence[Grant]
 
 @dataclass(eq=False)
 class TypeAccess:
-    """The rules of one record type."""
+    """The access rules of one record type."""
 
     walls: Mapping[Action, Grants] = field(default_factory=dict)
-    """The graph's own rules, of which one has to allow it besides; nothing for what stands before none."""
+    """The graph's own rules, one of which must also allow the action; no entry if the graph has none for it."""
     rules: Mapping[Action, Grants] = field(default_factory=dict)
-    """Those of the type; where it has none for an action, those of the graph."""
+    """The type's rules; for an action without any, the graph's."""
     own: Mapping[str, Mapping[Action, Grants]] = field(default_factory=dict)
-    """The rules that fields, ends, lists and methods have themselves."""
+    """The rules of individual fields, ends, lists and methods."""
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The fields and ends that decide whether a method may be read, which has no rule itself."""
+    """For each method without a rule of its own, the fields and ends that decide whether it may be read."""
     key: frozenset[str] = frozenset()
     """The fields and ends in the record's key, which everybody who sees the record knows."""
 
     _restricted: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
 
     def grants(self, action: Action, name: str | None = None) -> list[Grants]:
-        """What has to allow an action on a record, or on a field of one that is allowed: one of each of these."""
+        """Returns groups of rules for an action on a record or a field of an allowed one. Each group must allow it."""
         is_move = action == "move"
         said: Action = "update" if is_move else action
         rules = self.rules.get(said, ())
@@ -126,12 +126,12 @@ class TypeAccess:
 
     @property
     def is_open_behind_walls(self) -> bool:
-        """Whether whoever the graph's own rules let in sees every record of the type."""
+        """Whether everybody whom the graph's own rules let in sees every record of the type."""
         rules = self.rules.get("read", ())
         return rules is self.walls.get("read") or any(rule.is_open for rule in rules)
 
     def is_restricted(self, name: str) -> bool:
-        """Whether somebody may see the record and not this field."""
+        """Returns whether some viewer may see the record but not this field."""
         found = self._restricted.get(name)
         if found is None:
             grants = self.grants("read", name)
@@ -142,37 +142,37 @@ class TypeAccess:
     def decided(
         self, action: Action, claims: Claims, roles: frozenset[str], name: str | None = None
     ) -> Decision:
-        """Whether a viewer may do it: with the record, or with a field of a record with which it may be done."""
+        """Returns whether a viewer may do this with the record, or with a field of an allowed record."""
         said = [
             [(rule, rule.decided(claims, roles)) for rule in grants] for grants in self.grants(action, name)
         ]
         found = all_of([any_of([part for _, part in grants]) for grants in said])
         if name is None and action == "read" and self._is_partly_linked:
-            # Other items that decide about fields alone are asked for with the record.
+            # Items that decide only about fields are read with the record.
             asked = any_of([part for grants in said for rule, part in grants if rule.links])
             found = all_of([found, _once_known(asked)])
         return found
 
     @cached_property
     def _is_partly_linked(self) -> bool:
-        """Whether other items may decide who reads some fields, and not who sees the record."""
+        """Whether other items may decide who reads some fields but not who sees the record."""
         rules = self.rules.get("read", ())
         return any(rule.links for rule in rules) and any(rule.fields is not None for rule in rules)
 
     def names(self, action: Action, name: str | None = None) -> frozenset[str]:
-        """The fields and ends that decide it, for any viewer."""
+        """Returns the fields and ends that the decision uses, for any viewer."""
         return frozenset(n for grants in self.grants(action, name) for rule in grants for n in rule.names)
 
     @cached_property
     def has_links(self) -> bool:
-        """Whether other items decide anything."""
+        """Whether any rule reads other items."""
         said = [self.walls, self.rules, *self.own.values()]
         return any(rule.links for each in said for grants in each.values() for rule in grants)
 
     def links(self, action: Action, name: str | None = None) -> list[Any]:
-        """The links that decide it, for any viewer."""
+        """Returns the links that the decision uses, for any viewer."""
         return [link for grants in self.grants(action, name) for rule in grants for link in rule.links]
 
     def paths(self, action: Action, name: str | None = None) -> frozenset[Path]:
-        """The attributes that decide it, for any viewer."""
+        """Returns the attributes that the decision uses, for any viewer."""
         return frozenset(p for grants in self.grants(action, name) for rule in grants for p in rule.paths)

@@ -1,6 +1,6 @@
-"""The words in which a model says who may see and change what: `read`, `create`, `update`, `delete`, `write`, `viewer`.
+"""The words for access rules in a model: `read`, `create`, `update`, `delete`, `write`, `viewer`.
 
-They write down what was said and decide nothing.
+They only record what was declared.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Action: TypeAlias = Literal["read", "create", "update", "delete", "move"]
-"""What somebody may do with a record, or with a field of one. To move a record is to update what stands in its key."""
+"""An action on a record or on one of its fields. To move a record is to update the values in its key."""
 WRITES: tuple[Action, ...] = ("create", "update", "delete")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of the viewer, in the place of a value."""
+    """A claim of the viewer, used in place of a value."""
 
     name: str
 
@@ -35,9 +35,9 @@ class AccessRule:
 
 
 def viewer(claim: str) -> Claim:
-    """What whoever asks claims under this name: `viewer("sub")`, `viewer("tenant")`.
+    """Stands for the viewer's claim of this name: `viewer("sub")`, `viewer("tenant")`.
 
-    Without that claim a comparison with it does not hold. A claim that is a list stands for any of its members.
+    A comparison with a missing claim does not hold. A claim that is a list matches if any of its members does.
     """
     return Claim(claim)
 
@@ -50,9 +50,9 @@ def read(
 ) -> AccessRule:
     """Who may read: `access=[read(where={"customer": viewer("sub")}), read(role="support")]`.
 
-    Of several rules one is enough. `role` is in the claim `roles`, one of several where a list is given; `where` is written
-    as the filter of a list, with the names and values of the model, and `{"name": value}` for `eq`; `fields` are those that
-    it allows, besides the record's key. What is left out is no condition: `read()` allows everybody everything.
+    One of several rules is enough, and one of several roles. `role` must be in the claim `roles`. `where` is written
+    like the filter of a list, with the model's names and values; `{"name": value}` means `eq`. `fields` are the
+    readable fields, in addition to the record's key. `read()` allows everybody everything.
     """
     return AccessRule(("read",), role, where, fields)
 
@@ -63,7 +63,7 @@ def create(
     where: Mapping[str, Any] | None = None,
     fields: Sequence[str] | None = None,
 ) -> AccessRule:
-    """Who may create: `where` is about the new record, `fields` are those that may be given."""
+    """Who may create: `where` applies to the new record, `fields` are the ones that may be given."""
     return AccessRule(("create",), role, where, fields)
 
 
@@ -73,12 +73,12 @@ def update(
     where: Mapping[str, Any] | None = None,
     fields: Sequence[str] | None = None,
 ) -> AccessRule:
-    """Who may update: `where` is about the record before and after it, `fields` are those that may change."""
+    """Who may update: `where` applies to the record before and after it, `fields` are the ones that may change."""
     return AccessRule(("update",), role, where, fields)
 
 
 def delete(*, role: str | Sequence[str] | None = None, where: Mapping[str, Any] | None = None) -> AccessRule:
-    """Who may delete: `where` is about the record that is there."""
+    """Who may delete: `where` applies to the stored record."""
     return AccessRule(("delete",), role, where)
 
 
@@ -88,5 +88,5 @@ def write(
     where: Mapping[str, Any] | None = None,
     fields: Sequence[str] | None = None,
 ) -> AccessRule:
-    """Who may create, update and delete. With `fields`, nobody may delete by it."""
+    """Who may create, update and delete. A rule with `fields` does not allow deletion."""
     return AccessRule(WRITES if fields is None else ("create", "update"), role, where, fields)

@@ -1,4 +1,4 @@
-"""What can be wrong with the declaration of a mirror or a counterpart."""
+"""Checks the declarations of mirrors and counterparts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keygraph.resolve.record_types import RecordTypes
 
 
 def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
-    """Every mistake of `mirror=` and `counterpart=`."""
+    """Yields every mistake in `mirror=` and `counterpart=`."""
     for record in model.types.values():
         what = "mirror" if record.is_mirrored else "counterpart"
         wrong = None
@@ -30,7 +30,7 @@ def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
 
 
 def _wrong_mirror(model: RecordTypes, record: RecordType) -> tuple[str, str] | None:
-    """The problem and what to do about it; None where there is none."""
+    """Returns the problem and how to fix it; None if there is none."""
     if record.counterpart:
         return f"it is mirrored, and {record.counterpart} is its counterpart.", _ONE_OF_TWO
     first, second = (record.ends[name] for name in record.key_ends)
@@ -56,7 +56,7 @@ def _wrong_mirror(model: RecordTypes, record: RecordType) -> tuple[str, str] | N
 
 
 def _wrong_counterpart(model: RecordTypes, record: RecordType, name: str) -> tuple[str, str] | None:
-    """The problem and what to do about it; None where there is none."""
+    """Returns the problem and how to fix it; None if there is none."""
     other = model.types.get(name)
     if other is None:
         if name in model.resolution.types:
@@ -88,7 +88,7 @@ _ONE_OF_TWO = "An edge can have only one of the two: remove one."
 
 
 def _of_items(model: RecordTypes, record: RecordType, other: RecordType) -> Iterator[Mistake]:
-    """What the items of two counterparts do not tell each other; once for the two."""
+    """Yields the values of one counterpart that cannot be derived from the other; once per pair."""
     found = model.correspondences[record.name]
     for each in (found, model.correspondences[other.name]) if other.counterpart is None else (found,):
         if untold := each.untold:

@@ -1,4 +1,4 @@
-"""What can be wrong with a graph whose types are sound by themselves: paths, types not told apart, projections."""
+"""Checks a graph whose types are valid on their own: paths, types that cannot be distinguished, projections."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.several import candidates_of, root_candidates
 
 _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
-"""Where something is wrong, what, and what to do about it."""
+"""Location, problem and fix of each mistake."""
 
 
 def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
-    """Every mistake of the kinds of this module."""
+    """Yields every mistake that this module checks for."""
     checks: dict[str, Callable[[RecordTypes], _Wrong]] = {
         "not-told-apart": _types_not_told_apart,
         "union-end": _members_without_item,
@@ -82,7 +82,7 @@ def _root_lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
 
 
 def _why_no_partition(records: Sequence[RecordType], paths: Sequence[AccessPath]) -> tuple[str, str]:
-    """Why no partition has items of all types, which have these paths each, and what to do about it."""
+    """Explains why no partition has items of all types, given the paths of each, and how to fix it."""
     return (
         f"no partition has items of all of {' and '.join(each.name for each in records)}: {_shown(paths)}.",
         "Give them one index with the same partition template, or declare a list of each.",
@@ -90,7 +90,7 @@ def _why_no_partition(records: Sequence[RecordType], paths: Sequence[AccessPath]
 
 
 def _why_no_list(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
-    """Why no path leads from the owner to what it lists, and what to do about it."""
+    """Explains why no path leads from the owner to the types it lists, and how to fix it."""
     several = [replace(declared, of=(record,)) for record in declared.of]
     for each in several:
         if not candidates_of(each.name, owner, each.of, each.options):
@@ -100,7 +100,7 @@ def _why_no_list(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
 
 
 def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
-    """Why no path leads from the owner to the only type, and what to do about it."""
+    """Explains why no path leads from the owner to the only type, and how to fix it."""
     [of], chosen = declared.of, declared.options
     ends = [end.name for end in of.ends.values() if owner in end.members]
     if chosen.at is not None and chosen.at not in ends:
@@ -128,7 +128,7 @@ def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
 
 
 def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] | None:
-    """What the key lacks that comes nearest to a path, and what to do about it; None where no key has the owner."""
+    """Explains what the key closest to a path lacks, and how to fix it; None if no key contains the owner."""
     [of] = declared.of
     found = [
         (path, path.untold)
@@ -155,7 +155,7 @@ def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] 
 
 
 def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:
-    """Which paths lead to the type, and how to choose one."""
+    """Explains which paths lead to the type, and how to choose one."""
     if len({path.end for path in paths}) > 1:
         choices = [f'at="{path.end}"' for path in paths]
     else:
@@ -193,7 +193,7 @@ def _types_not_told_apart(model: RecordTypes) -> _Wrong:
 
 
 def _members_without_item(model: RecordTypes) -> _Wrong:
-    """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
+    """Finds unions whose members have equal keys, so only reading distinguishes them, and one has no items."""
     for record in model.types.values():
         for end in record.ends.values():
             for alike in end.alike:
@@ -208,7 +208,7 @@ def _members_without_item(model: RecordTypes) -> _Wrong:
 
 
 def _types_not_projected(model: RecordTypes) -> _Wrong:
-    """Lists in an index that lacks a type attribute, where keys alone do not tell the items apart."""
+    """Finds lists on an index that lacks a type attribute, where keys alone do not distinguish the items."""
     values = model.type_values
     for path in model.paths:
         hidden = values.hidden(path.keys.index_name)
@@ -226,7 +226,7 @@ def _types_not_projected(model: RecordTypes) -> _Wrong:
 
 
 def _expiries_not_seen(model: RecordTypes) -> _Wrong:
-    """Expiries in another attribute than the table's one, and lists in an index that lacks it."""
+    """Finds expiry fields stored outside the table's TTL attribute, and lists on an index that lacks it."""
     attribute = model.ttl_attribute
     for record in model.types.values():
         if record.expiry is not None and record.expiry.attribute != (attribute,):
@@ -247,7 +247,7 @@ def _expiries_not_seen(model: RecordTypes) -> _Wrong:
 
 
 def _rules_not_decided(model: RecordTypes) -> _Wrong:
-    """Lists in an index that lacks what a rule of who may read is about."""
+    """Finds lists on an index that lacks an attribute that a read rule uses."""
     for path in (member for each in model.paths for member in each.each):
         record, index = path.record, path.keys.index_name
         if record.access is None:
@@ -259,7 +259,7 @@ def _rules_not_decided(model: RecordTypes) -> _Wrong:
             if end.name in path.told
             for attribute in end.attributes.values()
         }
-        # What a list tells it can be read, sorted, filtered and added up by: who may read that is decided with it.
+        # Whatever a list shows can also sort, filter and aggregate it, so who may read that is decided with the list.
         used = {name: f"{record.name}.{name}" for name in (*record.fields, *record.ends) if name in path.told}
         found: dict[str, str] = {}
         for name, what in ((None, record.name), *used.items()):
@@ -310,7 +310,7 @@ def _fields_in_no_key(model: RecordTypes) -> _Wrong:
 
 
 def _fields_never_absent(model: RecordTypes) -> _Wrong:
-    """Fields that a template says may be absent, and their annotations that they may not."""
+    """Finds fields that a template allows to be absent, but whose annotation does not."""
     for record in model.types.values():
         names = {
             slot.path[0] for keys in record.keys.values() for slot in keys.slots if slot.name in keys.optional
@@ -325,7 +325,7 @@ def _fields_never_absent(model: RecordTypes) -> _Wrong:
 
 
 def _lists_twice(model: RecordTypes) -> _Wrong:
-    """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
+    """Finds two lists of a mirrored edge meant as its two directions: a mirrored edge has none."""
     found: dict[tuple[str, str, str | None], AccessPath] = {}
     for path in model.node_lists.values():
         if path.owner is None or path.far_end is None or not path.record.is_mirrored:
@@ -356,7 +356,7 @@ def _gathers_nothing(model: RecordTypes) -> _Wrong:
 
 
 def _keys_too_long(model: RecordTypes) -> _Wrong:
-    """Keys of which the literal text alone is longer than any that DynamoDB takes."""
+    """Finds keys whose literal text alone is longer than DynamoDB allows."""
     for record in model.types.values():
         for keys in record.keys.values():
             limits = zip(("partition", "sort"), KEY_BYTES, strict=True)

@@ -1,4 +1,4 @@
-"""What can be wrong with a table and its indexes: what DynamoDB would refuse to make."""
+"""Checks that DynamoDB would accept a table and its indexes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEY_TYPES = ("S", "N", "B")
 
 
 def table_mistakes(table: Table) -> Iterator[Mistake]:
-    """What no table of DynamoDB can be."""
+    """Yields everything in the definition that DynamoDB refuses."""
     names = [index.name for index in table.indexes]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Mistake("index-twice", table.name, f"two of its indexes are called {name}.", "Rename one.")
@@ -52,7 +52,7 @@ def table_mistakes(table: Table) -> Iterator[Mistake]:
 
 
 def ttl_mistakes(table: Table, attribute: str) -> Iterator[Mistake]:
-    """Where the attribute by which DynamoDB deletes expired items cannot hold a time."""
+    """Checks that the attribute by which DynamoDB deletes expired items can hold a time."""
     keys = [*table.keys, *(key for key in table.key_attributes() if key.type != "N")]
     if not attribute or attribute in {key.name for key in keys}:
         problem = f"ttl_attribute={attribute!r} is not the name of an attribute that can hold a number."

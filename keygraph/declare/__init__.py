@@ -1,5 +1,5 @@
-"""The words in which a graph is declared; they write down what was said and decide nothing.
+"""The words that declare a graph; they only record what was declared.
 
-`specifiers` has what stands at a field, `decorators` what stands at a class or a method, `declaration` what both write down.
-The rooms above make record types of it; a model file gets the words from `keygraph` itself.
+`specifiers` has the words for a field, `decorators` those for a class or a method, `declaration` the recorded values.
+Higher packages turn them into record types; a model file imports the words from `keygraph` itself.
 """

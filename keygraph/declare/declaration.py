@@ -1,4 +1,4 @@
-"""What a model file says, written down: of each class a `Declaration`, of each of its fields what stands on its right."""
+"""The recorded contents of a model file: a `Declaration` for each class, with the specifiers of its fields."""
 
 from __future__ import annotations
 
@@ -13,85 +13,85 @@ from keygraph.dynamo.table import Index, IndexKey, Shards
 from keygraph.keys.formats import Format
 
 TypeValue: TypeAlias = str | Mapping[str, str | None] | None
-"""What `type=` takes: the value of the type attribute, or the values of several attributes."""
+"""The argument of `type=`: the value of the type attribute, or the values of several attributes."""
 Kept: TypeAlias = Literal["created", "updated", "version", "id", "count", "sum", "copy"]
-"""What the server keeps in a field: when its record was created or last written, how often it was, a new id, how many items a
-list has, the sum of a field of theirs, a field of the node at an end."""
+"""What the server keeps in a field: when its record was created or last written, how often it was written, a new id,
+the number of items in a list, the sum of one of their fields, or a copy of a field of the node at an end."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
-"""What a mutation does to a record."""
+"""The name of a write mutation."""
 WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")
 WRITES_OF_OTHERS: tuple[WriteName, ...] = ("put", "update", "move", "delete")
 Writes: TypeAlias = bool | Sequence[WriteName]
-"""What `writes=` takes: whether there are mutations of a type, or which."""
+"""The argument of `writes=`: whether the type has mutations, or which ones."""
 DEFAULT_ITEM_BYTES = 1024
-"""The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
+"""The assumed size of an item, in bytes, if its type declares no `item_bytes`."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAs:
-    """Where a field stands in the item: a path of names, or for an end one name for each key field."""
+    """The place of a field in the item: a path of names, or for an end one name for each key field."""
 
     path: tuple[str, ...]
     attributes: Mapping[str, str]
     format: Format | None = None
-    """How its values are written, where that is not as others of its type."""
+    """The format of its values, if not the usual one for the type."""
     kept: Kept | None = None
     """What the server keeps in it."""
     kept_of: str = ""
-    """What it counts, adds up or copies: the name of a list, or of a list and a field of its items, or of an end and a field."""
+    """The source of a count, sum or copy: a list, a list and a field of its items, or an end and a field."""
     in_key: bool = False
-    """Whether no attribute holds it, but a key."""
+    """Whether it is held by a key and by no attribute."""
     is_expiry: bool = False
-    """Whether it is when the item expires."""
+    """Whether it is the time when the item expires."""
     access: Sequence[AccessRule] = ()
     """Who may read and write it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """How a list chooses among the paths that there are."""
+    """The options by which a list chooses among the possible paths."""
 
     at: str | None
     index: Index | None
-    """The index that is read; None is the table."""
+    """The index to read; None is the table."""
     any_index: bool
-    """Whether nothing was said of the index."""
+    """Whether no index was named."""
     access: Sequence[AccessRule] = ()
     """Who may read it."""
     of: object = None
-    """The types of which it lists items, of a list at the root: that of a node says it by its annotation."""
+    """The types that a root list contains; the list of a node names them in its annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkOptions:
-    """What a walk follows, and how far."""
+    """The lists that a walk follows, and its limits."""
 
     lists: tuple[str, ...]
     budget: int | None
-    """How many items it may look at; None: as many as the server allows."""
+    """The most items it may examine; None for the server's limit."""
     access: Sequence[AccessRule]
     """Who may read it."""
     depth: int | None = None
-    """How many edges away a node may be; None for a ranking, which follows each list once."""
+    """The most edges between a node and the start; None for a ranking, which follows each list once."""
     weight: str | None = None
-    """The field of the last list's items by which a way counts."""
+    """The field of the last list's items that weights a path."""
     decay: tuple[str, timedelta] | None = None
-    """The field of the last list's items that says when a way began, and in what time it counts half as much."""
+    """The field of the last list's items that says when a path began, and the time after which its weight is halved."""
     include_first: bool = False
     """Whether the nodes of the first list are ranked too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What clients are told of a type, a field or a list besides its description."""
+    """Notes for clients on a type, a field or a list, in addition to its description."""
 
     deprecated: str | None = None
-    """Why it should not be used any more, and what to use; None where it may be."""
+    """Why it is deprecated and what to use instead; None if it is not."""
     shareable: bool = False
     """Whether other servers of the same supergraph may have it too."""
     external: bool = False
-    """Whether another server of the supergraph has it, and this one only names it."""
+    """Whether another server of the supergraph owns it and this one only refers to it."""
 
 
 NO_NOTES = Notes()
@@ -107,7 +107,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a decorator was told about a class."""
+    """The arguments that a class's decorator was given."""
 
     kind: RecordKind
     keys: tuple[str | IndexKey, ...] = ()
@@ -124,12 +124,12 @@ class Declaration:
     access: Sequence[AccessRule] = ()
     docstring: str | None = None
     own: Mapping[str, StoredAs | ListOptions | WalkOptions] = dataclasses.field(default_factory=dict)
-    """What stands on the right of the class's own fields."""
+    """The specifiers of the class's own fields."""
     notes: Notes = NO_NOTES
     own_notes: Mapping[str, Notes] = dataclasses.field(default_factory=dict)
-    """Those of the class's own fields and lists."""
+    """The notes on the class's own fields and lists."""
     namespace: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """The names that the class could see where it was declared, when that is not a module."""
+    """The names in scope where the class was declared, if that is not a module."""
 
 
 _DECLARATION = "__keygraph__"
@@ -139,7 +139,7 @@ _NOTES = "__keygraph_notes__"
 
 
 def declare(cls: type, declaration: Declaration) -> None:
-    """Writes down what the decorator of a class was told."""
+    """Records the arguments of a class's decorator."""
     setattr(cls, _DECLARATION, declaration)
 
 
@@ -156,17 +156,17 @@ def declare_method(
 
 
 def declaration_of(cls: object) -> Declaration | None:
-    """What the class's own decorator was told; None where it has none, or is no class."""
+    """Returns the class's own declaration; None if it has none or is not a class."""
     return cls.__dict__.get(_DECLARATION) if isinstance(cls, type) else None
 
 
 def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
-    """What a method that is a field reads, None is the whole item; False where it is no field."""
+    """Returns the names that a field method reads, None for the whole item; False if it is not a field."""
     return cast("tuple[str, ...] | Literal[False] | None", getattr(function, _NEEDS, False))
 
 
 def own_notes_of(cls: type) -> dict[str, Notes]:
-    """The notes on a class's own fields, lists and methods."""
+    """Returns the notes on a class's own fields, lists and methods."""
     declaration = declaration_of(cls)
     own = {} if declaration is None else dict(declaration.own_notes)
     return own | {
@@ -175,7 +175,7 @@ def own_notes_of(cls: type) -> dict[str, Notes]:
 
 
 def access_of(cls: type) -> tuple[Sequence[AccessRule], dict[str, Sequence[AccessRule]]]:
-    """The rules that a class's own decorator was told, and those of its own fields, lists and methods."""
+    """Returns the access rules of a class's own decorator, and those of its own fields, lists and methods."""
     declaration = declaration_of(cls)
     own = {} if declaration is None else {name: each.access for name, each in declaration.own.items()}
     own |= {name: each.__dict__[_ACCESS] for name, each in vars(cls).items() if needs_of(each) is not False}

@@ -1,7 +1,7 @@
-"""What a class or a method of a model is declared with: `node`, `edge`, `record`, `fields`, `field`, `rule`; and `ref`.
+"""The decorators for the classes and methods of a model: `node`, `edge`, `record`, `fields`, `field`; also `rule` and
+`ref`.
 
-They decide nothing: a decorated class is a keyword-only dataclass that carries its `Declaration`, and a graph makes record
-types of the declarations that it lists.
+They only record: a decorated class is a keyword-only dataclass with a `Declaration`. Graphs make record types of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _Class = TypeVar("_Class", bound=type)
 _OWN_NAME: Any = object()
 """The default of `type=`: the class's name."""
 
-# Type checkers take literal tuples of field specifiers alone, so each decorator repeats them.
+# Type checkers accept only literal tuples of field specifiers, so each decorator repeats them.
 
 
 @dataclass_transform(
@@ -81,16 +81,16 @@ def node(
     deprecated: str | None = None,
     shareable: bool = False,
 ) -> Callable[[_Class], _Class]:
-    """An entity. Its key: a partition template, a sort template where it differs, then indexes.
+    """An entity. Its key: a partition template, a sort template if it differs, then indexes.
 
-    `type` is the value of the type attribute (None: its items have none), or a mapping of attributes to their values, `item=False` says that the table
-    holds no item for it, `shards` over which partitions its table key is spread (a count, a range or names), `lists` how the list of the
-    table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
-    node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
-    item size that the cost bound of an operation is computed with. `writes` says which mutations there are: all (True), none
-    (False), or a list such as `["create", "update"]`. `check` are rules that every write keeps, `access` says who may see
-    and change its records. `deprecated` tells clients what to use instead; in a supergraph, other servers may have the
-    fields of a `shareable` type too.
+    `type` is the value of the type attribute (None if its items have none), or a mapping of attributes to values.
+    `item=False` says that the table holds no item for it. `shards` spreads its table key over several partitions (a
+    count, a range or names). `lists` names the root list of the table's own key (False for none). `gather=True` says
+    that its partition is small, so that one Query reads the node and its lists there. `mirror` and `counterpart` are
+    only for edges. `item_bytes` is the item size for the cost bound of an operation. `writes` says which mutations
+    exist: all (True), none (False), or a list such as `["create", "update"]`. `check` are rules that every write must
+    keep. `access` says who may see and change its records. `deprecated` tells clients what to use instead. In a
+    supergraph, other servers may have the fields of a `shareable` type too.
     """
     return _decorator(
         Declaration(
@@ -130,11 +130,11 @@ def edge(
     deprecated: str | None = None,
     shareable: bool = False,
 ) -> Callable[[_Class], _Class]:
-    """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
+    """An edge between two nodes, the two ends in its table key. It takes the options of `node` and two more.
 
-    `mirror=True`, where the two are of one type, says that each edge has two items: the same with its ends exchanged
-    is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
-    too; it is enough that one of the two names the other.
+    `mirror=True`, for ends of one type, stores each edge as two items, the second with the ends exchanged.
+    `counterpart="Other"` names another edge type between the same two nodes, which gets an item for each edge too; it
+    is enough if one of the two names the other.
     """
     return _decorator(
         Declaration(
@@ -173,7 +173,7 @@ def record(
     deprecated: str | None = None,
     shareable: bool = False,
 ) -> Callable[[_Class], _Class]:
-    """An item that belongs to a node and is no node itself. The options are those of `node`."""
+    """An item that belongs to a node but is not a node itself. It takes the options of `node`."""
     return _decorator(
         Declaration(
             "record",
@@ -206,8 +206,8 @@ def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
     field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
 )  # fmt: skip
 def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
-    """A base class whose fields are those of every type that inherits it, and so is its `access`, but where the type has its
-    own."""
+    """A base class that gives its fields to every type that inherits it, and its `access` to those that have none of
+    their own."""
     told = Declaration("fields", access=access)
     if cls is not None:
         return _declare(cls, told, sys._getframe(1))
@@ -217,7 +217,7 @@ def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
 def _decorator(told: Declaration) -> Callable[[_Class], _Class]:
     bare: Any = told.keys[0] if len(told.keys) == 1 else None
     if inspect.isclass(bare):
-        # `@node` without parentheses: its mistake, that it has no templates, is told with all others.
+        # `@node` without parentheses: the missing templates are reported with all other mistakes.
         made = _declare(bare, replace(told, keys=(), type_value=bare.__name__), sys._getframe(2))
         return cast("Callable[[_Class], _Class]", made)
 
@@ -252,7 +252,7 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
         docstring=cls.__dict__.get("__doc__"),
         own=own,
         own_notes=notes,
-        # A class in a function sees that function's names, which its annotations may use.
+        # A class in a function may use that function's names in its annotations.
         namespace={} if frame.f_locals is frame.f_globals else dict(frame.f_locals),
     )
     made: type = dataclasses.dataclass(kw_only=True)(cls)
@@ -261,7 +261,7 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
 
 
 def _is_list(annotation: Any, frame: FrameType) -> bool:
-    """Whether an annotation is `Many[…]` or `One[…]`.
+    """Returns whether an annotation is `Many[…]` or `One[…]`.
 
     Only the name before the bracket is looked up: the type inside may be declared further down.
     """
@@ -273,14 +273,14 @@ def _is_list(annotation: Any, frame: FrameType) -> bool:
     return (get_origin(annotation) or annotation) in (Many, One)
 
 
-# --- Besides ------------------------------------------------------------------------------------------
+# --- Rules, fields and references -----------------------------------------------------------------
 
 
 def rule(where: Mapping[str, Any], message: str) -> Rule:
     """Conditions on a record after every write: `check=[rule({"total": {"gte": 0}}, "A total is not negative.")]`.
 
-    `where` is written as the filter of a list, with the names of fields as the model has them, and the model's values.
-    A write after which it does not hold is refused with the message. Only the rules of fields that a write changes are looked at.
+    `where` is written like the filter of a list, with the model's field names and values. A write that would break the
+    rule is refused with the message. A write checks only the rules of the fields that it changes.
     """
     return Rule(where, message)
 
@@ -292,9 +292,9 @@ def field(
     deprecated: str | None = None,
     shareable: bool = False,
 ) -> Callable[[Function], Function]:
-    """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them.
+    """Makes a method a field. `self` has the attributes that `needs` names, or all of them without it.
 
-    Who may not read one of these may not read the method either, unless it has rules of its own in `access`.
+    A viewer who may not read one of these may not read the method either, unless `access` gives it rules of its own.
     """
 
     def mark(function: Function) -> Function:
@@ -307,10 +307,10 @@ def field(
 
 
 def ref(node: type[T], **key: Any) -> T:
-    """The node of a type with these key fields, for a method or a root field that returns one: `ref(User, user_id="7")`.
+    """Refers to a node by its key fields, as the result of a method or a root field: `ref(User, user_id="7")`.
 
-    An end in the key is a node too: `ref(Post, author=ref(User, user_id="7"), post_id="1")`. The object has no other
-    fields; the server reads what is asked for. Raises TypeError where the class is no node, or has no such field.
+    An end in the key is a node too: `ref(Post, author=ref(User, user_id="7"), post_id="1")`. The server reads the other
+    fields on request. Raises TypeError if the class is not a node or has no field of that name.
     """
     declaration = declaration_of(node)
     if declaration is None or declaration.kind != "node":

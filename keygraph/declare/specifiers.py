@@ -1,4 +1,4 @@
-"""What a field is declared with: its annotation where it is a list, and what stands on its right, such as `stored`, `created`, `many`."""
+"""The annotations of lists, and the specifiers that are assigned to fields, such as `stored`, `created` and `many`."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ T = TypeVar("T")
 
 
 class Many(Generic[T]):
-    """The annotation of a list: what one node reaches, page by page.
+    """The annotation of a list: the neighbors of a node, page by page.
 
     `orders: Many[Order]` alone is enough, and the constructor takes no such field. A type checker does not know that:
-    in code that makes the node itself, mypy and pyright ask for the list unless the field says `= many()`.
+    in code that constructs the node, mypy and pyright ask for the list unless the field says `= many()`.
     """
 
 
 class One(Generic[T]):
-    """The annotation of a path on which there is at most one neighbour."""
+    """The annotation of a path with at most one neighbor."""
 
 
 class Reach(Generic[T]):
-    """The annotation of everything that lists lead to, level by level: `descendants: Reach[Category] = reach("children", depth=10)`."""
+    """The annotation of all nodes that lists lead to: `descendants: Reach[Category] = reach("children", depth=10)`."""
 
 
 class Ranked(Generic[T]):
-    """The annotation of the nodes to which most ways lead: `you_may_know: Ranked[User] = ranked("friends", "friends")`."""
+    """The annotation of nodes ranked by paths to them: `you_may_know: Ranked[User] = ranked("friends", "friends")`."""
 
 
 Context: TypeAlias = Annotated[Any, "the context of the operation"]
-"""The annotation of a method's parameter that is given what resolvers get as `info.context`: `def mine(self, context: Context)`."""
+"""The annotation of a method's parameter that gets `info.context`: `def mine(self, context: Context)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,18 @@ def stored(
     external: bool = False,
     **attributes: str,
 ) -> Any:
-    """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
+    """The attribute that holds the field: `stored("agentID")`, or a path into a map: `stored("data", "version")`.
 
-    `format=Epoch("ms")` says how its values are written there, and in keys where its placeholder has no format.
+    `format=Epoch("ms")` sets the format of its values there, and in keys whose placeholder has no format.
 
-    For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`. An end that is
-    of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
-    partition key. `in_key=True` says that it stands in a key of the item and is no attribute, so that writes leave the attribute
-    out. An optional field without it is null where its attribute is absent, whatever an index's keys say.
-    `access` are rules of its own: who may read it of a record that they see, and who may write it. `deprecated` tells
-    clients what to use instead. In a supergraph, other servers may have a `shareable` field too, and an `external` one is theirs.
+    An end with several key fields has one attribute for each: `stored(owner="RepoOwner", name="RepoName")`. A union end
+    whose types have different keys (`User | Organization`) is one attribute, which holds the node's whole partition
+    key. `in_key=True` says that only a key of the item holds the field, so writes leave the attribute out. Without it,
+    an optional field is null if its attribute is absent, whatever an index's keys say. `access` are the field's own
+    rules: who may read it on a record that they see, and who may write it. `deprecated` tells clients what to use
+    instead. In a supergraph, other servers may have a `shareable` field too, and own an `external` one.
     """
-    # The attributes of an end's key fields that are called so.
+    # Key fields of an end may be named `format` or `access`; these are their attributes.
     named = {name: each for name, each in (("format", format), ("access", access)) if isinstance(each, str)}
     written = None if isinstance(format, str) else format
     rules = () if isinstance(access, str) else access
@@ -84,7 +84,7 @@ def created(
     deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
-    """When the record was created: a datetime that the server sets. The options are those of `stored`."""
+    """When the record was created: a datetime that the server sets. It takes some options of `stored`."""
     return _kept("created", path, format, in_key, access, deprecated)
 
 
@@ -100,7 +100,7 @@ def updated(
 
 
 def version(*path: str, init: Literal[False] = False) -> Any:
-    """How often the record was written: an integer that the server counts from 1, and `expectedVersion` is compared with."""
+    """How often the record was written: an integer that the server counts from 1, compared with `expectedVersion`."""
     return _kept("version", path)
 
 
@@ -112,9 +112,9 @@ def counts(
     deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
-    """How many items a list of this node has: `orders_count: int = counts("orders")`.
+    """The number of items in a list of this node: `orders_count: int = counts("orders")`.
 
-    Every mutation that adds an item to the list, or takes one from it, changes the number in the same transaction.
+    A mutation that adds an item to the list, or removes one, changes the number in the same transaction.
     """
     return _kept("count", path, access=access, deprecated=deprecated, of=of)
 
@@ -127,7 +127,7 @@ def sums(
     deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
-    """The sum of a number over the items of a list of this node: `spent: Decimal = sums("orders.total")`. Kept as counts are."""
+    """The sum of a field over a list of this node: `spent: Decimal = sums("orders.total")`. Kept like `counts`."""
     return _kept("sum", path, access=access, deprecated=deprecated, of=of)
 
 
@@ -141,15 +141,15 @@ def copy(
     deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
-    """A field of the node at an end, as it is when the item is written with that end: `rating: int = copy("review.rating")`.
+    """A field of the node at an end, copied when the end is written: `rating: int = copy("review.rating")`.
 
-    What becomes of the node later does not change the copy.
+    Later changes of the node do not change the copy.
     """
     return _kept("copy", path, format, in_key, access, deprecated, of)
 
 
 def new_id(*path: str, default: Any = None) -> Any:
-    """An id that the server makes where a client gives none: a UUID of version 7, which sorts by time."""
+    """An id that the server makes if a client gives none: a UUID of version 7, which sorts by time."""
     return _kept("id", path)
 
 
@@ -160,10 +160,10 @@ def ttl(
     access: Sequence[AccessRule] = (),
     deprecated: str | None = None,
 ) -> Any:
-    """When the record expires: a datetime that is stored in whole seconds since 1970, as DynamoDB's TTL wants it.
+    """When the record expires: a datetime stored in whole seconds since 1970, as DynamoDB's TTL requires.
 
-    DynamoDB deletes an expired item up to days late; until then it is left out everywhere, as if it were not there. Where
-    the field is None the record does not expire.
+    DynamoDB deletes expired items up to days late; until then they are hidden everywhere. A record whose field is None
+    does not expire.
     """
     path = () if attribute is None else (attribute,)
     return Specifier(
@@ -198,10 +198,10 @@ def many(
     shareable: bool = False,
     init: Literal[False] = False,
 ) -> Any:
-    """A list that says more than its annotation. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table.
+    """A list with options. `at` names the neighbor's end at this node, `index` the index to read (None: the table).
 
-    `access` says who may read the list, by conditions on this node. `of` is for the lists of `Graph(lists={…})` alone: the type
-    that they list, or several, `many(Post | Photo, index=gsi1)`."""
+    `access` says who may read the list, by conditions on this node. `of`, only for `Graph(lists={…})`, is the type to
+    list, or several: `many(Post | Photo, index=gsi1)`."""
     return _chosen(at, index, access, Notes(deprecated, shareable), of)
 
 
@@ -214,7 +214,7 @@ def one(
     shareable: bool = False,
     init: Literal[False] = False,
 ) -> Any:
-    """The only neighbour on a path, chosen as `many` chooses."""
+    """The only neighbor on a path, with the options of `many`."""
     return _chosen(at, index, access, Notes(deprecated, shareable))
 
 
@@ -226,7 +226,7 @@ def _chosen(
 
 
 def options_of(given: object) -> ListOptions | None:
-    """What `many(…)` was told; None for anything else."""
+    """Returns the options of `many(…)` or `one(…)`; None for anything else."""
     meaning = given.meaning if isinstance(given, Specifier) else None
     return meaning if isinstance(meaning, ListOptions) else None
 
@@ -239,11 +239,11 @@ def reach(
     deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
-    """All nodes to which these lists lead, the nearest first, each once. From each node those lists are followed that its
-    type has.
+    """All nodes that these lists lead to, nearest first, each once. From each node, the walk follows the lists its type
+    has.
 
-    `depth` says how many edges away a node may be, and `budget` how many items one page may look at, if that is less than the
-    server allows. `access` says who may read it, by conditions on this node.
+    `depth` is the most edges between a node and the start, `budget` the most items that one page may examine, if less
+    than the server's limit. `access` says who may read it, by conditions on this node.
     """
     return Specifier(WalkOptions(lists, budget, access, depth), None, Notes(deprecated))
 
@@ -258,11 +258,11 @@ def ranked(
     deprecated: str | None = None,
     init: Literal[False] = False,
 ) -> Any:
-    """The nodes at the end of these lists, followed one after the other, those first to which most ways lead.
+    """The nodes at the end of these lists, followed one after the other, those that most paths lead to first.
 
-    `weight` is a field of the last list's items: a way counts as much as it says, else 1. `decay=("since", timedelta(days=30))` says
-    by which of their times, and in which time, a way counts half as much. The node itself is left out, and so are those of
-    the first list, unless `include_first` says otherwise. `budget` is how many items it may look at.
+    `weight` is a field of the last list's items: the weight of a path, 1 without it. `decay=("since",
+    timedelta(days=30))` names a field with their time, and how long it takes to halve a path's weight. The node itself
+    is left out, and the first list's nodes too unless `include_first`. `budget` is the most items it may examine.
     """
     options = WalkOptions(lists, budget, access, None, weight, decay, include_first)
     return Specifier(options, None, Notes(deprecated))

@@ -1,6 +1,6 @@
-"""A first model for an unknown table: what `keygraph draft` does.
+"""Drafts a first model for an unknown table, for `keygraph draft`.
 
-`draft` is the entrance. `keys` splits keys into words and varying parts, `kinds` groups items by them, `types` (with
-`fields`) makes record types of the groups, `lists` gives them lists, `text` writes the model file. `draft` imports it to
-see whether it is right. `parts` has what a draft consists of, `names` how it is named.
+`draft` is the entry point. `keys` splits keys into words and varying parts, `kinds` groups items by them, `types` (with
+`fields`) makes record types of the groups, `lists` gives them lists, `text` writes the model file. `draft` imports that
+file to check it. `parts` has the parts of a draft, `names` names them.
 """

@@ -1,8 +1,8 @@
 """A first model file for an unknown table, from its description and a sample of its items.
 
-Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `fields`),
-which get the lists that their keys allow (`lists`) and are written as Python (`text`). The text is tried before it is
-returned: it imports, has no mistakes, and reads the whole sample except for the items that it names.
+Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `fields`), which get the
+lists that their keys allow (`lists`) and are written as Python (`text`). The text is checked before it is returned: it
+imports, has no mistakes, and reads the whole sample except for the items that it names.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def draft(
     check: Callable[[Graph], object] = Graph.check,
     doubts: Sequence[str] = (),
 ) -> str:
-    """The text of a model file for the table, of which these are some items.
+    """Returns the text of a model file for the table, drafted from some of its items.
 
-    `check` raises ModelError for a graph with mistakes; what serves graphs may have further rules for their names.
-    `doubts` are written before those that it finds.
+    `check` raises ModelError for a graph with mistakes; a server may have further rules for names. `doubts` are written
+    before the doubts of the draft itself.
     """
     kinds = Kinds(table, items)
     drafter = Drafter(kinds)
@@ -77,7 +77,7 @@ _ANNOTATIONS = {"S": "ID", "N": "int", "B": "bytes"}
 
 
 def _fix(drafted: Draft, check: Callable[[Graph], object]) -> None:
-    """Remove what `check` refuses, as little as possible, and leave a doubt that says why."""
+    """Removes as little as possible of what `check` refuses, and leaves a doubt that says why."""
     tries: Counter[str] = Counter()
     for _ in range(_TRIES):
         with imported_graph(model_text(drafted)) as graph:
@@ -111,7 +111,7 @@ def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
 
 
 def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
-    """Remove a type, and all types with an end that is one."""
+    """Removes a type, and all types with an end of that type."""
     gone = {type_.name}
     while more := {
         each.name
@@ -149,7 +149,7 @@ _numbers = itertools.count()
 
 @contextmanager
 def imported_graph(text: str) -> Iterator[Graph]:
-    """The graph that the text declares. It works only inside the context, since types are resolved when they are used."""
+    """Gives the graph that the text declares. It works only inside the context, because types are resolved on use."""
     name = f"_keygraph_draft_{next(_numbers)}"
     module = ModuleType(name)
     sys.modules[name] = module
@@ -165,7 +165,7 @@ def imported_graph(text: str) -> Iterator[Graph]:
 
 
 def mistakes_of(graph: Graph, check: Callable[[Graph], object]) -> Sequence[Mistake]:
-    """Everything that the check says of it."""
+    """Returns all mistakes that the check reports."""
     try:
         check(graph)
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""The attributes of a drafted type: which repeat part of a key, which are ends, which are fields, and of what type."""
+"""The attributes of a drafted type: which repeat part of a key, which are ends or fields, and their types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
 from keygraph.names import snake
 
 _FLOAT_DIGITS = 13
-"""A number with so many decimals is no amount of money: somebody stored a binary fraction."""
+"""A number with this many decimals is not an amount of money: somebody stored a binary fraction."""
 _ENUM_VALUES = 6
 _ENUM_ITEMS = 5
 _KEY_ANNOTATIONS = ("str", "int", "Long", "date", "datetime")
@@ -32,7 +32,7 @@ _EXACT_DIGITS = 18
 
 
 def guess(attribute: str, items: Sequence[Item]) -> DraftField:
-    """The field of an attribute, by its values in the items."""
+    """Returns the field for an attribute, guessed from its values in the items."""
     values = [item.get(attribute) for item in items]
     given = [value for value in values if value is not None]
     annotation, doubts = _annotation(given)
@@ -40,7 +40,7 @@ def guess(attribute: str, items: Sequence[Item]) -> DraftField:
 
 
 def text_annotation(texts: Collection[str]) -> str:
-    """The type of texts: a date or a time if all of them are, else text."""
+    """Returns the type of texts: date or datetime if all of them are, else str."""
     for form in (ISO_DATE, SLASHED_DATE):
         if all(
             re.fullmatch(form, text, re.ASCII) and _is(date.fromisoformat, text.replace("/", "-"))
@@ -91,7 +91,7 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
 
 
 def is_slashed(texts: Iterable[str | None]) -> bool:
-    """Whether dates are written with slashes."""
+    """Returns whether any of these dates is written with slashes."""
     return any("/" in text for text in texts if text is not None)
 
 
@@ -123,7 +123,7 @@ def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
 
 
 def enum_doubts(values: Sequence[str]) -> list[str]:
-    """A doubt whether texts are the values of an enum, if there are few different ones."""
+    """Returns a doubt about whether texts are the values of an enum, if there are few different ones."""
     found = Counter(values)
     is_short = all(re.fullmatch(r"[A-Za-z][\w -]{0,30}", value) for value in found)
     is_few = 1 < len(found) <= _ENUM_VALUES and len(found) * 2 <= len(values)
@@ -136,7 +136,7 @@ def enum_doubts(values: Sequence[str]) -> list[str]:
 
 
 def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
-    """The attribute whose value is this part of a key in every item, and its format there."""
+    """Returns the attribute whose value is this part of a key in every item, and its format there."""
     rows = [(item, text) for item, text in zip(type_.items, texts, strict=False) if text is not None]
     if not rows:
         return None, ""
@@ -151,7 +151,7 @@ def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
 
 
 def _common_format(rows: Sequence[tuple[Value, str]]) -> str | None:
-    """The format in which a key holds all the values; None if it holds others."""
+    """Returns the format in which a key holds all the values; None if it holds other values."""
     if all(value == text for value, text in rows):
         return ""
     integers = [
@@ -176,7 +176,7 @@ def _is_integer(value: Value) -> bool:
 def field_for(
     type_: DraftType, column: Column, name: str, key: KeyAttribute, *, identifies: bool = False
 ) -> Reference:
-    """The placeholder of a new field for part of a key: that of the attribute with the same value, else this one."""
+    """Adds a field for part of a key, or for the attribute with the same value. Returns its placeholder."""
     attribute, format_ = same_attribute(type_, column.texts)
     made: DraftField | None = None
     if attribute is not None:
@@ -205,7 +205,7 @@ def field_for(
 
 
 def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
-    """The type of a field that only a key holds."""
+    """Returns the type of a field that only a key holds."""
     if key.type == "B":
         return "bytes"
     if key.type == "N":
@@ -217,9 +217,9 @@ def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
 def add_end(
     type_: DraftType, node: DraftType, columns: Sequence[Column], *words: str, ids_only: bool = False
 ) -> str:
-    """A new end of the type: its name is that of its attribute, else one of the words, else that of the node.
+    """Adds an end to the type and returns its name: from its attribute, else one of the words, else the node's.
 
-    `ids_only`: only attributes that are called ids are taken to hold it.
+    With `ids_only`, only attributes named as ids are considered to hold it.
     """
     attributes = _end_attributes(type_, node, columns)
     if ids_only and not all(map(is_id, attributes.values())):
@@ -237,7 +237,7 @@ def add_end(
 
 
 def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Column]) -> dict[str, str]:
-    """The attributes that hold an end in a key too, by the node's key fields; empty unless there is one for each."""
+    """Returns the attributes that also hold an end in a key, by the node's key fields; empty unless each has one."""
     found: dict[str, str] = {}
     for path, column in zip(node.key_paths, columns, strict=True):
         attribute, format_ = same_attribute(type_, column.texts)
@@ -251,7 +251,7 @@ def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Column]
 
 
 def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool:
-    """Whether a key with these parts can be that of the node: one that the sample has, or a similar one."""
+    """Returns whether a key with these parts can be the node's: one that the sample has, or a similar one."""
     rows, columns = rows_of(parts), columns_of(parts)
     if len(rows & node.ids) * 2 > len(rows):
         return True
@@ -266,7 +266,7 @@ def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool
 
 
 def _common_word(texts: Sequence[str]) -> str:
-    """The common beginning of several ids, up to a separator: `cus_` for `cus_17` and `cus_18`."""
+    """Returns the common beginning of several ids, up to a separator: `cus_` for `cus_17` and `cus_18`."""
     found = re.match("[A-Za-z]+[_-]", texts[0]) if len(texts) > 1 else None
     return found[0] if found and all(text.startswith(found[0]) for text in texts) else ""
 
@@ -275,7 +275,7 @@ def _common_word(texts: Sequence[str]) -> str:
 
 
 def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
-    """Make an end of each attribute whose values are ids of a node, or that is named after a node."""
+    """Makes an end of each attribute whose values are ids of a node, or that is named after a node."""
     items = type_.items
     for name in _attributes(type_):
         if name in type_.used or not is_id(name) or not without_id(name):
@@ -295,7 +295,7 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
 
 
 def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[DraftType | None, list[str]]:
-    """The node whose ids an attribute holds, and the doubts about that."""
+    """Returns the node whose ids an attribute holds, and the doubts about that."""
     usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
     named = [node for node in usable if node.name == type_name(without_id(name))][:1]
     holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
@@ -311,17 +311,17 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
 
 
 def may_coincide(texts: Iterable[str]) -> bool:
-    """Whether equal texts elsewhere may be a coincidence: all of them are small numbers."""
+    """Returns whether equal texts elsewhere may be a coincidence: all of them are small numbers."""
     return all(text.isdigit() and len(text) < _DIGITS for text in texts)
 
 
 def are_emails(texts: Iterable[str]) -> bool:
-    """Whether texts are email addresses, which find a node by an index rather than being one."""
+    """Returns whether texts are email addresses, by which an index finds a node; they are not the node's id."""
     return all(re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) for text in texts)
 
 
 def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
-    """Whether the values can be those of the node's key field."""
+    """Returns whether the values can be those of the node's key field."""
     annotation = target.fields[path].annotation
     if annotation in ("int", "Long"):
         return all(_is_integer(value) for value in values)
@@ -329,20 +329,20 @@ def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
 
 
 def _texts(name: str, items: Iterable[Item]) -> Texts:
-    """The values of an attribute as texts."""
+    """Returns the values of an attribute as texts."""
     values = [item.get(name) for item in items]
     return tuple(number_text(v) if isinstance(v, Decimal) else None if v is None else str(v) for v in values)
 
 
 def add_fields(type_: DraftType) -> None:
-    """Make a field of each attribute that is not used yet."""
+    """Makes a field of each unused attribute."""
     for name in _attributes(type_):
         if name and name not in type_.used:
             add_field(type_, name)
 
 
 def add_field(type_: DraftType, name: str) -> str:
-    """Make a field of the attribute, and return its name."""
+    """Makes a field of the attribute and returns its name."""
     made = type_.names.take(field_name(name, type_.name))
     type_.fields[made] = guess(name, type_.items)
     type_.used.add(name)
@@ -352,12 +352,12 @@ def add_field(type_: DraftType, name: str) -> str:
 
 
 def _attributes(type_: DraftType) -> list[str]:
-    """The names of the attributes of a type's items, in the order of their first appearance."""
+    """Returns the names of the attributes of a type's items, in the order of their first appearance."""
     return list(dict.fromkeys(name for item in type_.items for name in item))
 
 
 def settle_dates(types: Iterable[DraftType]) -> bool:
-    """Whether dates are written with slashes. If some are and some are not, the slashed ones stay texts."""
+    """Returns whether dates are written with slashes. If only some are, those become texts."""
     dates = [
         (field, is_slashed(type_.texts.get((name,), ())))
         for type_ in types

@@ -1,4 +1,4 @@
-"""A draft whose sample grows until no new types come."""
+"""A draft whose sample grows until no new types appear."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 
 _QUIET_PARTS = 3
-"""After so many parts of the table without a new type, the sample is large enough."""
+"""After this many parts of the table without a new type, the sample is large enough."""
 
 
 class GrowingDraft:
-    """A draft that is tried on one part of the table after another, and made again from those that it cannot read."""
+    """A draft that is tried on one part of the table after another, and redone with the parts that it cannot read."""
 
     def __init__(self, table: Table, check: Callable[[Graph], object]) -> None:
-        """`check` is that of `draft`."""
+        """`check` is passed to `draft`."""
         self._table = table
         self._check = check
         self._items: list[Item] = []
@@ -25,15 +25,15 @@ class GrowingDraft:
         self._quiet = 0
         self._text: str | None = None
         self.read = 0
-        """How many items it has been tried on."""
+        """The number of items it has been tried on."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether several parts had no new type."""
+        """Whether the last few parts had no new type."""
         return self._quiet >= _QUIET_PARTS
 
     def add(self, items: Sequence[Item], *, is_whole: bool) -> None:
-        """Try it on a part of the table. A part that is not whole may hide types behind those that it shows."""
+        """Tries the draft on a part of the table. An incomplete part may hide types behind those that it shows."""
         self.read += len(items)
         if self._text is None or not self._reads(items):
             self._items += items
@@ -46,7 +46,7 @@ class GrowingDraft:
         self._quiet += is_whole
 
     def text(self, doubts: Sequence[str] = ()) -> str:
-        """The model file, with more doubts than its own."""
+        """Returns the model file, with these doubts added to its own."""
         if self._text is None or doubts:
             self._text = draft(self._table, self._items, self._check, doubts)
         return self._text

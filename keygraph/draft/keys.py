@@ -1,6 +1,6 @@
-"""Read keys of an unknown table: which parts of their text are fixed words, and which parts vary.
+"""Reads the keys of an unknown table: which parts of their text are fixed words, and which parts vary.
 
-The table's separators, and the words that keys begin with, are found first. Then each text is split at them. Its
+It first finds the table's separators, and the words that keys begin with. Then it splits each text at the separators. A
 pattern has the words as they are, and `VARYING` for every other part: `ORDER#17` is ("ORDER", "#", VARYING) and "17".
 """
 
@@ -20,7 +20,7 @@ from keygraph.keys.types import ISO_DATETIME
 
 @dataclass(frozen=True)
 class VaryingPart:
-    """A part in which the keys of one pattern differ. The word before it tells whether it is a shard's number."""
+    """A part that differs between the keys of one pattern; a shard's number if the word before it says so."""
 
     shard: bool = False
 
@@ -30,7 +30,7 @@ Pattern: TypeAlias = tuple[str | VaryingPart, ...]
 
 
 class KeyReading(NamedTuple):
-    """A key's text as it was read: its pattern, and the texts of its varying parts."""
+    """A key's pattern, and the texts of its varying parts."""
 
     pattern: Pattern
     texts: tuple[str, ...]
@@ -45,43 +45,43 @@ _FIRM = "#|"
 _STRONG = "#|/:~$^;,\\!&"
 """These separate parts anywhere in a key."""
 _WEAK = "_-. "
-"""These separate a first word from the rest, if nothing stronger does."""
+"""These separate a first word from the rest, if no stronger separator does."""
 _UUID = r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"
 SLASHED_DATE = r"[0-9]{4}/[01][0-9]/[0-3][0-9]"
 _WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID}|{SLASHED_DATE})(?![0-9A-Za-z])", re.ASCII)
-"""One part, whatever separators it holds."""
+"""A single part, whatever separators it holds."""
 _NOTHING = r"^\s\S"
-"""Inside of a character class: no character."""
+"""Inside a character class: no character."""
 MAIN = frozenset(
     ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
 )
 """Words in the sort key of an entity's own item, if the entity has several items."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _ORDERED = re.compile(rf"(?:[0-9.+-]+|{ISO_DATETIME}|{SLASHED_DATE})$", re.ASCII)
-"""Numbers and times: with another value behind them they are in order."""
+"""Numbers and times: keys with another value after them sort by these."""
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
 _MOST_WORDS = 20
 """With more different words than this in one place, they are values."""
 _FEW_TEXTS = 3
 _SHOWN = 5
 _LENGTHS = 3
-"""Keys with one beginning and at least so many different lengths are one pattern."""
+"""Keys with one beginning and at least this many different lengths are one pattern."""
 _ALIKE = 0.75
-"""Which share of their attributes is the same, if items of two words are alike."""
+"""The share of attributes that the items of two words must have in common to be alike."""
 _MANY_ALIKE, _FEW_ITEMS = 4, 3
-"""So many words whose items are alike are values, if there are fewer items for each of them than this."""
+"""This many words with similar items are values, if each has on average fewer items than this."""
 
 Form: TypeAlias = frozenset[str]
-"""The names of an item's attributes that are no keys: items of one type have mostly the same."""
+"""The names of an item's non-key attributes: items of one type have mostly the same."""
 
 
 def is_word(text: str) -> bool:
-    """Whether the text can be a word that names what a key is of."""
+    """Returns whether the text can be a word that names the subject of a key."""
     return _WORD.fullmatch(text) is not None
 
 
 class KeyReader:
-    """Reads the texts of a table's keys, by what they have in common."""
+    """Reads the texts of a table's keys by what they have in common."""
 
     def __init__(self, sample: Mapping[str, Sequence[tuple[str, Form]]], partitions: Collection[str]) -> None:
         """`sample` has the texts of each key attribute with the forms of their items, `partitions` the names of the
@@ -98,7 +98,7 @@ class KeyReader:
             name: [(self._split(text)[::2], form) for text, form in column] for name, column in sample.items()
         }
         self._values: dict[str, None] = {}
-        """The words that may name kinds of items, and are taken for values."""
+        """The words that may name kinds of items, but are taken as values."""
         self._heads = self._heads_of([row for column in split.values() for row in column])
         self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
         self._literals = self._literals_behind(split)
@@ -107,7 +107,7 @@ class KeyReader:
 
     @property
     def doubts(self) -> list[str]:
-        """What is uncertain about the patterns, in words."""
+        """The uncertain points about the patterns, as texts."""
         found = []
         if self._values:
             shown = ", ".join([*self._values][:_SHOWN])
@@ -118,7 +118,7 @@ class KeyReader:
         return found
 
     def read(self, key: KeyAttribute, item: Item) -> KeyReading | None:
-        """The pattern and the varying texts of an item's key; None if it has no such key."""
+        """Returns the pattern and the varying texts of an item's key; None if the item has no such key."""
         value = item.get(key.name)
         text = key.text(value)
         if text is None or not isinstance(value, str):
@@ -139,7 +139,7 @@ class KeyReader:
         return KeyReading((*head, VARYING), (rest,)) if rest else KeyReading(pattern, texts)
 
     def _joined_ends(self, columns: Mapping[str, Iterable[str]]) -> set[tuple[str, Pattern]]:
-        """The patterns whose last two parts are one value, which holds the separator of other keys.
+        """Returns the patterns whose last two parts are one value, which contains the separator of other keys.
 
         They are two values if the first is a number or a time, or is a value elsewhere too.
         """
@@ -194,7 +194,7 @@ class KeyReader:
     # --- Splitting ------------------------------------------------------------------------------------
 
     def _split(self, text: str) -> list[str]:
-        """Values and separators in turn; the first and the last are values, which may be empty."""
+        """Splits into values and separators in turn; the first and the last are values, which may be empty."""
         if self._weak:
             separator, heads = self._weak
             head, _, rest = text.partition(separator)
@@ -210,7 +210,7 @@ class KeyReader:
     # --- Fixed words ------------------------------------------------------------------------------------
 
     def _heads_of(self, rows: Collection[_Row]) -> frozenset[str]:
-        """The words that begin keys."""
+        """Returns the words that begin keys."""
         forms: dict[str, list[Form]] = {}
         for values, form in rows:
             first = next((number for number, value in enumerate(values) if value), None)
@@ -225,7 +225,7 @@ class KeyReader:
         return frozenset(upper | (others if repeated and len(others) <= _MOST_WORDS else set()))
 
     def _without_values(self, forms: Mapping[str, Sequence[Form]], *, most: int) -> set[str]:
-        """The words of one place, without those that are values: more than `most` have few items, all alike."""
+        """Returns the words of one place except values: more than `most` words with few items each, all alike."""
         found: set[str] = set()
         for words in _alike(forms):
             items = sum(len(forms[word]) for word in words)
@@ -236,7 +236,7 @@ class KeyReader:
         return found
 
     def _constants_of(self, attribute: str, column: Sequence[_Row]) -> set[str]:
-        """The words that are a whole key, apart from separators around them."""
+        """Returns the words that are a whole key, apart from separators around them."""
         forms: dict[str, list[Form]] = {}
         for values, form in column:
             given = [value for value in values if value]
@@ -258,7 +258,7 @@ class KeyReader:
         return chosen | _unlike_others(others)
 
     def _literals_behind(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
-        """The literal text behind the first value of keys, by its place."""
+        """Returns the literal text after the first value of keys, by its place."""
         found: dict[_Place, dict[str, list[tuple[str, Form]]]] = {}
         for attribute, column in split.items():
             for values, form in column:
@@ -274,13 +274,13 @@ class KeyReader:
         }
 
     def _words_inside(self, texts: Collection[str]) -> set[str]:
-        """The word that is the same in all keys of a kind."""
+        """Returns the word that is the same in all keys of a kind."""
         are_words = all(is_word(text) and (text.isupper() or text in self._heads) for text in texts)
         return set(texts) if len(texts) == 1 and are_words else set()
 
     def _words_at_the_end(self, place: _Place, texts: Mapping[str, Sequence[tuple[str, Form]]]) -> set[str]:
-        """The last words of keys, behind values, of which each has items of its own form: `USER#17#PROFILE`; and values
-        that only items of another form have: `v#0`."""
+        """Returns the last words of keys, after values, whose items each have a form of their own (`USER#17#PROFILE`),
+        and values whose items alone have another form (`v#0`)."""
         attribute, head, length, _ = place
         rows = {text: each for text, each in texts.items() if text}
         forms = {text: [form for _, form in each] for text, each in rows.items()}
@@ -294,7 +294,7 @@ class KeyReader:
         return set(forms) if is_behind_values and all(len(words) == 1 for words in _alike(forms)) else set()
 
     def _long_tails(self, attribute: str, column: Iterable[str]) -> set[tuple[str, ...]]:
-        """The beginnings of keys that any number of parts follows."""
+        """Returns the beginnings of keys that any number of parts follows."""
         tails: dict[tuple[str, ...], set[Pattern]] = {}
         for text in column:
             pattern = self._read(attribute, text).pattern
@@ -306,7 +306,7 @@ class KeyReader:
 
 
 def common_pattern(patterns: Collection[Pattern]) -> Pattern | None:
-    """The pattern of all keys, in which words that differ are values: `OPEN#17` and `PAID#18`. None if there is none."""
+    """Returns a pattern for all keys, with differing words as values: `OPEN#17` and `PAID#18`. None without one."""
     if len({len(pattern) for pattern in patterns}) > 1:
         return None
     made: list[str | VaryingPart] = []
@@ -319,7 +319,7 @@ def common_pattern(patterns: Collection[Pattern]) -> Pattern | None:
 
 
 def texts_in(reading: KeyReading, pattern: Pattern) -> tuple[str, ...]:
-    """The texts of a key's varying parts, in a pattern that it shares with others."""
+    """Returns the texts of a key's varying parts, in a pattern that it shares with others."""
     texts = iter(reading.texts)
     whole = [(part, next(texts) if isinstance(part, VaryingPart) else part) for part in reading.pattern]
     return tuple(
@@ -328,7 +328,7 @@ def texts_in(reading: KeyReading, pattern: Pattern) -> tuple[str, ...]:
 
 
 def _beginning(pattern: Pattern) -> tuple[str, ...]:
-    """The parts before the first varying one."""
+    """Returns the parts before the first varying one."""
     return tuple(cast(str, part) for part in takewhile(lambda part: isinstance(part, str), pattern))
 
 
@@ -338,7 +338,7 @@ def _head_of(values: Sequence[str], heads: Collection[str]) -> str:
 
 
 def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
-    """The characters that follow a first word, or begin a text, in some share of the texts."""
+    """Returns the characters that follow a first word, or begin a text, in a certain share of the texts."""
     found: Counter[str] = Counter()
     for text in texts:
         without = _WHOLE.sub("0", text)
@@ -354,7 +354,7 @@ def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _weak_heads(texts: Sequence[str]) -> tuple[str, set[str]] | None:
-    """The separator behind a first word, with these words; None if there is none."""
+    """Returns the separator after a first word, and these words; None if there is none."""
     best: tuple[int, str, set[str]] = (0, "", set())
     for separator in _WEAK:
         rests: dict[str, set[str]] = {}
@@ -373,14 +373,14 @@ def _weak_heads(texts: Sequence[str]) -> tuple[str, set[str]] | None:
 
 
 def _unlike_others(forms: Mapping[str, Sequence[Form]]) -> set[str]:
-    """The values that several items have, unlike all others, which are alike: `v0` among versions."""
+    """Returns the values that several items have, unlike all others, which are alike: `v0` among versions."""
     groups = _alike(forms)
     alone = {values[0] for values in groups if len(values) == 1 and len(forms[values[0]]) > 1}
     return alone if len(groups) - len(alone) == 1 and len(forms) > len(groups) else set()
 
 
 def _alike(forms: Mapping[str, Sequence[Form]]) -> list[list[str]]:
-    """The words in groups, so that the items of each group have mostly the same attributes."""
+    """Groups the words so that the items of each group have mostly the same attributes."""
     groups: list[tuple[Form, list[str]]] = []
     for word, each in forms.items():
         whole = Form().union(*each)

@@ -1,4 +1,4 @@
-"""Group a sample into kinds: items with one type value whose keys have one pattern."""
+"""Groups a sample into kinds: items with one type value whose keys have one pattern."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BESIDE_TYPE_WORDS = _TYPE_WORDS.union(
 )
 _MOST_TYPES = 60
 _CERTAIN_PARTITIONS = 3
-"""With so many partitions, one common sort key is no coincidence."""
+"""With this many partitions, one common sort key is not a coincidence."""
 _CERTAIN_TEXT = 4
-"""With so many characters, two equal parts of one key are no coincidence."""
+"""With this many characters, two equal parts of one key are not a coincidence."""
 
 
 Texts: TypeAlias = "tuple[str | None, ...]"
@@ -104,7 +104,7 @@ class Kinds:
         self.items = [item for item in items if all(key.holds(item.get(key.name)) for key in table.keys)]
         self.reader = _reader(table, self.items)
         self.doubts = self.reader.doubts
-        """What is uncertain about the keys and the types, in words."""
+        """The uncertain points about the keys and the types, as texts."""
         self.type_attribute = self._find_type_attribute()
         self.found = self._cluster()
 
@@ -128,9 +128,9 @@ class Kinds:
         return next((name for name in others if self._tells_shapes(name)), None)
 
     def _separates(self, name: str) -> bool:
-        """Whether most shapes of keys have one value of the attribute each, or several whose items differ.
+        """Returns whether most shapes of keys have one value of the attribute each, or several whose items differ.
 
-        If not, its values are of kinds within a type: the credits and debits of an account.
+        If not, its values are kinds within a type, such as the credits and debits of an account.
         """
         shapes: dict[object, dict[str, list[Item]]] = {}
         for item in self.items:
@@ -141,7 +141,7 @@ class Kinds:
         return sum(separated) * 2 > len(separated)
 
     def _tells_shapes(self, name: str) -> bool:
-        """Whether each value of the attribute has one shape of keys, and each shape one value."""
+        """Returns whether each value of the attribute has one shape of keys, and each shape one value."""
         pairs = {(str(item[name]), self._shape(item)) for item in self.items}
         values, shapes = ({pair[side] for pair in pairs} for side in (0, 1))
         return len(pairs) == len(values) == len(shapes) > 2 and all(map(_says_a_type, map(str, values)))
@@ -152,7 +152,7 @@ class Kinds:
         return self.reader.read(key, item) or KeyReading((), ())
 
     def _shape(self, item: Item) -> tuple[tuple[Pattern, ...], bool]:
-        """The patterns of the item's keys, and whether they are equal."""
+        """Returns the patterns of the item's keys, and whether the keys are equal."""
         readings = [self._read(item, key) for key in self.table.keys]
         values = [item[key.name] for key in self.table.keys]
         if len(values) == 2 and values[0] == values[1]:
@@ -169,7 +169,7 @@ class Kinds:
         for said, patterns, is_equal in list(groups):
             others = groups.get((said, patterns, False), [])
             if is_equal and _are_few_of(groups[said, patterns, True], others):
-                # A key that is equal by chance, as somebody may follow themselves.
+                # A key that is equal by chance: users may follow themselves.
                 others += groups.pop((said, patterns, True))
         return [
             kind
@@ -190,7 +190,7 @@ class Kinds:
         return self._told_by_words(kind) or [kind]
 
     def _without_prefixes(self, parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
-        """The parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
+        """Returns the parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
         keys = {key.name for key in self.table.key_attributes()}
         values = [{name: value for name, value in item.items() if name not in keys} for item in items]
         found: list[Part] = []
@@ -203,7 +203,7 @@ class Kinds:
         return tuple(found)
 
     def _told_by_words(self, kind: ItemKind) -> list[ItemKind]:
-        """The kinds that a last word of the sort key tells apart: `NAME|1|PERSON`."""
+        """Returns the kinds that a last word of the sort key distinguishes: `NAME|1|PERSON`."""
         if kind.own_columns != [*kind.sort[-1:]] or not any(part in kind.partition for part in kind.sort):
             return []
         [column] = kind.own_columns
@@ -247,13 +247,13 @@ def _is_named_as_type(name: str) -> bool:
 
 
 def _are_few_of(items: Sequence[Item], others: Sequence[Item]) -> bool:
-    """Whether the items are few beside the others, and have the same attributes."""
+    """Returns whether the items are few compared with the others, and have the same attributes."""
     own, whole = (set().union(*each) for each in (items, others))
     return len(items) * 3 <= len(others) and own <= whole
 
 
 def _differ(groups: Iterable[Sequence[Item]]) -> bool:
-    """Whether any two groups of items have attributes of their own, which all items of the other lack."""
+    """Returns whether any two groups of items have attributes of their own, which all items of the other lack."""
     found = [(set(group[0]).intersection(*group), set().union(*group)) for group in groups]
     return all(
         bool(own - others) or bool(those - every) for (own, every), (those, others) in combinations(found, 2)
@@ -265,7 +265,7 @@ def _says_a_type(value: str) -> bool:
 
 
 def parts_of(pattern: Pattern, rows: Sequence[Texts], known: Iterable[Column] = ()) -> tuple[Part, ...]:
-    """The pattern with its columns. A column that equals a known one is that one."""
+    """Returns the pattern with its columns. A column that equals a known one is that one."""
     columns = iter(zip(*rows, strict=True))
     by_texts = {column.texts: column for column in known}
     made: list[Part] = []
@@ -303,7 +303,7 @@ def _says(value: Value, text: str) -> bool:
 
 
 def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The sort key, with literal text for what is the same in many partitions, if nothing else varies."""
+    """Returns the sort key, with literal text for parts equal in many partitions, if nothing else varies."""
     own = [part for part in columns_of(sort) if part not in partition]
     is_same = any(len(set(first.texts)) >= _CERTAIN_PARTITIONS for first in columns_of(partition)[:1])
     if not is_same or not all(len(set(part.given)) == 1 and part.given[0][0].isalpha() for part in own):
@@ -312,5 +312,5 @@ def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> t
 
 
 def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:
-    """The columns whose equality with another one is no coincidence."""
+    """Returns the columns whose equality with another one is not a coincidence."""
     return [column for column in columns_of(partition) if count > 1 or len(column.given[0]) >= _CERTAIN_TEXT]

@@ -17,7 +17,7 @@ from keygraph.names import plural, snake
 
 
 def add_lists(draft: Draft, graph: Graph) -> None:
-    """Give nodes their lists. `graph` is that of the draft without lists."""
+    """Gives nodes their lists. `graph` is the graph of the draft without lists."""
     types = {type_.name: type_ for type_ in draft.types}
     for owner in graph.nodes:
         for record in graph.types.values():
@@ -27,13 +27,13 @@ def add_lists(draft: Draft, graph: Graph) -> None:
 
 
 def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
-    """The best paths from the node through each end, and paths of other indexes that need no argument."""
+    """Returns the best paths from the node through each end, and paths of other indexes that need no argument."""
     found = []
     for end in record.ends:
         paths = [
             path
             for path in candidates("_", owner, record, ListOptions(end, None, any_index=True))
-            # If the node is not in the partition, a reader would have to know everything that is.
+            # If the node is not in the partition, a client would have to know all its other values.
             if any(slot.name in path.known for slot in path.keys.partition.slots) or not path.required
         ]
         chosen = best(paths)
@@ -43,7 +43,7 @@ def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
 
 
 def _choice(owner: RecordType, record: RecordType, path: AccessPath) -> tuple[str | None, Index | None]:
-    """The fewest options that make the path the only best one."""
+    """Returns the fewest options that make the path the only best one."""
     for at, index in ((None, None), (path.end, None), (None, path.keys.index), (path.end, path.keys.index)):
         found = best(candidates("_", owner, record, ListOptions(at, index, any_index=index is None)))
         if len(found) == 1 and found[0].end == path.end and found[0].keys is path.keys:
@@ -61,7 +61,7 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
     if path.far_end is not None and not path.far_end.startswith("to_"):
         wanted.insert(0, plural(path.far_end.rstrip("_")))
     if path.far_end is not None and owner.name in {node.name for node in path.nodes}:
-        # Both ends are of this type: the name tells which of them this node is.
+        # Both ends are of this type, so the name says which of them this node is.
         wanted = [f"{own}_as_{path.end}"] if at else wanted
     wanted.append(f"{own}_as_{path.end}")
     if path.keys.index is not None:
@@ -71,12 +71,12 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
 
 
 def _several(name: str) -> str:
-    """The plural of a name made of words of keys, which may be plurals: `user_settings`."""
+    """Returns the plural of a name made of words of keys, which may be plurals already: `user_settings`."""
     return name if re.search("[^sui]s$", name) else plural(name)
 
 
 def name_root_lists(draft: Draft, graph: Graph) -> None:
-    """Give a name to each root list whose usual name is taken."""
+    """Gives a name to each root list whose usual name is taken."""
     types = {type_.name: type_ for type_ in draft.types}
     names = Names()
     for reserved in ("node", "nodes", *(snake(record.name) for record in graph.nodes)):

@@ -1,4 +1,4 @@
-"""Names for what a draft declares: of Python and of GraphQL, none twice, none that something else has already."""
+"""Names for the declarations of a draft, valid in Python and in GraphQL, all different and none taken already."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DECLARATION = frozenset(
         *("date", "datetime", "str", "int", "float", "bool", "bytes", "list", "set"),
     ]
 )
-"""What a model file means by these names."""
+"""Names that have a meaning in a model file."""
 _CLASSES = frozenset(["Graph", "Index", "Table", "Many", "One", "Enum", "Format"])
 TAKEN_FIELDS = frozenset(
     [
@@ -32,16 +32,16 @@ TAKEN_FIELDS = frozenset(
         "node",
     ]
 )
-"""What a server may call fields and arguments of its own."""
+"""Names of a server's own fields and arguments."""
 TAKEN_TYPES = frozenset(
     [
         *("Query", "Mutation", "Subscription", "Node", "PageInfo", "WalkPageInfo", "SortDirection"),
         *("String", "Int", "Float", "Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
     ]
 )
-"""What a server may call types of its own."""
+"""Names of a server's own types."""
 _FIELD_LETTERS, _TYPE_LETTERS = 30, 36
-"""Longer names are cut, so that a list of such a type is one line."""
+"""Longer names are cut, so that a list of such a type fits on one line."""
 _ENDINGS = ("Connection", "Condition", "Edge", "Where", "Range", "Equals")
 
 
@@ -50,14 +50,14 @@ def _ascii(name: str) -> str:
 
 
 def _cut(name: str, letters: int) -> str:
-    """The name, without its last words where it is too long."""
+    """Returns the name, without its last words if it is too long."""
     if len(name) <= letters:
         return name
     return re.sub("_[^_]*$|(?<=[a-z0-9])[A-Z][^A-Z]*$", "", name[: letters + 1])[:letters].rstrip("_")
 
 
 def field_name(name: str, owner: str) -> str:
-    """A name for a field of a type of that name, made of an attribute's or a key's."""
+    """Returns a field name for a type of that name, made from the name of an attribute or a key."""
     found = _cut(snake(_ascii(name)), _FIELD_LETTERS) or "field"
     if says_nothing(name):
         found = re.sub("_(?=[0-9])", "", found)
@@ -71,7 +71,7 @@ def field_name(name: str, owner: str) -> str:
 
 
 def variable_name(name: str) -> str:
-    """A name for a variable of the module."""
+    """Returns a name for a variable of the module."""
     found = _cut(re.sub("_(?=[0-9])", "", snake(_ascii(name))), _FIELD_LETTERS) or "index"
     if found[0].isdigit():
         found = f"index_{found}"
@@ -83,7 +83,7 @@ def _means_something(name: str) -> bool:
 
 
 def type_name(name: str) -> str:
-    """A name for a type, made of a word of a key or a value of the type attribute."""
+    """Returns a name for a type, made from a word of a key or a value of the type attribute."""
     found = _cut(pascal(_ascii(name)), _TYPE_LETTERS) or "Item"
     if found.isupper():
         found = found.capitalize()
@@ -94,7 +94,7 @@ def type_name(name: str) -> str:
 
 
 def without_id(name: str) -> str:
-    """An attribute's name in snake case, without the word that says it is an id: `sellerId` as `seller`."""
+    """Returns an attribute's name in snake case, without the word that says it is an id: `sellerId` as `seller`."""
     found = words(_ascii(name))
     return "_".join(found[:-1] if found[-1:] == ["id"] else found)
 
@@ -108,7 +108,7 @@ _GENERIC = frozenset(
 
 
 def says_nothing(name: str) -> bool:
-    """Whether the name of a key attribute says no more than that it is a key: `PK`, `gsi1sk`."""
+    """Returns whether the name of a key attribute says only that it is a key: `PK`, `gsi1sk`."""
     return all(
         re.sub("[0-9]+", "", word) in _GENERIC | {""} or re.fullmatch("(gsi|lsi)[0-9]*[ps]k[0-9]*", word)
         for word in words(_ascii(name))
@@ -116,26 +116,26 @@ def says_nothing(name: str) -> bool:
 
 
 def is_id(name: str) -> bool:
-    """Whether an attribute's name says that it is an id."""
+    """Returns whether an attribute's name says that it is an id."""
     return words(_ascii(name))[-1:] == ["id"]
 
 
 class Names:
-    """Names of one place that differ in GraphQL too."""
+    """Names in one scope that also differ in GraphQL."""
 
     def __init__(self, separator: str = "_") -> None:
-        """The separator stands before a number."""
+        """`separator` is put before a number."""
         self._separator = separator
         self._taken: set[str] = set()
 
     def is_free(self, *names: str) -> bool:
-        """Whether all of the names can be taken."""
+        """Returns whether all of the names can be taken."""
         return not any(camel(name) in self._taken for name in names)
 
     def take(self, *wanted: str, beside: Callable[[str], Mapping[str, str]] = lambda name: {}) -> str:
-        """The first of the wanted names that is free, else the first with a number.
+        """Takes and returns the first of the wanted names that is free, else the first with a number.
 
-        The names that `beside` makes of it are taken too.
+        The names that `beside` makes from it are taken too.
         """
         tries = [*wanted, *(f"{wanted[0].rstrip('_')}{self._separator}{number}" for number in range(2, 1000))]
         chosen = next(name for name in tries if self.is_free(name, *beside(name).values()))

@@ -51,7 +51,7 @@ class IndexCall:
 
 @dataclass
 class DraftList:
-    """A list of a node: its type, and how its path is chosen."""
+    """A list of a node: its type, and the choice of its path."""
 
     of: DraftType
     is_one: bool = False
@@ -85,7 +85,7 @@ class DraftType:
     """The attributes that are already a field or an end."""
     names: Names = field(default_factory=Names)
     ids: frozenset[tuple[str, ...]] = frozenset()
-    """Of a node: the texts of its partition's key fields in the sample."""
+    """For a node: the texts of its partition's key fields in the sample."""
 
     @property
     def is_virtual(self) -> bool:
@@ -98,12 +98,12 @@ class DraftType:
 
     @property
     def signature(self) -> tuple[str | None, ...]:
-        """Of a node: its partition key, with None for each key field."""
+        """For a node: its partition key, with None for each key field."""
         return tuple(part if isinstance(part, str) else None for part in self.partition)
 
     @property
     def key_paths(self) -> list[str]:
-        """Of a node: the names of the key fields in its partition key."""
+        """For a node: the names of the key fields in its partition key."""
         return [
             part.path[0]
             for part in self.partition
@@ -111,12 +111,12 @@ class DraftType:
         ]
 
     def names_at(self, end: str) -> Mapping[str, str]:
-        """Of a node: what its key fields are called at an end of that name."""
+        """For a node: returns the names of its key fields at an end of that name."""
         return end_names(end, snake(self.name), self.key_paths)
 
     @property
     def is_known_by_partition(self) -> bool:
-        """Of a node: whether its partition key identifies it, so that it can be an end."""
+        """For a node: whether its partition key identifies it, so that it can be an end."""
         inside = {part.path for part in self.partition if isinstance(part, Reference)}
         return (
             bool(inside)
@@ -125,11 +125,11 @@ class DraftType:
         )
 
     def placeholder(self, path: tuple[str, ...]) -> Reference:
-        """The placeholder of a field, in its format."""
+        """Returns the placeholder of a field, in its format."""
         return Reference(path, self.formats.get(path, ""))
 
     def stands_at(self, signature: Sequence[str | None], at: int = 0) -> bool:
-        """Of a node that can be an end: whether its whole partition key stands there, before a word or the end."""
+        """For a possible end: returns whether its whole partition key is at this place, before a word or the end."""
         end = at + len(self.signature)
         return (
             self.is_known_by_partition
@@ -139,5 +139,5 @@ class DraftType:
 
     @property
     def single_ids(self) -> frozenset[str]:
-        """Of a node with one key field: its values in the sample."""
+        """For a node with one key field: its values in the sample."""
         return frozenset(id_[0] for id_ in self.ids) if len(self.key_paths) == 1 else frozenset()

@@ -1,4 +1,4 @@
-"""Writing a draft as a model file, formatted as ruff formats it (with its default line length or a longer one)."""
+"""Writes a draft as a model file, formatted as ruff formats it (with its default line length or a longer one)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _IMPORTED = {
         *("edge", "many", "node", "one", "record", "stored"),
     ),
 }
-"""What a model file may import, by module, in ruff's order."""
+"""The names that a model file may import, by module, in ruff's order."""
 
 
 @dataclass
 class Draft:
-    """What is written: the table, its types, and the size of the sample."""
+    """The table, its types, and the size of the sample."""
 
     table: Table
     types: list[DraftType]
@@ -34,7 +34,7 @@ class Draft:
     read: int
     """The number of items in the sample."""
     slashed_dates: bool = False
-    """Whether dates are written as 2024/01/31."""
+    """Whether dates are written like 2024/01/31."""
 
     @property
     def attribute_case(self) -> str:
@@ -57,7 +57,7 @@ class Draft:
 
 
 def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
-    """An end's attributes, by the name of each in Python."""
+    """Returns an end's attributes, by the name of each in Python."""
     names = end.target.names_at(name)
     return {names[path]: attribute for path, attribute in end.attributes.items()}
 
@@ -66,7 +66,7 @@ def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """The text as a Python literal, in the quotes that need fewer escapes."""
+    """Returns the text as a Python literal, in the quotes that need fewer escapes."""
     quote = "'" if text.count('"') > text.count("'") else '"'
     escapes = {"\\": "\\\\", quote: f"\\{quote}"}
     inner = "".join(escapes.get(char) or (char if char.isprintable() else repr(char)[1:-1]) for char in text)
@@ -74,12 +74,12 @@ def quoted(text: str) -> str:
 
 
 def literal(value: object) -> str:
-    """The value as a Python literal, if it is a text, False or None."""
+    """Returns a text, False or None as a Python literal."""
     return quoted(value) if isinstance(value, str) else str(value)
 
 
 def comment(text: str) -> str:
-    """The text as a comment on one line."""
+    """Returns the text as a comment on one line."""
     return "# " + "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(text.split()))
 
 
@@ -97,7 +97,7 @@ class _Call:
         return f"{self.name}{self.brackets[0]}{', '.join(shown)}{self.brackets[1]}"
 
     def lines(self, indent: int = 0, before: int = 0, after: int = 0) -> list[str]:
-        """Its lines. `before` and `after` are the characters that the first and the last line have besides."""
+        """Returns its lines. `before` and `after` are the characters added to the first and the last line."""
         one = self.on_one_line
         if indent + before + len(one) + after <= _LINE or not self.arguments:
             return [" " * indent + one]
@@ -117,7 +117,7 @@ def _prefixed(prefix: str, call: _Call, indent: int = 0) -> list[str]:
 
 
 def model_text(draft: Draft, notes: Iterable[str] = ()) -> str:
-    """The text of the model file, which ends with the notes as comments."""
+    """Returns the text of the model file, which ends with the notes as comments."""
     variables = _variables(draft.table.indexes)
     case = draft.attribute_case
     blocks = [_class(draft, type_, variables, case) for type_ in draft.types]
@@ -282,7 +282,7 @@ def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
 
 
 def _member(line: str, function: str, arguments: Sequence[str]) -> list[str]:
-    """The lines of a class's member: what a function returns, if there are arguments for it."""
+    """Returns the lines of a class's member: the result of a function if it has arguments."""
     return _prefixed(f"{line} = ", _Call(function, arguments), 4) if arguments else [f"    {line}"]
 
 

@@ -1,4 +1,4 @@
-"""From kinds of items to record types: which are nodes, which join two of them, and what their keys hold."""
+"""Turns kinds of items into record types: which are nodes, which join two of them, and what their keys hold."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Drafter:
         return [*self.nodes, *self.others]
 
     def _add_attributes(self, type_: DraftType, reader: KeyReader) -> None:
-        """Give the type what is not in the table's key: ends, its keys in each index that holds items of it, and fields."""
+        """Adds what is not in the table's key: ends, keys in each index that holds items of the type, and fields."""
         add_end_attributes(type_, self.nodes)
         done = {key.name for key in self.table.keys}
         for index in self.table.indexes:
@@ -101,7 +101,7 @@ class Drafter:
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
-        """A name for a key without words: from the name of its attribute, or of the table."""
+        """Returns a name for a key without words: from the name of its attribute, or of the table."""
         name = self.table.keys[number].name
         if not says_nothing(name) and without_id(name):
             return without_id(name)
@@ -112,7 +112,7 @@ class Drafter:
         return "item" if is_node or number or self.table.sort is None else "owner"
 
     def _add_virtual_owner(self, kind: ItemKind) -> None:
-        """Add a node for a partition if the sample has no item of such a node."""
+        """Adds a node for a partition if the sample has no item of such a node."""
         if kind.partition_columns and _node_there(self.nodes, kind.partition) is None:
             ends = [n for n, part in enumerate(kind.partition, 1) if part in kind.partition_columns]
             self._virtual(kind.partition[: ends[-1]], 0)
@@ -149,7 +149,7 @@ class Drafter:
         return type_
 
     def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
-        """A name for the type: its owner, the words of its sort key, and the node at the far end."""
+        """Returns a name for the type: its owner, the words of its sort key, and the node at the far end."""
         targets = [end.target.name for end in type_.ends.values()]
         said = [word for word in words_of(kind.sort) if type_name(word) not in targets]
         is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
@@ -161,7 +161,7 @@ class Drafter:
     def _written(
         self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
     ) -> tuple[TemplatePart, ...]:
-        """The template of a key, which may begin with its owner. Adds the fields and ends that it needs to the type."""
+        """Returns the template of a key, which may begin with its owner. Adds the fields and ends it needs."""
 
         def node_at(at: int) -> DraftType | None:
             if number == 1 and type_.kind != "node":
@@ -179,7 +179,7 @@ class Drafter:
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
     ) -> Reference:
-        """The placeholder of one column: a shard, what is already in the key, the id of a node, or else a field."""
+        """Returns the placeholder of a column: a shard, a value already in the key, a node's id, or else a field."""
         if column.shard:
             return _shard_of(type_, column)
         if number == 1 and (known := _known(type_, column)) is not None:
@@ -203,7 +203,7 @@ class Drafter:
         return field_for(type_, column, wanted, key, identifies=type_.kind == "node")
 
     def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Reference:
-        """The placeholder of a whole node. Adds the end to the type."""
+        """Adds an end to the type and returns the placeholder of the whole node."""
         is_verb = len(parts) == 1 and type_name(word) != node.name
         name = add_end(type_, node, columns_of(parts), word if is_verb else "")
         if not node.is_virtual and not node.ids & rows_of(parts):
@@ -211,7 +211,7 @@ class Drafter:
         return Reference((name,))
 
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
-        """The node whose whole key is in a sort key from there on, added if it is missing."""
+        """Returns the node whose whole key starts at this part of a sort key; adds the node if it is missing."""
         if not isinstance(parts[at], str):
             return None
         node = _node_there(self.nodes, parts, at, partial(can_be_end, type_))
@@ -223,8 +223,8 @@ class Drafter:
         return node
 
     def _is_nodes(self, type_: DraftType, before: Sequence[Part], word: str, column: Column) -> bool:
-        """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
-        another word precedes them."""
+        """Returns whether a word and a value are the key of a node without an item: they are the partition of an index,
+        or another word precedes them."""
         attribute = same_attribute(type_, column.texts)[0]
         is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
         if not is_text or text_annotation(column.given) != "str" or are_emails(column.given):
@@ -238,7 +238,7 @@ class Drafter:
         )
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
-        """The node with all or most of these values as its ids."""
+        """Returns the node that has all or most of these values as its ids."""
         given = set(column.given)
         if are_emails(given):
             return None
@@ -256,10 +256,10 @@ class Drafter:
 
 
 def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
-    """The kinds that are items of nodes, and the others."""
+    """Returns the kinds that are items of nodes, and the others."""
     groups: dict[object, list[ItemKind]] = {}
     for kind in found:
-        # No other item is of the same node where the partition key is always the same.
+        # If the partition key is always the same, no other item belongs to the same node.
         is_alone = not kind.partition_columns
         if is_alone and all(column.shard for column in columns_of(kind.sort)):
             continue
@@ -281,7 +281,7 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
 
 
 def _not_fields(kinds: Kinds) -> set[str]:
-    """The attributes that are never fields: keys with generic names, and the type."""
+    """Returns the attributes that are never fields: keys with generic names, and the type attribute."""
     keys = {key.name for key in kinds.table.keys}
     keys |= {key.name for key in kinds.table.key_attributes() if says_nothing(key.name)}
     return keys | ({kinds.type_attribute} if kinds.type_attribute else set())
@@ -303,7 +303,7 @@ def _template(
     node_at: Callable[[int], DraftType | None] = lambda at: None,
     end: Callable[[DraftType, Sequence[Part], str], tuple[TemplatePart, ...]] = lambda *_: (),
 ) -> tuple[TemplatePart, ...]:
-    """The template of a key: whole nodes as `end` writes them, other columns as `placeholder` does, by the word before."""
+    """Returns the template of a key. `end` writes whole nodes, `placeholder` other columns, given the word before."""
     made: list[TemplatePart] = []
     word, at = "", 0
     while at < len(parts):
@@ -320,7 +320,7 @@ def _template(
         else:
             known = len(type_.texts)
             made.append(placeholder(part, word))
-            # What is new has been named by the word.
+            # The word has named the new field or end.
             word = word if len(type_.texts) == known else ""
     return tuple(made)
 
@@ -331,7 +331,7 @@ def _node_there(
     at: int = 0,
     can_be: Callable[[DraftType, Sequence[Part]], bool] = lambda node, whole: True,
 ) -> DraftType | None:
-    """The node whose whole partition key is there; if several can be, the one with these ids."""
+    """Returns the node whose whole partition key is at this place; if several fit, the one with these ids."""
     fitting: dict[tuple[int, int, bool], DraftType] = {}
     for node in nodes:
         whole = parts[at : at + len(node.signature)]
@@ -341,13 +341,13 @@ def _node_there(
 
 
 def _shard_of(keyed: DraftType | IndexCall, column: Column) -> Reference:
-    """The placeholder of a shard's number, of which the type or the index call has as many as the sample."""
+    """Returns the placeholder of a shard's number, and updates the number of shards in the type or index call."""
     keyed.shards = max(keyed.shards or 1, *(int(text) + 1 for text in column.given))
     return SHARD_PLACEHOLDER
 
 
 def _known(type_: DraftType, column: Column) -> tuple[str, ...] | None:
-    """The field, or the key field of an end, with the same value in all items that have the key."""
+    """Returns the field, or the key field of an end, with the same value in all items that have the key."""
     fitting = [path for path, texts in type_.texts.items() if column.equals(texts)]
     return min(fitting, key=len, default=None)
 
@@ -385,7 +385,7 @@ class _IndexKeys:
     # --- One key --------------------------------------------------------------------------------------
 
     def _template(self, key: KeyAttribute) -> tuple[TemplatePart, ...] | None:
-        """The template of the key attribute; None if the attribute itself is a field, which needs none."""
+        """Returns the template of the key attribute; None if the attribute itself is a field, which needs none."""
         type_, is_named = self._type, not says_nothing(key.name)
         if key.name in type_.used and is_named:
             return None
@@ -405,7 +405,7 @@ class _IndexKeys:
     def _written(
         self, key: KeyAttribute, parts: Sequence[Part], *, is_named: bool
     ) -> tuple[TemplatePart, ...] | None:
-        """The template for keys with these parts; None if they are just values."""
+        """Returns the template for keys with these parts; None if they are just values."""
         type_ = self._type
         type_.used.add(key.name)
         match parts:
@@ -437,7 +437,7 @@ class _IndexKeys:
         return key.type == "S" and key == self._call.index.partition and is_small
 
     def _placed(self, key: KeyAttribute, column: Column) -> Reference | None:
-        """The placeholder of a column that is a shard, or is told by something else; None for a value of its own."""
+        """Returns the placeholder of a column that is a shard or repeats another value; None for a value of its own."""
         if column.shard:
             return _shard_of(self._call, column)
         known = _known(self._type, column)
@@ -449,7 +449,7 @@ class _IndexKeys:
         return _shard_of(self._call, column) if self._looks_sharded(key, column) else None
 
     def _end(self, node: DraftType, parts: Sequence[Part], word: str) -> tuple[TemplatePart, ...]:
-        """The placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
+        """Returns the placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
         columns = columns_of(parts)
 
         def are_at(*end: str) -> bool:

@@ -1,4 +1,4 @@
-"""Candidates: every access path that a list may be read by, and which of them is the best."""
+"""Candidates: the access paths that a list could read, and which of them is the best."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from keygraph.model.records import RecordType
 
 
 def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:
-    """Every path from the owner to the type, the best first: by whether the keys hold the owner's whole identity, by
-    required arguments, then the table first."""
+    """Returns every path from the owner to the type, the best first: by whether the keys hold the owner's whole
+    identity, by required arguments, then the table first."""
     return ranked([path for path in possible(name, owner, record, options) if path.leads])
 
 
 def ranked(paths: list[AccessPath]) -> list[AccessPath]:
-    """The paths, the best first."""
+    """Returns the paths, the best first."""
     return sorted(paths, key=_rank)
 
 
 def best(paths: list[AccessPath]) -> list[AccessPath]:
-    """Those of the candidates that none is better than; from one of the two ends where both are the same."""
+    """Returns the best candidates, all that tie; only one of the two ends of a mirrored edge."""
     tied = [path for path in paths if _rank(path) == _rank(paths[0])]
     mirrored = [path.end for path in tied if path.end in _same_ends(path.record)]
     return [path for path in tied if path.end not in mirrored or path.end == mirrored[0]]
 
 
 def _same_ends(record: RecordType) -> tuple[str, ...]:
-    """The ends between which a list need not choose: a mirrored edge is found from both of them alike."""
+    """Returns the ends that a list need not choose between: a mirrored edge is found from both of them alike."""
     return record.key_ends if record.is_mirrored else ()
 
 
@@ -39,7 +39,7 @@ def _rank(path: AccessPath) -> tuple[bool, int, bool]:
 
 
 def possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
-    """What may be a path from the owner to the type: each end that can be it, with each of the keys."""
+    """Yields the possible paths from the owner to the type: each end that it can be, with each of the keys."""
     same = _same_ends(record)
     wanted = same if options.at in same else (options.at,)
     for end in record.ends.values():
@@ -51,7 +51,7 @@ def possible(name: str, owner: RecordType, record: RecordType, options: ListOpti
 
 
 def stands_beside(path: AccessPath) -> bool:
-    """Whether what a list reads stands in the partition of the node whose list it is."""
+    """Returns whether a list reads the partition of the node that it belongs to."""
     if path.owner is None or path.end is None or path.keys.index is not None:
         return False
     if path.keys.shards or path.untold:
@@ -60,7 +60,7 @@ def stands_beside(path: AccessPath) -> bool:
 
 
 def own_partition(owner: RecordType) -> tuple[Token, ...]:
-    """The partition of a node's own item, as `AccessPath.as_said` says those of its lists."""
+    """Returns the partition of a node's own item, in the form that `AccessPath.as_said` gives its lists' ones."""
     return replaced(
         owner.table_keys.partition.tokens,
         lambda slot: (slot if slot.is_shard else Slot(("", *slot.path), slot.text, slot.computed),),
@@ -68,8 +68,8 @@ def own_partition(owner: RecordType) -> tuple[Token, ...]:
 
 
 def is_listable(record: RecordType, keys: Keys) -> bool:
-    """Whether the root can list these keys without being told so: no end stands in the partition, nor do all
-    of the type's own key fields. Nobody chose the keys of an inverted index for that."""
+    """Returns whether the root lists these keys by default: the partition has no end, and not all of the type's own key
+    fields. The keys of an inverted index were not chosen for that."""
     if keys.index is not None and are_tables(record, keys):
         return False
     slots = [slot for slot in keys.partition.slots if not slot.is_shard]

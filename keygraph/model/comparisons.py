@@ -1,4 +1,4 @@
-"""Comparisons of a field with a value, as filters and rules say them: what each kind of field offers, and what it means."""
+"""Comparisons of a field with a value, for filters and rules: the operators of each kind of field."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("list", "set"), ("contains",)),
     **dict.fromkeys(("object", "json"), ()),
 }
-"""The comparisons that an attribute of each kind offers, besides `exists`."""
+"""The comparisons that an attribute of each kind offers, in addition to `exists`."""
 _OPPOSITE = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
 _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
     "eq": Eq,
@@ -53,8 +53,8 @@ _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
 
 
 def declared_comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
-    """The comparison with a value that a model says. Raises ValueError, TypeError, AttributeError or LookupError where it means
-    nothing, or the value would be stored as another one."""
+    """Returns the comparison with a value from the model. Raises ValueError, TypeError, AttributeError or LookupError
+    if it has no meaning, or if the value would be stored as another one."""
     match operator:
         case "in":
             values = list(value)
@@ -71,7 +71,7 @@ def declared_comparison(type_: FieldType, path: Path, operator: str, value: Any)
 
 
 def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
-    """The comparison of the attribute of a field of the type. Raises ValueError where it means nothing."""
+    """Returns the comparison of a field's attribute. Raises ValueError if it has no meaning."""
     if operator == "exists":
         present = And((Exists(path), Ne(path, None)))
         if value is not None:
@@ -83,7 +83,7 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
     def attribute(given: Any) -> Any:
         try:
             if isinstance(given, str):
-                given.encode()  # half of a surrogate pair is no text
+                given.encode()  # half of a surrogate pair is not text
             return encode(element, given)
         except (ValueError, TypeError):
             raise ValueError("a value that cannot be stored") from None
@@ -102,7 +102,7 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
             return In(path, tuple(attribute(each) for each in value))
         case "between":
             low, high = attribute(value["from"]), attribute(value["to"])
-            # DynamoDB refuses crossed bounds; what is decided here would find nothing instead.
+            # DynamoDB refuses crossed bounds; a condition that is decided here would find nothing instead.
             if low > high:
                 raise ValueError("from is above to")
             return Between(path, low, high)
@@ -110,7 +110,7 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
 
 
 def _null_comparison(path: Path, operator: str) -> Condition:
-    """Null is a missing attribute as well as a stored null."""
+    """Returns a comparison with null, which is a missing attribute as well as a stored null."""
     missing: Condition = Or((Not(Exists(path)), Eq(path, None)))
     if operator == "eq":
         return missing
@@ -125,6 +125,6 @@ class WriteRule:
 
     condition: Condition
     names: tuple[str, ...]
-    """The fields that it is about."""
+    """The fields that it uses."""
     message: str
-    """What a client is told."""
+    """The message for a client."""

@@ -1,8 +1,8 @@
-"""Mirrors and counterparts: the other item that an edge has, and what stands in it.
+"""Mirrors and counterparts: the other item of an edge, and its contents.
 
-A mirrored edge (`mirror=True`) has a second item of the same type with its ends exchanged. A counterpart is an edge
-of another type between the same two nodes, with the fields that both declare. A `Correspondence` says which end and
-which field of the one becomes which of the other, from the types alone; it then gives the other item of any item.
+A mirrored edge (`mirror=True`) has a second item of the same type with its ends exchanged. A counterpart is an edge of
+another type between the same two nodes, with the fields that both declare. A `Correspondence` matches the ends and
+fields of the two types; it then makes the other item of any item.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from keygraph.model.records import End, RecordType
 
 @dataclass(frozen=True)
 class Counterpart:
-    """The other item of an edge: its type, its key, and what it holds besides keys."""
+    """The other item of an edge: its type, its key, and its other contents."""
 
     record: RecordType
     identity: tuple[str, ...]
     """The texts of its table key, as `Graph.table_keys` takes them."""
     texts: Mapping[str, str]
-    """The texts, by slot, of all its keys, the indexes' too; no shards."""
+    """The texts, by slot, of all its keys, including those of indexes; no shards."""
     attributes: Item
     """Without keys, unless a field is stored in one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Correspondence:
-    """How the items of one edge type tell those of another, or of the same type where it is mirrored."""
+    """How items of one edge type determine those of another, or of the same type if it is mirrored."""
 
     one: RecordType
     other: RecordType
@@ -50,12 +50,12 @@ class Correspondence:
     def is_mirror(self) -> bool:
         return self.one is self.other
 
-    # --- What cannot be told --------------------------------------------------------------------------
+    # --- What cannot be determined ------------------------------------------------------------------------
 
     @property
     def untold(self) -> list[str]:
-        """What an item of this type may not tell: the shared fields that every item of the other type needs, and what
-        stands in the other's table key. Its other fields are its own."""
+        """The names that an item of this type may not determine: shared fields that the other type requires, and the
+        contents of the other's table key. Its other fields are its own."""
         pairs = [(name, self.one.fields[name], self.other.fields[name]) for name in self.fields]
         untold = [
             name
@@ -67,7 +67,7 @@ class Correspondence:
 
     @cached_property
     def needed(self) -> list[str]:
-        """The fields and ends that every item of the other type needs and that none of this one tells."""
+        """The fields and ends that every item of the other type needs and that no item of this one has."""
         fields = [name for name, own in self.other.fields.items() if not own.optional and not own.has_default]
         ends = [name for name, end in self.other.ends.items() if not end.optional and name not in self.ends]
         return [*(name for name in fields if name not in self.one.fields), *ends]
@@ -81,7 +81,7 @@ class Correspondence:
         return name in self.fields
 
     def _source(self, slot: Slot) -> tuple[int, Slot] | None:
-        """The slot of the node's identity, and its number there, that can be written as this one of an end."""
+        """Returns the slot of the node's identity that can be rewritten as this slot of an end, and its index there."""
         end, *inner = slot.path
         own = self.one.ends[self.ends[end]].identity
         found = [(number, each) for number, each in enumerate(own) if each.path == tuple(inner)]
@@ -92,16 +92,16 @@ class Correspondence:
     # --- The other item -------------------------------------------------------------------------------
 
     def counterpart(self, item: Item, type_values: Mapping[str, str | None]) -> Counterpart:
-        """The other item of an edge.
+        """Returns the other item of an edge.
 
-        Raises CorruptItem where the item does not fit its declaration, and ValueError where a value has no text.
+        Raises CorruptItem if the item does not fit its declaration, and ValueError if a value has no text.
         """
         nodes = self._nodes(item)
         attributes = self._kept(item) if self.is_mirror else self._shared(item, type_values)
         told = dict(attributes)
         for path, value in self._end_values(item, nodes):
             put_at_path(told, path, value)
-            # A mirror stores what the item itself stores: a node that stands in its key alone does so in both.
+            # A mirror stores the same attributes: a node that only a key holds is only in the keys of both.
             if not self.is_mirror or at_path(item, path) is not None:
                 put_at_path(attributes, path, value)
         slots = [slot for slot in self.other.slots.values() if not slot.is_shard]
@@ -110,7 +110,7 @@ class Correspondence:
         return Counterpart(self.other, identity, texts, attributes)
 
     def told_identity(self, item: Item) -> dict[str, str]:
-        """The texts, by slot, of the other item's table key, as far as an item tells them that may lack attributes."""
+        """Returns the texts, by slot, of the other item's table key that a possibly incomplete item determines."""
         found: dict[str, str] = {}
         for slot in self.other.identity:
             with suppress(KeygraphError, ValueError):
@@ -118,13 +118,13 @@ class Correspondence:
         return found
 
     def _nodes(self, item: Item) -> dict[str, tuple[str, ...]]:
-        """The nodes at the other item's ends."""
+        """Returns the nodes at the other item's ends."""
         found = ((name, self.one.end_identity(item, self.one.ends[own])) for name, own in self.ends.items())
         return {name: identity for name, identity in found if identity is not None}
 
     @cached_property
     def _declared(self) -> frozenset[str]:
-        """The attributes in which the other type's fields and ends stand."""
+        """The attributes that store the other type's fields and ends."""
         ends = (path[0] for end in self.other.ends.values() for path in end.attributes.values())
         return frozenset({field.attribute[0] for field in self.other.fields.values()}.union(ends))
 
@@ -133,12 +133,12 @@ class Correspondence:
         return frozenset(key.name for key in self.other.table.key_attributes())
 
     def _kept(self, item: Item) -> Item:
-        """What a mirror has alike: everything but keys."""
+        """Returns what a mirror shares: everything but keys."""
         left_out = self._keys - self._declared
         return {name: value for name, value in item.items() if name not in left_out}
 
     def _shared(self, item: Item, type_values: Mapping[str, str | None]) -> Item:
-        """What a counterpart has of this item's fields, and its own type."""
+        """Returns what a counterpart shares with this item, and its own type."""
         shared: Item = {}
         for name in self.fields:
             field = self.one.fields[name]
@@ -150,7 +150,7 @@ class Correspondence:
         return {**shared, **{name: value for name, value in type_values.items() if value is not None}}
 
     def _end_values(self, item: Item, nodes: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Path, Value]]:
-        """The key fields of the nodes at the other item's ends: the attribute and its value."""
+        """Yields the key fields of the nodes at the other item's ends: the attribute and its value."""
         for name, identity in nodes.items():
             end, own = self.other.ends[name], self.one.ends[self.ends[name]]
             for slot, text in zip(own.identity, identity, strict=True):
@@ -163,7 +163,7 @@ class Correspondence:
     def _texts(
         self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item, slots: Iterable[Slot]
     ) -> dict[str, str]:
-        """The texts, by slot, that an item tells of the other one's keys."""
+        """Returns the texts, by slot, that an item determines of the other one's keys."""
         own = self._own_texts(item)
 
         def text_of(slot: Slot) -> str | None:
@@ -185,19 +185,19 @@ class Correspondence:
         return {slot.name: text for slot in slots if (text := text_of(slot))}
 
     def _own_texts(self, item: Item) -> dict[Slot, str]:
-        """The texts in the item's own keys, the table's first."""
+        """Returns the texts in the item's own keys, the table's first."""
         found: dict[Slot, str] = {}
         for keys in self.one.keys.values():
             texts = keys.parse(item) or {}
             found = {slot: texts[slot.name] for slot in keys.slots if slot.name in texts} | found
         return found
 
-    # --- Whether two items are kept in step -----------------------------------------------------------
+    # --- Comparing two items ------------------------------------------------------------------------------
 
     def differences(self, item: Item, found: Item) -> Iterator[str]:
-        """The fields and ends in which the other item is not what this one says; `""` for what is not declared.
+        """Yields the fields and ends in which the other item is not as this one requires; `""` for undeclared ones.
 
-        What stands in the other's table key is not compared: it is by this key that it was found.
+        The contents of the other's table key are not compared: the item was found by this key.
         """
         in_key = {slot.path[0] for slot in self.other.identity if not slot.lossy}
         for name in self.fields:
@@ -224,9 +224,9 @@ class Correspondence:
 
 
 def correspondences(types: Mapping[str, RecordType]) -> dict[str, Correspondence]:
-    """The correspondence of each edge type that has a mirror or a counterpart, by its name.
+    """Returns the correspondence of each edge type that has a mirror or a counterpart, by its name.
 
-    That one of two types names the other is enough for both; what is declared wrongly has none.
+    It is enough if one of two types names the other; an invalid declaration has none.
     """
     found = {}
     for record in types.values():
@@ -238,7 +238,7 @@ def correspondences(types: Mapping[str, RecordType]) -> dict[str, Correspondence
 
 
 def partner(record: RecordType, types: Mapping[str, RecordType]) -> RecordType | None:
-    """The type of an edge's other item; None where it has none, or where it is not declared rightly."""
+    """Returns the type of an edge's other item; None if it has none, or if its declaration is invalid."""
     if record.kind != "edge":
         return None
     if record.is_mirrored:
@@ -249,9 +249,9 @@ def partner(record: RecordType, types: Mapping[str, RecordType]) -> RecordType |
 
 
 def matched_ends(one: RecordType, other: RecordType) -> dict[str, str] | None:
-    """For each end of the other type the end of this one that is the same node; None where the nodes differ.
+    """Returns, for each end of the other type, the end of this one that is the same node; None if the nodes differ.
 
-    A mirror exchanges the two in its key. Those of counterparts are the same by name, else by the type of their node.
+    A mirror exchanges the two ends in its key. Those of counterparts match by name, else by the type of their node.
     """
     mine, theirs = one.key_ends, other.key_ends
     if one is other:
@@ -275,5 +275,5 @@ def matched_ends(one: RecordType, other: RecordType) -> dict[str, str] | None:
 
 
 def _is_same(one: End, other: End) -> bool:
-    """Whether the nodes at two ends are of the same types."""
+    """Returns whether the nodes at two ends are of the same types."""
     return {*one.members} == {*other.members}

@@ -1,4 +1,4 @@
-"""The strings that stand under fields and enum members, read from a class's source."""
+"""Reads the strings under fields and enum members from a class's source."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from functools import lru_cache
 
 
 def member_docstrings(cls: type) -> dict[str, str]:
-    """The string under each field or enum member of the class itself, by name.
+    """Returns the string under each field or enum member of the class itself, by name.
 
-    Empty where the source is not there: descriptions are lost then, and nothing else.
+    Empty if the source is missing: then only the descriptions are lost.
     """
     try:
         file = inspect.getsourcefile(cls)
@@ -24,10 +24,10 @@ def member_docstrings(cls: type) -> dict[str, str]:
         return {}
 
 
-# A model's classes are asked for one after the other, and parsing a file takes milliseconds.
+# A model's classes are read one after the other, and parsing a file takes milliseconds.
 @lru_cache(maxsize=8)
 def _of_classes(source: str) -> dict[str, dict[str, str]]:
-    """The strings of every class in a file, by its qualified name."""
+    """Returns the strings of every class in a file, by its qualified name."""
     found: dict[str, dict[str, str]] = {}
     for name, definition in _classes(ast.parse(source), ""):
         found.setdefault(name, _of_members(definition))
@@ -36,7 +36,7 @@ def _of_classes(source: str) -> dict[str, dict[str, str]]:
 
 def _classes(parent: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
     for each in ast.iter_child_nodes(parent):
-        if isinstance(each, ast.expr):  # no class stands in one, and most of a file are they
+        if isinstance(each, ast.expr):  # a class is never in one, and they are most of a file
             continue
         inner = prefix
         match each:
@@ -60,11 +60,11 @@ def _of_members(definition: ast.ClassDef) -> dict[str, str]:
 
 
 def docstring(text: str | None) -> str | None:
-    """A docstring without its indentation; None for none."""
+    """Returns a docstring without its indentation; None for none."""
     return inspect.cleandoc(text) if text and text.strip() else None
 
 
 def class_docstring(cls: type) -> str | None:
-    """A class's docstring, where a person wrote it: dataclasses and enums have made-up ones."""
+    """Returns a class's docstring if a person wrote it: dataclasses and enums generate their own."""
     text = cls.__dict__.get("__doc__")
     return None if text is None or text.startswith(f"{cls.__name__}(") else docstring(text)

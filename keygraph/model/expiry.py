@@ -1,7 +1,7 @@
-"""Expiry: when an item is as if it were not there. DynamoDB deletes expired items up to days later.
+"""Expiry: when an item counts as missing. DynamoDB deletes expired items up to days later.
 
-An item has expired where the attribute of its type's expiry is a number of seconds that is not in the future. Without the
-attribute, or where it is no number, DynamoDB never deletes it, and it never expires.
+An item has expired if the attribute of its type's expiry is a number of seconds that is not in the future. Without the
+attribute, or if it is not a number, DynamoDB never deletes the item, and it never expires.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from keygraph.dynamo.conditions import Condition, Le, Not
 from keygraph.model.fields import Field
 
 Now: TypeAlias = Decimal | str
-"""A time in seconds since 1970; where a request is only shown, a placeholder."""
+"""A time in seconds since 1970; or a placeholder if a request is only shown."""
 SHOWN_NOW = "{now}"
 
 
 def now() -> Decimal:
-    """The time, in whole seconds since 1970."""
+    """Returns the time, in whole seconds since 1970."""
     return Decimal(int(time.time()))
 
 
 def has_expired(expiry: Field, at: Now) -> Condition:
-    """The condition that an item has expired at a time."""
+    """Returns the condition that an item has expired at a time."""
     return Le(expiry.attribute, at)
 
 
 def is_live(expiry: Field, at: Now) -> Condition:
-    """The condition that an item has not expired at a time."""
+    """Returns the condition that an item has not expired at a time."""
     return Not(has_expired(expiry, at))
 
 
 def whole_second(value: Any) -> Any:
-    """The time in whole seconds, which is all that DynamoDB knows of an expiry: not sooner than was said."""
+    """Returns the time in whole seconds, as DynamoDB knows an expiry, rounded up so as not to expire early."""
     if isinstance(value, datetime) and value.microsecond:
         return value.replace(microsecond=0) + timedelta(seconds=1)
     return value

@@ -14,7 +14,7 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.types import FieldType, Kind, decoder
 
 ValueReader: TypeAlias = Callable[[Mapping[str, Value]], Any]
-"""What reads a value from an item."""
+"""Reads a value from an item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,24 +26,24 @@ class Field:
     optional: bool
     attribute: Path
     default: Any
-    """Its value where the item has none; dataclasses.MISSING for no default."""
+    """Its value if the item has none; dataclasses.MISSING for no default."""
     description: str | None
     kept: Kept | None = None
     """What the server keeps in it."""
     in_key: bool = False
-    """Whether no attribute holds it, but a key."""
+    """Whether it is held by a key and by no attribute."""
     is_expiry: bool = False
-    """Whether it is when the item expires."""
+    """Whether it is the time when the item expires."""
     is_external: bool = False
-    """Whether another server has it, so that no item does. To this one it is optional."""
+    """Whether another server has it, so that no item does. Here it is optional."""
     is_null_elsewhere: bool = False
     """Whether the other server may have no value."""
     kept_of: str = ""
-    """What the server counts, adds up or copies into it: the name of a list, or of a list or an end and a field there."""
+    """The source of a count, sum or copy: the name of a list, or of a list or an end and a field there."""
 
     @property
     def may_be_null(self) -> bool:
-        """Whether clients may find no value."""
+        """Whether clients may get null."""
         return self.is_null_elsewhere if self.is_external else self.optional
 
     @property
@@ -58,17 +58,18 @@ STORED_AS_READ: Mapping[Kind, type] = {
     "decimal": Decimal,
     "bytes": bytes,
 }
-"""The kinds of fields whose value is what the attribute holds, and its Python type."""
+"""The kinds of fields whose value is the attribute's value, with its Python type."""
 
 
 def field_reader(
     field: Field, owner: str, read_keys: ValueReader, *, is_key: bool, plain: type | None
 ) -> ValueReader:
-    """What reads the field's value: from its attribute, else from a key that holds it, else its default.
+    """Returns a function that reads the field's value: from its attribute, else from a key that holds it, else its
+    default.
 
     `owner` is the type's name, for messages; `read_keys` reads the value from keys; `is_key` says that the attribute is
-    itself a key, which is parsed first; `plain` is the Python type of an attribute that is the value. What is made
-    raises CorruptItem where the attribute does not fit, or where a field that is not optional has no value.
+    itself a key, which is parsed first; `plain` is the Python type of an attribute that is the value. The result raises
+    CorruptItem if the attribute does not fit, or if a required field has no value.
     """
     decoded, [name, *inner] = decoder(field.type), field.attribute
 

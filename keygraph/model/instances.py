@@ -1,4 +1,4 @@
-"""Objects of a model's classes, made of items and keys: what methods of the model are called with."""
+"""Makes objects of a model's classes from items and keys, for calls of the model's methods."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from keygraph.model.records import End, RecordType
 
 
 def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
-    """An object of the type's class that has the named fields (None: all) of the item.
+    """Returns an object of the type's class with the named fields (None: all) of the item.
 
-    An end is an object of its node's class with the key fields alone; where only reading tells the class, it is of none
-    of them.
+    An end is an object of its node's class with only the key fields; if only reading the node would show its class, it
+    is of none of them.
     """
     made: Any = object.__new__(record.cls)
     for name in record.fields.keys() | record.ends.keys() if names is None else names:
@@ -28,7 +28,7 @@ def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str]
 
 
 def bare_instance(record: RecordType, identity: Iterable[str]) -> Any:
-    """An object of the type's class that has the key fields alone."""
+    """Returns an object of the type's class with only the key fields."""
     made: Any = object.__new__(record.cls)
     texts = tuple(identity)
     for name in record.key_fields:

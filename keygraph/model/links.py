@@ -1,7 +1,7 @@
-"""Links: whether another item is there, whose key a record and a rule tell, such as the membership of whoever asks.
+"""Links: whether another item exists whose key follows from a record and a rule, such as the viewer's membership.
 
-A condition asks for it as for an attribute of the record, whose name is a `LinkName`; no item has it. Whoever decides the
-condition looks the other item up, and gives the record what it found (`keygraph.model.permissions`).
+A condition uses it like an attribute of the record, with a `LinkName` as its name; no item has it. Code that decides
+the condition looks the other item up, and gives the record the result (`keygraph.model.permissions`).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from keygraph.model.records import End, RecordType
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """How records lead to items of a list: that of the record, or of the node at one of its ends."""
+    """The link from records to items of a list, of the record or of the node at one of its ends."""
 
     owner: RecordType
     end: End | None
-    """The end at which the node is whose list it is; None where it is the record itself."""
+    """The end whose node has the list; None if the record itself has it."""
     name: str
-    """What a rule calls the list."""
+    """The name of the list in a rule."""
     record: RecordType
     """The type of the list's items."""
     told: Mapping[str, tuple[int, Slot, Slot]]
-    """For each slot of their identity that the node tells: which text of its identity, its slot there and here."""
+    """For each slot of their identity that the node determines: the index of its text, its slot there and here."""
     names: frozenset[str]
-    """What is read of them besides their keys."""
+    """The names that are read from them in addition to their keys."""
 
     @property
     def needs_item(self) -> bool:
-        """Whether only the record's item tells the node."""
+        """Whether only the record's item determines the node."""
         return self.end is not None and self.end.name not in self.owner.key_fields
 
     def node(self, identity: Texts, item: Item | None) -> Texts | None:
-        """The identity of the node whose list it is, as far as the record tells one; None where it has none.
+        """Returns the identity of the node that has the list, as the record determines it; None if there is none.
 
-        LookupError where only the item tells it, which is not given.
+        Raises LookupError if only the item determines it, and it is not given.
         """
         if self.end is None:
             return identity
@@ -59,13 +59,13 @@ class Link:
 
 
 class LinkName(str):
-    """The name of the attribute that says whether such an item is there: of a link, for one viewer."""
+    """The name of the attribute that says whether a link's item exists, for one viewer."""
 
     link: Link
     texts: Mapping[str, str]
-    """The texts of the slots that the rule tells."""
+    """The texts of the slots that the rule gives."""
     condition: Condition | None
-    """What has to hold of the item besides."""
+    """A further condition on the item."""
 
     __slots__ = ("condition", "link", "texts")
 
@@ -81,7 +81,7 @@ class LinkName(str):
         return self.link, self.texts, self.condition
 
     def identity(self, node: Texts) -> Texts:
-        """The identity of the item, of a node's list."""
+        """Returns the identity of the item in a node's list."""
         found = []
         for slot in self.link.record.identity:
             place = self.link.told.get(slot.name)
@@ -93,7 +93,7 @@ class LinkName(str):
         return tuple(found)
 
     def key(self, node: Texts | None) -> Key | None:
-        """The table key of the item; None where there is no node, or no item can have that key."""
+        """Returns the table key of the item; None if there is no node, or no item can have that key."""
         if node is None:
             return None
         record, identity = self.link.record, self.identity(node)
@@ -103,7 +103,7 @@ class LinkName(str):
         return key if all(size <= most for size, most in zip(sizes, KEY_BYTES, strict=False)) else None
 
     def is_met(self, node: Texts | None, item: Item | None) -> bool:
-        """Whether the item, which was found under that key and is of the type, is what is asked for."""
+        """Returns whether the item of the link's type that was found under that key meets the link."""
         record = self.link.record
         if node is None or item is None or record.read_identity(item) != self.identity(node):
             return False
@@ -111,5 +111,5 @@ class LinkName(str):
 
 
 def links_in(paths: Sequence[tuple[str, ...]]) -> list[LinkName]:
-    """The links among the paths of a condition, each once."""
+    """Returns the links among the paths of a condition, each once."""
     return [*dict.fromkeys(path[0] for path in paths if isinstance(path[0], LinkName))]

@@ -1,4 +1,4 @@
-"""Collecting the mistakes of a declaration while it is resolved."""
+"""Collects the mistakes of a declaration while it is resolved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from keygraph.model.records import RecordType
 
 
 class Mistakes:
-    """The mistakes so far, and the types that one of them has broken: what depends on those is not looked at."""
+    """The mistakes so far, and the types that one of them has broken: dependent checks are skipped."""
 
     def __init__(self) -> None:
         self.found: list[Mistake] = []
@@ -20,7 +20,7 @@ class Mistakes:
             self._broken.add(breaks)
 
     def break_silently(self, record: RecordType) -> None:
-        """Leaves a type out that depends on a broken one."""
+        """Leaves out a type that depends on a broken one."""
         self._broken.add(record.name)
 
     def is_broken(self, record: RecordType) -> bool:

@@ -1,4 +1,4 @@
-"""What one viewer may do: the rules of record types as conditions, decided by a key where it tells enough."""
+"""The rights of one viewer: the rules of record types as conditions, decided by a key if it determines enough."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
 _OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
-"""The claims that another token of the same viewer has otherwise."""
+"""The claims that differ between two tokens of the same viewer."""
 Texts = Mapping[str, str | None]
 Seen: TypeAlias = Mapping[AccessPath, Decision]
-"""Which items of a list the viewer sees of each of its types, by the path to it."""
+"""The items of a list that the viewer sees, for each of its types, by the path to it."""
 Identity = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ToldAttribute:
-    """An attribute whose value the text of a slot tells."""
+    """An attribute whose value the text of a slot determines."""
 
     path: Path
     source: Slot
@@ -55,13 +55,13 @@ class ToldAttribute:
 
 @kept("what keys tell", 2048, 2_000)
 def told_by_key(record: RecordType) -> list[ToldAttribute]:
-    """The attributes that the table key of a record tells."""
+    """Returns the attributes that the table key of a record determines."""
     return [*_told(record, record.identity)]
 
 
 @kept("what keys tell", 8192, 2_000)
 def told_by_path(path: AccessPath) -> list[ToldAttribute]:
-    """The attributes that a list tells of all its items: by its owner, and by what a reader must say."""
+    """Returns the attributes that a list determines for all its items: by its owner and by required arguments."""
     record, slots = path.record, [argument.slot for argument in path.required]
     slots += [record.slots[name] for name in path.known]
     if path.end is not None and path.untold:
@@ -85,7 +85,7 @@ def _told(record: RecordType, slots: Iterable[Slot]) -> Iterator[ToldAttribute]:
 
 
 def is_told_by_key(record: RecordType, name: str | None = None) -> bool:
-    """Whether a record's key decides who may read it, or a field of it, whoever asks."""
+    """Returns whether a record's key decides who may read it, or a field of it, for any viewer."""
     access = record.access
     if access is None:
         return True
@@ -94,44 +94,44 @@ def is_told_by_key(record: RecordType, name: str | None = None) -> bool:
 
 
 def restricted_name(record: RecordType, name: str) -> str | None:
-    """The name of a field that not everybody may read who sees the record; None for others."""
+    """Returns the name of a field that not everybody who sees the record may read; None for others."""
     return name if record.access is not None and record.access.is_restricted(name) else None
 
 
 class Permissions:
-    """What one viewer may do. Made for one operation; each rule is made a condition once."""
+    """The rights of one viewer. Made for one operation; each rule is made a condition once."""
 
     def __init__(
         self, claims: Claims | None = None, is_there: Callable[[Item, RecordType], bool] | None = None
     ) -> None:
-        """`claims` are what is known of the viewer; None of the anonymous one. `is_there` says whether an item that was found
-        is there as a record of a type: another type's is not, nor one that has expired."""
+        """`claims` are the viewer's; None for the anonymous one. `is_there` says whether an item that was found counts
+        as a record of a type: another type's does not, nor does an expired one."""
         self._claims = claims or {}
         self._roles = roles_of(self._claims)
         self._rules: dict[tuple[RecordType, Action, str | None], Rule | bool] = {}
         self._links: dict[tuple[RecordType, Condition], list[LinkName]] = {}
-        """By the type too: rules of several types that are written alike are about different items."""
+        """Also by type: equal rules of several types apply to different items."""
 
         self._linked: dict[Key, Item | None] = {}
-        """What was found under the keys of other items, which may be of another type; None for nothing."""
+        """The items found under the keys of other items, which may be of another type; None for nothing."""
         self._is_there = is_there
 
         self.are_assumed = False
-        """Whether other items that are asked for are taken to be there, of a write that is explained."""
+        """Whether other items are assumed to exist, because a write is only explained."""
 
     @cached_property
     def name(self) -> str:
-        """Who the viewer is: their claims but for those that say how long they hold."""
+        """The viewer's identity: a hash of their claims, except the claims that differ between tokens."""
         claims = {name: each for name, each in self._claims.items() if name not in _OF_A_TOKEN}
         return hashlib.sha256(json.dumps(claims, sort_keys=True, default=repr).encode()).hexdigest()
 
     def decision(self, record: RecordType, action: Action = "read", name: str | None = None) -> Decision:
-        """Whether the viewer may do something with a record, or with a field of one that they see."""
+        """Returns whether the viewer may do something with a record, or with a field of one that they see."""
         rule = self.rule(record, action, name)
         return rule if isinstance(rule, bool) else rule.decision
 
     def rule(self, record: RecordType, action: Action = "read", name: str | None = None) -> Rule | bool:
-        """The same, where it depends on the record: with what is left of it by a key."""
+        """Returns the same as a rule if it depends on the record: a key can decide a part of it."""
         key = record, action, name
         found = self._rules.get(key)
         if found is None:
@@ -142,26 +142,26 @@ class Permissions:
         return found
 
     def is_told(self, record: RecordType, action: Action = "read", name: str | None = None) -> bool:
-        """Whether a record's key decides it alone."""
+        """Returns whether a record's key alone decides it."""
         rule = self.rule(record, action, name)
         return isinstance(rule, bool) or rule.is_told
 
     def is_told_without_item(self, record: RecordType, name: str | None = None) -> bool:
-        """Whether a record's key, or other items, decide whether the viewer reads it, or a field of it."""
+        """Returns whether a record's key, or other items, decide if the viewer reads it, or a field of it."""
         decision = self.decision(record, "read", name)
         return self.is_told(record, "read", name) or self.is_linked(record, decision)
 
     def is_told_of_list(self, path: AccessPath) -> bool:
-        """Whether what fixes a list decides, of all its items alike, whether the viewer sees them."""
+        """Returns whether what a list fixes decides, for all its items alike, if the viewer sees them."""
         decision = self.decision(path.record)
         return isinstance(decision, bool) or Rule(path, decision).is_told
 
     def is_told_whole(self, record: RecordType) -> bool:
-        """Whether the viewer sees the whole of a record, or nothing, as its key decides: what is read is what they see."""
+        """Returns whether a record's key decides if the viewer sees all of it or nothing."""
         return self.decision(record) is False or (self.is_told(record) and self._shows_fields(record))
 
     def shows_all(self, record: RecordType) -> bool:
-        """Whether the viewer sees every record of a type, with all that is stored of it."""
+        """Returns whether the viewer sees every record of a type, with everything that it stores."""
         return self.decision(record) is True and self._shows_fields(record)
 
     def _shows_fields(self, record: RecordType) -> bool:
@@ -171,14 +171,14 @@ class Permissions:
     def of_key(
         self, record: RecordType, identity: Identity, action: Action = "read", name: str | None = None
     ) -> Decision:
-        """What a record's key decides of that: the condition that is left, for its item."""
+        """Returns what a record's key decides; the rest is a condition on its item."""
         rule = self.rule(record, action, name)
         if isinstance(rule, bool):
             return rule
         left = rule.of_key(identity)
         if isinstance(left, bool) or not self.is_linked(record, left):
             return left
-        # Where an attribute may decide it too, the item is read, whatever is known of other items by then.
+        # If an attribute may decide it too, the item is read, even if other items are known by then.
         return self.with_links(record, left, identity, None)
 
     def of_item(
@@ -189,8 +189,8 @@ class Permissions:
         action: Action = "read",
         name: str | None = None,
     ) -> bool:
-        """Whether the viewer may do it with the record whose item this is."""
-        # Where a link is left that nobody has looked up, nothing is allowed.
+        """Returns whether the viewer may do it with the record of this item."""
+        # If a link was not looked up, nothing is allowed.
         return self.of_whole(record, identity, item, action, name) is True
 
     def of_whole(
@@ -201,11 +201,11 @@ class Permissions:
         action: Action = "read",
         name: str | None = None,
     ) -> Decision:
-        """The same, where other items may have to be looked up: what is left is about them."""
+        """Returns the same if other items may have to be looked up: a condition on them may be left."""
         return self.left(record, self.of_key(record, identity, action, name), identity, item)
 
     def left(self, record: RecordType, decision: Decision, identity: Identity, item: Item) -> Decision:
-        """What is left of a decision on a record whose item this is: what is about other items that nobody has looked up."""
+        """Returns what is left of a decision on this item's record: conditions on items that were not looked up."""
         if isinstance(decision, bool):
             return decision
         try:
@@ -215,10 +215,10 @@ class Permissions:
             told = [as_it_is(whole, path) for path in paths_of(decision) if not isinstance(path[0], LinkName)]
             return self.with_links(record, _said(decision, told), identity, item)
         except (KeygraphError, ValueError):
-            return False  # nobody can say what is in it
+            return False  # its contents cannot be read
 
     def with_links_of_list(self, path: AccessPath, left: Decision, owner: Identity) -> Decision:
-        """What is left of a decision on the items of a list of an owner when what is known of its links is said."""
+        """Returns what is left of a decision on the items of an owner's list after applying the known links."""
         known = [
             SetTo((name,), key is not None and self._is_met(name, node, key))
             for name, node in self._links_of_list(path, left, owner)
@@ -229,7 +229,7 @@ class Permissions:
     # --- Links ----------------------------------------------------------------------------------------
 
     def links(self, record: RecordType, decision: Decision) -> list[LinkName]:
-        """What a decision on records of a type asks for of other items."""
+        """Returns the links that a decision on records of a type uses."""
         if isinstance(decision, bool) or record.access is None or not record.access.has_links:
             return []
         key = record, decision
@@ -239,7 +239,7 @@ class Permissions:
         return found
 
     def is_linked(self, record: RecordType, decision: Decision) -> bool:
-        """Whether other items alone decide it, whose keys the record's key tells."""
+        """Returns whether other items alone decide it, whose keys the record's key determines."""
         if isinstance(decision, bool) or not self.links(record, decision):
             return False
         names = [path[0] for path in paths_of(decision)]
@@ -248,14 +248,14 @@ class Permissions:
     def unknown(
         self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
     ) -> dict[Key, LinkName]:
-        """The keys of other items that have to be looked up for a decision on a record, as far as it tells them."""
+        """Returns the keys of other items to look up for a decision on a record, if the record determines them."""
         found = self.link_keys(record, decision, identity, item)
         return {key: name for key, name in found.items() if key not in self._linked}
 
     def link_keys(
         self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
     ) -> dict[Key, LinkName]:
-        """The same, whether or not they were looked up."""
+        """Returns the same, whether or not they were looked up."""
         found = {}
         for name in self.links(record, decision):
             with suppress(LookupError):
@@ -267,16 +267,16 @@ class Permissions:
     def unknown_of_list(
         self, path: AccessPath, decision: Decision, owner: Identity | None
     ) -> dict[Key, LinkName]:
-        """The keys of other items that decide of a whole list, and were not looked up."""
+        """Returns the keys of other items that decide about a whole list, and were not looked up."""
         found = {name.key(node): name for name, node in self._links_of_list(path, decision, owner)}
         return {key: name for key, name in found.items() if key is not None and key not in self._linked}
 
     def learn(self, key: Key, item: Item | None) -> None:
-        """Takes note of what is under a key, whatever it is; None for nothing."""
+        """Records the item under a key, of any type; None for nothing."""
         self._linked[key] = item
 
     def learn_written(self, written: Mapping[Key, StoreAction], items: Mapping[Key, Item | None]) -> None:
-        """Takes note of what a write has done, and of the items that it has left, as far as they are known (not None)."""
+        """Records the actions of a write, and the items it left (None if unknown)."""
         for key in self._linked.keys() & (written.keys() | items.keys()):
             action, item = written.get(key), items.get(key)
             if item is not None or isinstance(action, DeleteItem):
@@ -287,12 +287,12 @@ class Permissions:
                 del self._linked[key]  # it is looked up again
 
     def said(self, record: RecordType, decision: Decision, identity: Identity, item: Item | None) -> Decision:
-        """What is left of a decision when what is known of other items is said; nothing is allowed where one is not."""
+        """Returns what is left of a decision after applying the known items; nothing is allowed if one is unknown."""
         left = self.with_links(record, decision, identity, item)
         return False if self.links(record, left) else left
 
     def given(self, record: RecordType, decision: Decision, identity: Identity, item: Item) -> Item:
-        """An item of a list with what the links of a condition on it say, as far as that is known."""
+        """Returns an item of a list with the known values of the links in a condition on it."""
         return {
             **item,
             **{
@@ -303,7 +303,7 @@ class Permissions:
     def _links_of_list(
         self, path: AccessPath, decision: Decision, owner: Identity | None
     ) -> Iterator[tuple[LinkName, Identity]]:
-        """The links that are one for all items of a list: through the end at which its owner is."""
+        """Yields the links that are the same for all items of a list: through the end that is its owner."""
         for name in self.links(path.record, decision) if owner is not None else ():
             end = name.link.end
             if end is not None and end.name == path.end and owner is not None and not path.untold:
@@ -330,13 +330,13 @@ class Permissions:
     def with_links(
         self, record: RecordType, decision: Decision, identity: Identity, item: Item | None
     ) -> Decision:
-        """What is left of a decision when what is known of its links is said."""
+        """Returns what is left of a decision after applying its known links."""
         return _said(decision, [*self._known_links(record, decision, identity, item)])
 
 
 class Rule:
-    """A condition on records of a type, or on the items of a list, and what is left of it by the texts that tell a part of
-    it: for most records of an operation that is the same."""
+    """A condition on records of a type, or on the items of a list, and what is left of it, by the texts that determine
+    a part of it: for most records of an operation that is the same."""
 
     def __init__(self, of: RecordType | AccessPath, decision: Condition) -> None:
         self.decision = decision
@@ -353,17 +353,17 @@ class Rule:
         self._left: dict[tuple[str | None, ...], Decision] = {} if self._names else {(): decision}
 
     def of_key(self, identity: Identity) -> Decision:
-        """What is left of it for a record with this identity."""
+        """Returns what is left of it for a record with this identity."""
         texts = tuple([identity[number] or None for number in self._numbers])
         found = self._left.get(texts)
         return self.left(texts) if found is None else found
 
     def texts_of(self, texts: Texts) -> tuple[str | None, ...]:
-        """Those of a list's texts, by slot, that tell a part of it."""
+        """Returns those of a list's texts, by slot, that determine a part of it."""
         return tuple([texts.get(name) for name in self._names])
 
     def left(self, texts: tuple[str | None, ...]) -> Decision:
-        """What is left of it where the slots that tell a part of it have these texts."""
+        """Returns what is left of it for these texts of the slots that determine a part of it."""
         found = self._left.get(texts)
         if found is None:
             by_name = dict(zip(self._names, texts, strict=True))
@@ -373,12 +373,12 @@ class Rule:
 
 
 def as_it_is(item: Item, path: Path) -> SetTo | Remove:
-    """What an item has at a path, as a change that says it."""
+    """Returns an item's value at a path, as a change that sets it."""
     missing = object()
     value = at_path(item, path, missing)
     return Remove(path) if value is missing else SetTo(path, cast(Value, value))
 
 
 def _said(decision: Decision, changes: Sequence[SetTo | Remove]) -> Decision:
-    """What is left of a decision on a record with these attributes."""
+    """Returns what is left of a decision on a record with these attributes."""
     return decision if isinstance(decision, bool) or not changes else simplified(before(decision, changes))

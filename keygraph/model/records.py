@@ -1,7 +1,7 @@
 """A record type: a declared kind of item, with its keys, and how its fields and ends are read from items.
 
-Record types, with their ends, lists and methods, are made by `keygraph.resolve` and never change afterwards. What is
-read from many items (`read_identity`, `reader`, `end_reader`) is a function that is prepared once.
+`keygraph.resolve` makes record types with their ends, lists and methods, which never change afterwards. What is read
+from many items (`read_identity`, `reader`, `end_reader`) is a function that is prepared once.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ class RecordType:
     cls: type
     kind: Literal["node", "edge", "record"]
     type_value: str | Mapping[str, str | None] | None
-    """What the type attribute says of its items, or what several attributes do; None where they say nothing."""
+    """The value of the type attribute in its items, or the values of several attributes; None if they have none."""
     is_virtual: bool
     description: str | None
     table: Table
     item_bytes: int
-    """The size of an item, in bytes, that the cost bound of an operation is computed with."""
+    """The size of an item, in bytes, for the cost bound of an operation."""
     notes: Notes = NO_NOTES
     own_notes: dict[str, Notes] = dataclass_field(default_factory=dict)
-    """Those of its fields, ends, lists and methods."""
+    """The notes on its fields, ends, lists and methods."""
     is_mirrored: bool = False
     """Whether the same edge with its ends exchanged is an item too."""
     counterpart: str | None = None
-    """The other edge type of which each edge has an item too, as it was declared."""
+    """The other edge type that has an item for each edge too, as declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
     declared_writes: tuple[WriteName, ...] = ()
-    """What was declared that mutations do to its records."""
+    """The mutations that were declared for its records."""
     rules: tuple[WriteRule, ...] = ()
     """Conditions on its records after every write."""
     access: TypeAccess | None = None
-    """Who may see and change its records; None where the graph has no rules."""
+    """Who may see and change its records; None if the graph has no rules."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
     walks: dict[str, DeclaredWalk] = dataclass_field(default_factory=dict)
     methods: dict[str, Method] = dataclass_field(default_factory=dict)
     order: list[str] = dataclass_field(default_factory=list)
-    """The names of fields, ends, lists, walks and methods as they were declared."""
+    """The names of fields, ends, lists, walks and methods in the order of their declaration."""
     keys: dict[str | None, Keys] = dataclass_field(default_factory=dict)
     """Its keys in the table (None) and in each index that it is in."""
     _readers: dict[Field, ValueReader] = dataclass_field(default_factory=dict, init=False, repr=False)
@@ -86,7 +86,7 @@ class RecordType:
         return f"<{self.kind} {self.name}>"
 
     def deprecated(self, name: str) -> str | None:
-        """Why clients should not use a field, an end, a list or a method: its own reason, or that of the only type it leads to."""
+        """Returns why clients should not use a field, end, list or method: its own reason, or its only node type's."""
         own = self.own_notes.get(name, NO_NOTES).deprecated
         end = self.ends.get(name)
         if own is not None or end is None or len(end.members) > 1:
@@ -103,7 +103,7 @@ class RecordType:
 
     @cached_property
     def writes(self) -> tuple[WriteName, ...]:
-        """What mutations do to its records: none gives another key to what has no field in it."""
+        """The mutations of its records: none moves a record whose key has no field in it."""
         has_own_key = any(slot.path[0] in self.fields or slot.path[0] in self.ends for slot in self.identity)
         return tuple(name for name in self.declared_writes if name != "move" or has_own_key)
 
@@ -129,12 +129,12 @@ class RecordType:
 
     @cached_property
     def key_ends(self) -> tuple[str, ...]:
-        """The ends in the table key, in order; of an edge there are two."""
+        """The ends in the table key, in order; an edge has two."""
         return tuple({slot.path[0]: None for slot in self.identity if slot.path[0] in self.ends})
 
     @cached_property
     def key_fields(self) -> frozenset[str]:
-        """The fields and ends that the table key alone tells, so that a node is not read for them."""
+        """The fields and ends that the table key alone determines, so that a node is not read for them."""
         told = {slot.path for slot in self.identity if not slot.lossy or self._is_rendered_text(slot)}
         return frozenset(path[0] for path in told if len(path) == 1).union(
             end.name
@@ -143,31 +143,31 @@ class RecordType:
         )
 
     def _is_rendered_text(self, slot: Slot) -> bool:
-        """Whether the field is what a key says: no item of a virtual node could say more."""
+        """Returns whether the field is the text in a key: a virtual node has no item that could hold more."""
         return self.is_virtual and slot.text.lossy and slot.text.type.is_text
 
     def leaf_name(self, path: FieldPath) -> str:
-        """The snake-case name of a field or of an end's key field, as arguments and attributes are called.
+        """Returns the snake-case name of a field or of an end's key field, as in arguments and attributes.
 
-        An end's is made as `end_names` says; the key of a node of one of several types is `<end>_id`.
+        `end_names` makes an end's; the key of a node of one of several types is `<end>_id`.
         """
         name, *inner = path
         return self.ends[name].leaf_name(tuple(inner)) if name in self.ends else name
 
     def attribute_of(self, path: FieldPath) -> Path | None:
-        """The attribute that holds what a placeholder names; None where no attribute does."""
+        """Returns the attribute that holds the field of a placeholder; None if no attribute does."""
         name, *inner = path
         if name in self.fields:
             return self.fields[name].attribute
         return self.ends[name].attributes.get(tuple(inner)) if name in self.ends else None
 
     def is_same(self, one: FieldPath, other: FieldPath) -> bool:
-        """Whether two placeholders name one field, or two that are stored in one attribute."""
+        """Returns whether two placeholders name one field, or two that are stored in one attribute."""
         attribute = self.attribute_of(one)
         return one == other or (attribute is not None and attribute == self.attribute_of(other))
 
     def source(self, wanted: Slot, slots: Iterable[Slot]) -> Slot | None:
-        """The one of some slots that tells the text of another, as it is or rewritten; None where none does."""
+        """Returns the slot that determines the text of another, as it is or rewritten; None if none does."""
         found = [slot for slot in slots if self.is_same(slot.path, wanted.path)]
         told = [slot for slot in found if slot.text == wanted.text and slot.computed == wanted.computed]
         if not wanted.computed:
@@ -175,15 +175,15 @@ class RecordType:
         return told[0] if told else None
 
     def texts(self, identity: Iterable[str]) -> dict[str, str | None]:
-        """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
+        """Returns the texts of an identity by slot; an absent optional text is empty there, and None here."""
         return {name: text or None for name, text in zip(self._identity_names, identity, strict=True)}
 
     def partition_text(self, identity: Iterable[str]) -> str:
-        """The partition key of a node that it identifies."""
+        """Returns the partition key of the node with this identity."""
         return self.table_keys.partition.render(self.texts(identity)) or ""
 
     def needs_of(self, slot: Slot) -> tuple[str, ...]:
-        """The fields and ends that tell the value of a slot of its keys."""
+        """Returns the fields and ends that determine the value of a slot of its keys."""
         return (
             self.methods[slot.path[0]].needs or () if slot.computed and len(slot.path) == 1 else slot.path[:1]
         )
@@ -196,7 +196,7 @@ class RecordType:
 
     @cached_property
     def read_identity(self) -> IdentityReader:
-        """What reads the texts that identify an item; None where its table key is none of this type's."""
+        """A function that reads the texts that identify an item; None if its table key is not of this type."""
         return self._read_own_identity if any(self._own_texts) else self._read_key
 
     @cached_property
@@ -205,12 +205,12 @@ class RecordType:
 
     @cached_property
     def write_key(self) -> Callable[[Texts], Key] | None:
-        """What makes the table key of an identity; None where that takes more than to put its texts in place."""
+        """A function that makes the table key of an identity; None if that takes more than inserting its texts."""
         return self.table_keys.writer(self._identity_names)
 
     @cached_property
     def places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
-        """For each field that the key tells, which text of an identity it is, and what makes its value of that.
+        """For each field that the key determines, the index of its text in an identity and a function for its value.
 
         The value is None for an optional field that is absent.
         """
@@ -227,7 +227,7 @@ class RecordType:
 
     @cached_property
     def end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
-        """For each end in the key, what gives the identity of the node there, of an identity's texts; None for none."""
+        """For each end in the key, a function from an identity's texts to the identity of the node there, or None."""
         numbers = {slot: number for number, slot in enumerate(self.identity)}
         found = {}
         for name in self.key_fields & self.ends.keys():
@@ -236,15 +236,15 @@ class RecordType:
             found[name] = texts_reader([(numbers[source], source.rewriter(own)) for source, own in sources])
         return found
 
-    # --- Texts that a key does not tell alone ---------------------------------------------------------
+    # --- Texts that a key alone does not determine --------------------------------------------------------
 
     def text_reader(self, slot: Slot) -> TextReader | None:
-        """What reads the text of a slot from the attribute of its field, None where an item has none that fits.
+        """Returns a function that reads a slot's text from its field's attribute; it returns None if no text fits.
 
-        None where no attribute but a key holds it.
+        None if only a key holds it.
         """
         attribute = self.attribute_of(slot.path)
-        # A key says more than the field, unless it is the field.
+        # A key holds more than the field, unless it is the field.
         parts = [part for keys in self.keys.values() for part in keys.parts if len(part[1].tokens) > 1]
         if attribute is None or attribute[0] in {key.name for key, _ in parts} or slot.computed:
             return None
@@ -252,7 +252,7 @@ class RecordType:
 
     @cached_property
     def attributes_of_identity(self) -> frozenset[str]:
-        """The attributes that say what of the identity the table's key may be read as in several ways."""
+        """The attributes that decide the parts of the identity that the table's key leaves ambiguous."""
         return frozenset(
             attribute[0]
             for slot, read in zip(self.identity, self._own_texts, strict=True)
@@ -265,7 +265,7 @@ class RecordType:
         return [self.text_reader(slot) if slot.name in uncertain else None for slot in self.identity]
 
     def _read_own_identity(self, item: Mapping[str, Value]) -> Texts | None:
-        """The identity in the table's key, as the attributes say it where they make the same key."""
+        """Returns the identity in the table's key, with the attributes' values if they make the same key."""
         texts = self._read_key(item)
         if texts is None:
             return None
@@ -280,11 +280,9 @@ class RecordType:
     # --- Fields of items ------------------------------------------------------------------------------
 
     def reader(self, field: Field) -> ValueReader:
-        """What reads the value of a field from items: from its attribute, else from a key, else its default.
-
-        It gives None where there is none, and raises CorruptItem where what is there does not fit, or where a field
-        that is not optional has none.
-        """
+        """Returns a function that reads a field's value from items: from its attribute, else from a key, else its
+        default. It returns None if there is no value, and raises CorruptItem if the value does not fit, or if a field
+        that is not optional has none."""
         found = self._readers.get(field)
         if found is None:
             plain = self.plain_attribute(field)
@@ -298,17 +296,17 @@ class RecordType:
         return found
 
     def plain_attribute(self, field: Field) -> tuple[str, type] | None:
-        """The attribute whose value is the field's where it is of this Python type; None where there is none."""
+        """Returns the attribute that holds the field's value, with its Python type; None if there is none."""
         expected, name = STORED_AS_READ.get(field.type.kind), self.first_attribute(field)
         return None if expected is None or name is None or field.type.written else (name, expected)
 
     def first_attribute(self, field: Field) -> str | None:
-        """The attribute whose value is the field's where it is there; None where a key or a map goes before."""
+        """Returns the attribute that holds the field's value if it is present; None if a key or a map comes first."""
         is_alone = len(field.attribute) == 1 and field.name not in self._read_from_keys
         return field.attribute[0] if is_alone else None
 
     def attributes_read(self, field: Field) -> tuple[str, ...]:
-        """The attributes that decide what `reader` gives for a field."""
+        """Returns the attributes that decide what `reader` returns for a field."""
         told = [
             attribute.name
             for keys in self.keys.values()
@@ -320,7 +318,7 @@ class RecordType:
 
     @cached_property
     def keyed_names(self) -> frozenset[str]:
-        """The fields and ends that keys of an item can say, whose attributes are no keys themselves."""
+        """The fields and ends that keys of an item can hold, and whose attributes are not keys themselves."""
         keys, said = self.key_attributes, self._key_readers
         unsaid = {
             path[0] for path, attribute in self._stored.items() if path not in said or attribute[0] in keys
@@ -342,7 +340,7 @@ class RecordType:
 
     @cached_property
     def _key_readers(self) -> dict[FieldPath, ValueReader]:
-        """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
+        """For each path that keys hold so that it can be read back, a function that reads its value, or None."""
         told = [(keys, slot) for keys in self.keys.values() for slot in keys.slots]
         sources = [
             (path, self.attribute_of(path), keys, slot)
@@ -356,7 +354,7 @@ class RecordType:
         return value_readers(sources)
 
     def reads_from(self, keys: Keys, path: FieldPath) -> bool:
-        """Whether what a placeholder names is read from these keys where an item has no attribute for it.
+        """Returns whether the field of a placeholder is read from these keys if an item has no attribute for it.
 
         An optional field with an attribute of its own has no value then, whatever is left in the key of an index.
         """
@@ -367,7 +365,7 @@ class RecordType:
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
-        """The fields whose attribute is a key: its text says more than the field, or says it in text."""
+        """The fields whose attribute is a key: its text holds more than the field, or holds it as text."""
         keys = {(name,) for name in self.key_attributes}
         return frozenset(
             name for name in self.fields if self._stored[name,] in keys and (name,) in self._key_readers
@@ -376,10 +374,10 @@ class RecordType:
     # --- Ends of items --------------------------------------------------------------------------------
 
     def end_identity(self, item: Mapping[str, Value], end: End) -> Texts | None:
-        """The identity of the node at that end, from the item's keys or attributes; None for none.
+        """Returns the identity of the node at that end, from the item's keys or attributes; None for none.
 
-        The table's key is believed first, as far as it can be read in one way, then attributes, then the indexes' keys. A
-        part that is optional in the node's key may be absent.
+        The table's key comes first, unless ambiguous, then attributes, then the indexes' keys. A part that is optional
+        in the node's key may be absent.
         """
         texts: list[str] = []
         for slot, own, read_key, read_attribute in self._slots_of_ends[end.name]:
@@ -395,8 +393,8 @@ class RecordType:
 
     @cached_property
     def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None, TextReader]]]:
-        """For each end the slots of its identity, as the node's type and as this one sees them, what reads those that
-        the table's key tells, and what reads them from attributes."""
+        """For each end the slots of its identity, as seen from the node's type and from this one, with the functions
+        that read them from the table's key and from attributes."""
         found = {}
         for end in self.ends.values():
             problem, slots = (
@@ -415,7 +413,7 @@ class RecordType:
         return found
 
     def _text_reader(self, wanted: Slot) -> TextReader | None:
-        """What reads a slot's text from the table's key; None where that does not tell it."""
+        """Returns a function that reads a slot's text from the table's key; None if the key does not hold it."""
         source = self.source(wanted, self.identity)
         if source is None:
             return None
@@ -427,7 +425,7 @@ class RecordType:
     # --- Whole items ----------------------------------------------------------------------------------
 
     def completed(self, item: Item) -> Item:
-        """The item with the attributes that it has in keys alone, so that a condition can be decided."""
+        """Returns the item with the attributes that only its keys hold, so that a condition can be decided."""
         whole = dict(item)
         for attribute, type_, path in self._stored_in_keys:
             is_missing = path[0] in self._read_from_keys or at_path(item, attribute) is None
@@ -438,7 +436,7 @@ class RecordType:
 
     @cached_property
     def _stored_in_keys(self) -> list[tuple[Path, FieldType, FieldPath]]:
-        """The attributes of fields and ends that an item may have in a key alone: their types, and what they are of."""
+        """The attributes of fields and ends that an item may have in a key alone, with their types and paths."""
         places: list[tuple[Path, FieldType, FieldPath]] = [
             (field.attribute, field.type, (field.name,)) for field in self.fields.values()
         ]
@@ -455,33 +453,33 @@ class RecordType:
         return frozenset(attribute[0] for attribute, _, _ in self._stored_in_keys)
 
     def no_key(self, end: End) -> CorruptItem:
-        """The error of an item whose end names no node."""
+        """Returns the error of an item whose end names no node."""
         return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")
 
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """A field whose annotation is a node type, or a union of some: where the item keeps that node's key.
+    """A field whose annotation is a node type or a union of node types: the item's reference to a node.
 
-    An end has an identity, which is the node's own where there is one type, or where the keys of all are alike. Else
-    it is the text of the partition key, which tells the type.
+    An end's identity is the node's own if there is one type, or if the keys of all are alike. Else it is the text of
+    the partition key, which determines the type.
     """
 
     name: str
     members: tuple[RecordType, ...]
-    """The types that the node can be of, in the order in which they are named."""
+    """The types that the node can be of, in the order of the annotation."""
     optional: bool
     attributes: Mapping[FieldPath, Path]
     """For each part of the end's identity, by its path in the node, the attribute that holds it."""
     description: str | None
     text: NodeText | None = None
-    """How the node stands in a key where the keys of the members differ."""
+    """The text of the node in a key if the keys of the members differ."""
     stored: StoredAs | None = None
-    """Where the node's key was declared to stand in the item."""
+    """Where the item was declared to hold the node's key."""
 
     @property
     def in_key(self) -> bool:
-        """Whether no attribute holds it, but a key."""
+        """Whether it is held by a key and by no attribute."""
         return self.stored is not None and self.stored.in_key
 
     @property
@@ -491,14 +489,14 @@ class End:
 
     @property
     def alike(self) -> list[tuple[RecordType, ...]]:
-        """The members in groups, of which each has one key."""
+        """The members in groups that have one key each."""
         if self.text is None:
             return [self.members]
         names = (variant.members for variant in self.text.variants)
         return [tuple(member for member in self.members if member.name in group) for group in names]
 
     def leaf_name(self, path: FieldPath) -> str:
-        """What a key field of the node is called in the type that has the end, in snake case."""
+        """Returns the name of a key field of the node in the type that has the end, in snake case."""
         if self.text is not None and not path:
             return f"{self.name}_id"
         leaf = self.members[0].leaf_name(path)
@@ -506,19 +504,19 @@ class End:
 
     @cached_property
     def _leaf_names(self) -> Mapping[str, str]:
-        """What the node's key fields are called here; that of one type without its name."""
+        """The names of the node's key fields here; with only one node type, without its name."""
         node = self.members[0]
         own_name = snake(node.name) if len(self.members) == 1 else ""
         return end_names(self.name, own_name, [node.leaf_name(slot.path) for slot in node.identity])
 
     @cached_property
     def is_ambiguous(self) -> bool:
-        """Whether there is a key that members of several types have alike."""
+        """Whether members of several types can have the same key."""
         return any(len(members) > 1 for members in self.alike)
 
     @cached_property
     def identity(self) -> tuple[Slot, ...]:
-        """The slots of the end's identity, as the node's type sees them; the node itself is at the empty path."""
+        """The slots of the end's identity, as seen from the node's type; the node itself is at the empty path."""
         return self.members[0].identity if self.text is None else (Slot((), self.text),)
 
     @cached_property
@@ -527,15 +525,15 @@ class End:
         return self.members[0].table_keys.optional if self.text is None else frozenset()
 
     def identity_of(self, record: RecordType, identity: tuple[str, ...]) -> tuple[str, ...]:
-        """The end's identity where a node of a member type stands there."""
+        """Returns the end's identity for a node of a member type."""
         if self.text is None:
             return identity
         return (record.partition_text(identity),)
 
     def nodes(self, identity: tuple[str, ...]) -> tuple[tuple[RecordType, ...], tuple[str, ...]]:
-        """The types that the node with this identity of the end can be of, and its own identity.
+        """Returns the types that the node with this identity of the end can be of, and its own identity.
 
-        They are several where the keys of members are alike. Raises ValueError where it is no key of a member.
+        They are several if the keys of members are alike. Raises ValueError if it is not a key of a member.
         """
         if self.text is None:
             return self.members, identity
@@ -550,7 +548,7 @@ class DeclaredList:
 
     name: str
     of: tuple[RecordType, ...]
-    """The types of which it lists items: usually one."""
+    """The types of its items: usually one."""
     is_one: bool
     options: ListOptions
     description: str | None
@@ -576,25 +574,25 @@ class Method:
     signature: inspect.Signature
     hints: Mapping[str, Any]
     types: tuple[FieldType, ...]
-    """The types of what it returns and takes, where they are no nodes."""
+    """The types of its result and arguments, if they are not nodes."""
     nodes: tuple[RecordType, ...]
-    """The types of the node that it returns, or of the nodes in a list; none where it returns something else."""
+    """The types of the node that it returns, or of the nodes in a list; none if it returns something else."""
     is_list: bool
     """Whether it returns a list of nodes."""
     description: str | None
 
     @cached_property
     def of_viewer(self) -> tuple[str, ...]:
-        """The parameters that are given whoever asks, which is no argument of the field."""
+        """The parameters that receive the viewer, which are not arguments of the field."""
         return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] is Viewer)
 
     @cached_property
     def of_context(self) -> tuple[str, ...]:
-        """The parameters that are given the context of the operation, which are no arguments either."""
+        """The parameters that receive the context of the operation, which are not arguments either."""
         return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == Context)
 
     @property
     def parameters(self) -> Sequence[str]:
-        """Its parameters but `self` and those."""
+        """Its other parameters, without `self`."""
         served = {*self.of_viewer, *self.of_context}
         return [name for name in [*self.signature.parameters][1:] if name not in served]

@@ -1,4 +1,4 @@
-"""References: where records name nodes, and the path by which the records that name one node are found."""
+"""References: where records name nodes, and the path that finds the records that name one node."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ANY = ListOptions(None, None, any_index=True)
 
 @dataclass(frozen=True, eq=False)
 class EndReference:
-    """An end of a record type that may be a node of some type."""
+    """An end of a record type whose node may be of a given type."""
 
     node: RecordType
     record: RecordType
     end: End
     path: AccessPath | None
-    """What finds the records that name a node at this end; None where no keys do, or where another reference does."""
+    """The path that finds the records naming a node at this end; None if no keys do, or another reference does."""
     is_found: bool = True
     """Whether this path, or that of another reference, finds all of them."""
 
@@ -39,7 +39,7 @@ class EndReference:
 
     @cached_property
     def is_removable(self) -> bool:
-        """Whether a record can do without its end."""
+        """Whether a record remains valid without its end."""
         own, record = set(self.end.attributes.values()), self.record
         in_key = {name for slot in record.identity for name in (slot.path[0], *record.needs_of(slot))}
         shared = [field.optional for field in record.fields.values() if field.attribute in own]
@@ -47,7 +47,7 @@ class EndReference:
         return self.end.name not in in_key and all(shared)
 
     def names(self, item: Item, identity: Texts) -> bool:
-        """Whether a record names the node with this identity."""
+        """Returns whether a record names the node with this identity."""
         try:
             found = self.record.end_identity(item, self.end)
         except CorruptItem:
@@ -58,7 +58,7 @@ class EndReference:
 def references(
     node: RecordType, types: Mapping[str, RecordType], correspondences: Mapping[str, Correspondence]
 ) -> tuple[EndReference, ...]:
-    """Every end that may be a node of the type."""
+    """Returns every end that may be a node of the type."""
     found = [
         (record, end, _best(node, record, end))
         for record in types.values()
@@ -97,7 +97,7 @@ def _best(node: RecordType, record: RecordType, end: End) -> AccessPath | None:
 
 
 def _finds_all(path: AccessPath) -> bool:
-    """Whether every record that names the node stands in these keys: an index lacks those of which a part is missing."""
+    """Returns whether every record that names the node is in these keys: an index lacks records with a missing part."""
     return path.keys.index is None or not any(
         _may_be_missing(path, slot)
         for template in path.keys.templates

@@ -1,5 +1,5 @@
 """From declarations to record types: names are bound, templates written out, paths found.
 
-`records` is the way in; `record_types` ties the types of one table together. Mistakes are collected, never raised one
-by one. Only `keygraph.graph`, `keygraph.check` and the rooms above them import these modules.
+`records` is the entry point; `record_types` connects the types of one table. Mistakes are collected, never raised one
+by one. Only `keygraph.graph`, `keygraph.check` and the packages above them import these modules.
 """

@@ -1,4 +1,4 @@
-"""Reading the access rules of record types: conditions in the words of filters, in which claims stand for values."""
+"""Reads the access rules of record types: conditions written like filters, with claims in the place of values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from keygraph.resolve.write_rules import with_default
 
 _MEND = 'Write access=[read(where={"owner": viewer("sub")}), read(role="support")], for example.'
 _ANYTHING = Claim("")
-"""Stands for any claim where it is looked whether somebody can meet a rule."""
+"""Stands for any claim when checking whether a rule can be met at all."""
 _WRITTEN_BY: Mapping[Action, frozenset[str]] = {
     "create": frozenset({"create", "put", "upsert"}),
     "update": frozenset({"update", "put", "upsert", "move"}),
@@ -49,7 +49,7 @@ def resolve_access(
     shared: Sequence[object],
     mistakes: Mistakes,
 ) -> None:
-    """Gives each record type its rules; none to all of them where no rule exists."""
+    """Gives each record type its rules; none at all if no rule exists."""
     readers = {name: _TypeReader(record, mistakes) for name, record in types.items()}
     has_rules = bool(graph_rules) or any(reader.has_rules for reader in readers.values())
     listed = {record.cls for record in types.values()}
@@ -68,7 +68,7 @@ def resolve_access(
 
 
 def _refuse_open_copies(record: RecordType, mistakes: Mistakes) -> None:
-    """Refuses a copy without rules of a field that rules keep from somebody: whoever may write the end would read it so."""
+    """Refuses a copy without rules of a restricted field: whoever may write the end could read the field through it."""
     access = record.access
     if access is None:
         return
@@ -84,24 +84,24 @@ def _refuse_open_copies(record: RecordType, mistakes: Mistakes) -> None:
 
 
 def _has_keys(record: RecordType) -> bool:
-    """Whether the keys of a type could be resolved. If not, that is told, and its rules mean nothing yet."""
+    """Returns whether a type's keys could be resolved. If not, that is reported, and its rules mean nothing yet."""
     return None in record.keys
 
 
 def _keys_of(end: End) -> Sequence[Slot]:
-    """What tells the node at an end. Raises _UnresolvedError where its keys could not be resolved."""
+    """Returns the slots that identify the node at an end. Raises _UnresolvedError if its keys could not be resolved."""
     if not all(map(_has_keys, end.members)):
         raise _UnresolvedError
     return end.identity
 
 
 class _UnresolvedError(Exception):
-    """A rule is about a type or an end that could not be resolved, which is told of that."""
+    """A rule uses a type or an end that could not be resolved; that mistake is reported there."""
 
 
 @dataclass
 class _Where:
-    """What a condition is about."""
+    """The fields, attributes and links that a condition uses."""
 
     names: set[str] = field(default_factory=set)
     paths: set[Path] = field(default_factory=set)
@@ -130,7 +130,7 @@ class _TypeReader:
         of_graph = {} if is_shared else self._by_action(self._grants(graph_rules, None, is_wall=True))
         walls = dict(of_graph)
         if "read" in walls:
-            # What the graph says of reading holds of writing too, where it says nothing of that.
+            # The graph's read rules also apply to writes that it has no rules for.
             walls = {action: walls.get(action, walls["read"]) for action in ("read", *WRITES)}
         own_rules = self._by_action(self._grants(self._rules, None))
         if own_rules:
@@ -155,7 +155,7 @@ class _TypeReader:
         return TypeAccess(walls, {**of_graph, **own_rules}, own, needs, key)
 
     def _refuse_unsaid(self, actions: Iterable[Action]) -> None:
-        """Refuses rules of a type that say nothing of something which the graph's own rules allow."""
+        """Refuses rules of a type that leave out an action which the graph's own rules allow."""
         possible = {*self.record.writes}
         there = [each for each in actions if each == "read" or possible & _WRITTEN_BY[each]]
         if there:
@@ -167,8 +167,8 @@ class _TypeReader:
     def _refuse_excluded(
         self, rules: Mapping[Action, Grants], before: Mapping[Action, Grants], said: Any, name: str | None
     ) -> None:
-        """Refuses rules that allow nothing, since everybody whom they allow it fails before: at the graph's wall, or with
-        the record of a field."""
+        """Refuses rules that allow nothing because everybody they admit is refused before: by the graph's rules, or by
+        the record's for a field."""
         record = self.record
         told: set[int] = set()
         for action, grants in rules.items():
@@ -194,7 +194,7 @@ class _TypeReader:
         self._mistakes.add("access", where, problem, mend)
 
     def _grants(self, rules: object, name: str | None, *, is_wall: bool = False) -> list[Grant]:
-        """The rules of the type, of a field of it, or of the graph."""
+        """Returns the rules of the type, of one of its fields, or of the graph."""
         record = self.record
         where = record.name if name is None else f"{record.name}.{name}"
         if not isinstance(rules, list | tuple) or not all(isinstance(each, AccessRule) for each in rules):
@@ -274,12 +274,12 @@ class _AnyClaims(dict[str, Any]):
 
 
 def _at_most(grant: Grant) -> Decision:
-    """What a rule asks of records, whatever the viewer claims."""
+    """Returns the condition of a rule on records, whatever the viewer claims."""
     return True if grant.condition is None else grant.condition(_AnyClaims(), True)
 
 
 def _exclude(one: Grant, other: Grant, action: Action) -> bool:
-    """Whether nobody meets both rules with one record; to read, nobody who needs two roles for it."""
+    """Returns whether nobody meets both rules with one record; to read, nobody who needs two roles for it."""
     if action == "read" and one.roles and other.roles and one.roles.isdisjoint(other.roles):
         return True
     return is_contradiction(_at_most(one), _at_most(other))
@@ -294,7 +294,7 @@ class _Reader:
         self._is_wall = is_wall
 
     def where(self, where: object) -> ConditionOf:
-        """The condition that a rule says. Raises ValueError where it says none."""
+        """Returns the condition of a rule. Raises ValueError if there is none."""
         if not isinstance(where, Mapping) or not where:
             raise ValueError(f"where={where!r} is not a mapping of fields to comparisons")
         return _joined(all_of, [self._part(name, said) for name, said in where.items()])
@@ -321,7 +321,7 @@ class _Reader:
         raise ValueError(f"{record.name} has no field {name}")
 
     def _of_wall(self, name: str, said: Any) -> ConditionOf | None:
-        """The condition on a key field of an end in the record's key, which has the name that the graph's rule has."""
+        """Returns the condition on a key field of an end in the record's key that has the name in the graph's rule."""
         for end_name in self._record.key_ends:
             end = self._record.ends[end_name]
             for slot in _keys_of(end) if end.text is None else ():
@@ -357,7 +357,7 @@ class _Reader:
         return self._of_slot(end, path, said)
 
     def _inside(self, end: End, path: tuple[str, ...], said: Mapping[str, Any]) -> ConditionOf:
-        """The conditions on key fields of the node at an end."""
+        """Returns the conditions on key fields of the node at an end."""
         parts = []
         for name, each in said.items():
             inner = (*path, name)
@@ -376,7 +376,7 @@ class _Reader:
     # --- Other items ----------------------------------------------------------------------------------
 
     def _of_list(self, node: RecordType, through: End | None, name: str, said: Any) -> ConditionOf:
-        """That an item is in a list of the node, of which the rule tells the rest of the key."""
+        """Returns the condition that an item is in a list of the node. The rule gives the rest of the item's key."""
         record, *others = node.lists[name].of
         if not _has_keys(node) or not _has_keys(record):
             raise _UnresolvedError
@@ -436,13 +436,13 @@ class _Reader:
     def _text_of(
         self, record: RecordType, slot: Slot, said: Mapping[str, Any], shown: str
     ) -> Callable[[Claims], list[str] | None]:
-        """What a rule says of a part of a key: its texts for claims; None where claims can be anything."""
+        """Returns a rule's texts for a part of a key, by claims; None if claims can be anything."""
         compared: Any = said.get(slot.path[0])
         for step in slot.path[1:]:
             if isinstance(compared, Mapping) and not {*compared} <= {"eq", "in"}:
                 compared = compared.get(step)
             elif len(record.ends[slot.path[0]].identity) != 1:
-                compared = None  # an only key field needs no name
+                compared = None  # the name of a single key field may be left out
         if isinstance(compared, Mapping):
             compared = compared.get("eq", compared.get("in")) if len(compared) == 1 else None
         if compared is None:
@@ -507,7 +507,7 @@ class _Reader:
 
 
 def _key_text(slot: Slot, value: Any, *, is_claim: bool) -> str:
-    """A value as the text of a slot."""
+    """Returns a value as the text of a slot."""
     type_ = slot.text.type
     return slot.text.render(decode(type_, attribute_of_claim(type_, value)) if is_claim else value)
 
@@ -526,14 +526,14 @@ def _joined(join: Callable[[Iterable[Decision]], Decision], parts: Sequence[Cond
 
 
 def _of_value(type_: FieldType, path: Path, operator: str, value: Any) -> ConditionOf:
-    """A comparison with a value of the model."""
+    """Returns a comparison with a value of the model."""
     made = simplified(declared_comparison(type_, path, operator, value))
     return lambda claims, is_positive: made
 
 
 def _of_claim(type_: FieldType, path: Path, operator: str, value: Any) -> ConditionOf:
-    """A comparison with claims: with any member of one that is a list. One that is no value of the field
-    is as if it were missing; with none that is there, nothing is allowed."""
+    """Returns a comparison with claims, or with any member of a list claim. A claim that is not a value of the field
+    counts as missing; if all are missing, nothing is allowed."""
     said = value if isinstance(value, list | tuple) else (value,)
     element = type_.of or type_
     fixed = [encode(element, each) for each in said if not isinstance(each, Claim)]

@@ -1,4 +1,4 @@
-"""Resolving what the server keeps of other items: the counts and sums of lists, and copies of the fields of nodes at ends."""
+"""Resolves what the server keeps of other items: counts and sums of lists, and copies of nodes' fields."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NUMBERS = _WHOLE_NUMBERS | frozenset[Kind]({"float", "decimal"})
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """A field of a node that says how many items of one type a list has, or what they add up to."""
+    """A field of a node that holds the number of items of one type in a list, or their sum."""
 
     owner: RecordType
     field: Field
     path: AccessPath
     """The path of the list to that type."""
     summed: Field | None
-    """What is added up; None where items are counted."""
+    """The field that is added up; None if items are counted."""
 
     @property
     def record(self) -> RecordType:
@@ -39,7 +39,7 @@ class Tally:
 
     @cached_property
     def names(self) -> frozenset[str] | None:
-        """The fields and ends that say what an item adds, and to which node; None for all."""
+        """The fields and ends that determine what an item adds, and to which node; None for all."""
         record, found = self.record, {self.path.end or ""}
         for slot in self.path.keys.slots:
             if not slot.is_shard:
@@ -50,7 +50,7 @@ class Tally:
 
     @cached_property
     def node(self) -> Callable[[Item], Texts | None]:
-        """What gives the identity of the node that an item is listed by; None where it is in no such list."""
+        """A function that returns the identity of the node whose list has an item; None if no such list has it."""
         record, owner, end = self.record, self.owner, self.record.ends[self.path.end or ""]
         names = [key.name for key in self.path.keys.attributes]
 
@@ -69,7 +69,7 @@ class Tally:
         return node
 
     def of(self, item: Item) -> tuple[Texts, Decimal] | None:
-        """The node that an item is listed by, and what it adds there; None where it is in no such list."""
+        """Returns the node whose list has an item, and what the item adds; None if no such list has it."""
         node = self.node(item)
         try:
             return None if node is None else (node, self._amount(item))
@@ -78,7 +78,7 @@ class Tally:
 
     @cached_property
     def _amount(self) -> Callable[[Item], Decimal]:
-        """What an item adds."""
+        """A function that returns what an item adds."""
         if self.summed is None:
             return lambda item: Decimal(1)
         read, type_ = self.record.reader(self.summed), self.summed.type
@@ -92,20 +92,20 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A field that has the value of a field of the node at an end."""
+    """A field that copies a field of the node at an end."""
 
     field: Field
     end: End
     sources: Mapping[RecordType, Field]
-    """What is copied, by the type of the node."""
+    """The copied field, by the type of the node."""
 
 
 def resolve_copies(
     types: Mapping[str, RecordType], partners: Container[str]
 ) -> tuple[dict[str, tuple[Copy, ...]], list[Mistake]]:
-    """The copies of each type, by its name, and what is wrong with those that cannot be kept.
+    """Returns the copies of each type, by its name, and the mistakes in those that cannot be kept.
 
-    `partners` are the types of which another item is kept in step.
+    `partners` are the types with another item that is kept in step.
     """
     found: dict[str, tuple[Copy, ...]] = {}
     mistakes = []
@@ -126,7 +126,7 @@ def resolve_copies(
 def _wrong_copy(
     record: RecordType, field: Field, sources: Mapping[RecordType, Field], partners: Container[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a copy, and how to fix it."""
+    """Yields what is wrong with a copy, and how to fix it."""
     name, _, of = field.kept_of.partition(".")
     end = record.ends.get(name)
     if end is None or not of:
@@ -159,7 +159,7 @@ def _wrong_copy(
 def resolve_tallies(
     types: Mapping[str, RecordType], lists: Mapping[tuple[str, str], AccessPath]
 ) -> tuple[tuple[Tally, ...], list[Mistake]]:
-    """The tallies of all nodes, one for each type that is listed, and what is wrong with those that cannot be kept."""
+    """Returns the tallies of all nodes, one for each listed type, and the mistakes in those that cannot be kept."""
     found: list[Tally] = []
     mistakes = []
     for owner in types.values():
@@ -179,7 +179,7 @@ def _summed(field: Field, record: RecordType) -> Field | None:
 
 
 def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with a field that is kept so, and how to fix it."""
+    """Yields what is wrong with a count or sum, and how to fix it."""
     name, _, of = field.kept_of.partition(".")
     if not owner.is_node:
         yield "only a node has lists.", "Move it to a node."
@@ -193,7 +193,7 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
         )
         return
     if path is None:
-        return  # what is wrong with the list is told of it
+        return  # the mistake of the list is reported there
     reason = why_not_counted(owner, path)
     if reason is not None:
         yield reason
@@ -222,13 +222,13 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
 
 
 def _is_guarded(record: RecordType, name: str) -> bool:
-    """Whether rules say who reads a field."""
+    """Returns whether rules decide who reads a field."""
     access = record.access
     return access is None or "read" in access.own.get(name, ()) or access.is_restricted(name)
 
 
 def _hides(owner: RecordType, field: Field, path: AccessPath) -> bool:
-    """Whether rules may hide a list, an item of it, or what is added up, from somebody who sees the node."""
+    """Returns whether rules may hide a list, an item or the field added up from somebody who sees the node."""
     name, _, of = field.kept_of.partition(".")
     if owner.access is not None and owner.access.is_restricted(name):
         return True
@@ -237,7 +237,7 @@ def _hides(owner: RecordType, field: Field, path: AccessPath) -> bool:
 
 
 def why_not_counted(owner: RecordType, path: AccessPath) -> tuple[str, str] | None:
-    """Why the server cannot keep how many items a list has, and what to do about it; None where it can."""
+    """Returns why the server cannot keep the count of a list, and how to fix it; None if it can."""
     if path.required:
         problem = f"{path.name} needs the argument {path.required[0].name}: it is many lists."
         return problem, "Name a list without such arguments."
@@ -256,7 +256,7 @@ def why_not_counted(owner: RecordType, path: AccessPath) -> tuple[str, str] | No
 
 
 def _wrong_key(owner: RecordType, field: Field) -> Iterator[tuple[str, str]]:
-    """A key that would have to be rendered anew with every item that is counted."""
+    """Yields the mistake of a key that would have to be rendered again with every item that is counted."""
     for keys in owner.keys.values():
         for attribute, template in keys.parts:
             for slot in template.slots:

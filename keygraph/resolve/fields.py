@@ -1,4 +1,4 @@
-"""Reading the fields of record types: what each annotation means, and what stands on its right."""
+"""Reads the fields of record types: their annotations and their specifiers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _KEPT_SHOWN: Mapping[Kept, str] = {
 
 
 def kept_name(kept: Kept) -> str:
-    """What stands on the right of a field that the server keeps."""
+    """Returns the specifier of a field that the server keeps, as it is written."""
     return {"id": "new_id()", "count": "counts()", "sum": "sums()"}.get(kept, f"{kept}()")
 
 
@@ -88,7 +88,7 @@ class _Declared:
     name: str
     annotation: Any
     own: StoredAs | ListOptions | WalkOptions | None
-    """What stands on its right."""
+    """The specifier that is assigned to it."""
     description: str | None
 
 
@@ -103,7 +103,7 @@ class _FieldsOf:
     mistakes: Mistakes
 
     def read(self) -> None:
-        """Gives the type what it declares, and tells what is wrong with that."""
+        """Gives the type what it declares, and reports mistakes."""
         own: dict[str, StoredAs | ListOptions | WalkOptions] = {}
         descriptions: dict[str, str] = {}
         annotations: dict[str, tuple[Any, Any, Mapping[str, Any]]] = {}
@@ -111,7 +111,7 @@ class _FieldsOf:
             declaration = declaration_of(cls)
             self.record.own_notes |= own_notes_of(cls)
             if declaration is None:
-                # The fields of such a base class would be lost without a word.
+                # The fields of this base class would be lost without a message.
                 if inspect.get_annotations(cls):
                     self.mistakes.add(
                         "undecorated-base",
@@ -141,7 +141,7 @@ class _FieldsOf:
         self.mistakes.add(kind, f"{self.record.name}.{name}", problem, mend, breaks=breaks)
 
     def _refuse_taken_name(self, name: str) -> None:
-        """The shard of a key is called so already."""
+        """Refuses the name of a shard's placeholder."""
         if name == SHARD[0]:
             self._tell(
                 "field-called-shard", name, "`shard` is the placeholder of a shard.", "Rename the field."
@@ -150,7 +150,7 @@ class _FieldsOf:
     def _hints(
         self, name: str, annotated: Any, seen: dict[str, Any] | None, namespace: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """The annotations of a field's holder or a method with their names looked up; None where one is unknown."""
+        """Returns the annotations of a field's holder or a method, resolved; None if a name is unknown."""
         listed = {type_.name: type_.cls for type_ in self.types.values()}
         try:
             return typing.get_type_hints(annotated, seen, {**namespace, **listed}, include_extras=True)
@@ -258,7 +258,7 @@ class _FieldsOf:
         return type_
 
     def _read_end(self, declared: _Declared, parts: tuple[Any, ...], optional: bool) -> None:
-        """A field that is a node, or one of several types of nodes."""
+        """Reads a field that is a node, or one of several types of nodes."""
         members = []
         for part in parts:
             target = self._listed(part)
@@ -328,7 +328,7 @@ class _FieldsOf:
             self.record.lists[name] = DeclaredList(name, of_types, is_one, options, declared.description)
 
     def _read_walk(self, declared: _Declared, annotation: Any) -> None:
-        """A walk over lists; what is wrong with those is told where it is resolved."""
+        """Reads a walk over lists; mistakes in the lists are reported when they are resolved."""
         name, own, [of] = declared.name, declared.own, typing.get_args(annotation)
         targets = [self._listed(part) for part in union_parts(of)]
         nodes = tuple(target for target in targets if target is not None and target.is_node)
@@ -365,7 +365,7 @@ class _FieldsOf:
                     record.methods[name] = made
 
     def _method(self, name: str, function: Any, needs: tuple[str, ...] | None) -> Method | None:
-        """The method; None where its answer or one of its arguments cannot be in a schema."""
+        """Returns the method; None if its result or one of its arguments cannot be in a schema."""
         hints = self._hints(name, function, None, self.declaration.namespace)
         if hints is None:
             return None
@@ -410,12 +410,12 @@ def _shown(annotation: Any) -> str:
 
 
 def _is_default(type_: FieldType, optional: bool, default: Any) -> bool:
-    """Whether the default is a value of the type: it is written and read back as it was."""
+    """Returns whether the default is a value of the type, which is read back as it was written."""
     if default is MISSING or (default is None and optional):
         return True
     try:
         read = decode(type_, encode(type_, default))
     except (ValueError, TypeError, AttributeError):
         return False
-    # What is inside of these may come back as an equal of another type.
+    # Values inside these may come back as equal values of another type.
     return type_.kind in ("json", "object", "list", "set") or bool(read == default)

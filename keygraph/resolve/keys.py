@@ -1,4 +1,4 @@
-"""Making the keys of record types in the table and the indexes, and the attributes of their ends."""
+"""Makes the keys of record types in the table and the indexes, and the attributes of their ends."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _KeysOf:
         self._mistakes.add(kind, where or self._record.name, problem, mend)
 
     def _refuse(self, kind: str, problem: str, mend: str) -> None:
-        """Tells a mistake by which the type cannot be used."""
+        """Reports a mistake that makes the type unusable."""
         self._mistakes.add(kind, self._record.name, problem, mend, breaks=self._record.name)
 
     # --- Keys -----------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class _KeysOf:
         declaration = self._declaration
         try:
             made = self._templates.table_templates(self._record)
-            # No item has a virtual node's sort key, so that its partition template need not fit there too.
+            # No item has a virtual node's sort key, so its partition template need not be valid there.
             has_one = self._record.is_virtual and made[-1] == made[0]
             templates = [
                 template if number and has_one else self._fitted(attribute, template)
@@ -115,11 +115,11 @@ class _KeysOf:
         return (shards or shards_of(1)) if is_spread else ()
 
     def _fitted(self, key: KeyAttribute, template: Template) -> Template:
-        """The template as it stands in a key of that type. Raises BrokenTemplate where it cannot."""
+        """Returns the template as written in a key of that type. Raises BrokenTemplate if that is impossible."""
         problem = None
         if key.type == "N":
             match template.tokens:
-                # A field's own value or a shard, and no method's text or node.
+                # A field's own value or a shard, but not a method's text or a node.
                 case (Slot(computed=False) as slot,) if not isinstance(slot.text, NodeText):
                     try:
                         text = key_text(slot.text.type, slot.text.format, slot.text.declared, is_number=True)
@@ -182,9 +182,9 @@ class _KeysOf:
                 self._make_keys_in(index, calls.get(index.name), templates)
 
     def _assign(self, call: IndexKey, templates: dict[str, Template]) -> bool:
-        """Gives the call's templates to the index's key attributes: to all, or to those not known yet.
+        """Gives the call's templates to the index's key attributes: to all, or to those without a known template.
 
-        False where there is a mistake in that.
+        Returns False on a mistake.
         """
         attributes = list(call.index.keys)
         if len(call.templates) < len(attributes):
@@ -206,7 +206,7 @@ class _KeysOf:
             except BrokenTemplate:
                 return False
             known = self._known(attribute, templates)
-            # What is written alike is alike; only what a model writes out has the graph's alphabet.
+            # Equal spellings mean equal templates; only written-out templates have the graph's alphabet.
             if known is not None and str(known) != str(template):
                 self._tell("two-templates", *self._two_templates(attribute, call, template, templates))
                 is_right = False
@@ -216,7 +216,7 @@ class _KeysOf:
     def _two_templates(
         self, key: KeyAttribute, call: IndexKey, template: Template, templates: Mapping[str, Template]
     ) -> tuple[str, str]:
-        """That a call gives a key attribute a template that it cannot have, and what to do about it."""
+        """Returns the problem of a template that a key attribute cannot have, and how to fix it."""
         if key.name in templates:
             problem = f"the attribute {key.name} has two templates: {templates[key.name]}, and {template} in {call.index.name}."
             return problem, "An attribute has one value: give one template, and leave the other out."
@@ -225,7 +225,7 @@ class _KeysOf:
         return problem, f"Leave that template out, or store {held} in another attribute."
 
     def _known(self, key: KeyAttribute, templates: Mapping[str, Template]) -> Template | None:
-        """The template of a key attribute: one given before, or the field that is stored there."""
+        """Returns the template of a key attribute: one given before, or the field that is stored there."""
         if key.name in templates:
             return templates[key.name]
         for field in self._record.fields.values():
@@ -263,7 +263,7 @@ class _KeysOf:
     # --- Attributes of ends ---------------------------------------------------------------------------
 
     def _change_ends(self, changed: Callable[[End], End]) -> None:
-        """Changes each end; one to a type that cannot be used breaks this type too."""
+        """Changes each end; an end to an unusable type breaks this type too."""
         for end in list(self._record.ends.values()):
             try:
                 if any(map(self._mistakes.is_broken, end.members)):
@@ -302,7 +302,7 @@ class _KeysOf:
 
 
 def _as_attribute(key: KeyAttribute, path: FieldPath, type_: FieldType) -> Template | None:
-    """The template of a key that is an attribute: a value stands there as it is stored, in no other key's format."""
+    """Returns the template of a key that is an attribute: its value is written as stored, in no key's format."""
     try:
         text = key_text(type_, declared=type_.written, is_number=key.type == "N")
     except UnusableFormat:
@@ -311,7 +311,7 @@ def _as_attribute(key: KeyAttribute, path: FieldPath, type_: FieldType) -> Templ
 
 
 def _difference(called: Index, listed: Index) -> str:
-    """In what an index that a type calls is another one than that of its name on the table."""
+    """Returns how an index that a type calls differs from the table's index of that name."""
     if called.keys != listed.keys:
         return f"the keys {called.shown_keys}, and the table's has {listed.shown_keys}"
     if called.projection != listed.projection:

@@ -1,6 +1,6 @@
-"""What can be wrong with what decorators, fields and the graph were told, before anything is made of it.
+"""Checks the arguments of decorators, fields and the graph, before anything is made from them.
 
-An editor finds most of these; a model that is not looked over by one would fail in the middle of something else.
+An editor finds most of these mistakes; without one, they would cause a failure somewhere else.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SHARDS = 'Use shards=5, shards=range(1, 6) or shards=["north", "south"].'
 
 
 class _Option(NamedTuple):
-    """What an option takes."""
+    """The valid values of an option."""
 
     kind: str
-    """The kind of mistake that another value is."""
+    """The kind of mistake for other values."""
     takes: Callable[[Any], bool]
     what: str
-    """What it takes, in words."""
+    """The valid values, in words."""
     mend: str
 
 
@@ -43,7 +43,7 @@ def _is_name(given: object) -> bool:
 
 
 def is_separator(given: object) -> bool:
-    """Whether it can separate the parts of a key: one character; None for none."""
+    """Returns whether it can separate the parts of a key: one character; or None for no separator."""
     return given is None or (isinstance(given, str) and len(given) == 1)
 
 
@@ -133,7 +133,7 @@ def _wrong(where: str, name: str, given: object) -> Iterator[Mistake]:
 
 
 def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
-    """What a type was declared with that means nothing."""
+    """Yields the invalid arguments of a type's declaration."""
     for key in cast("tuple[object, ...]", declaration.keys):
         templates: tuple[object, ...] = (key,)
         if isinstance(key, Index):
@@ -176,7 +176,7 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
 def graph_option_mistakes(
     attribute_case: object, type_attribute: object, separator: object, formats: Mapping[object, object]
 ) -> Iterator[Mistake]:
-    """What a graph was told that means nothing."""
+    """Yields the invalid arguments of a graph."""
     where = "the graph"
     yield from _wrong(where, "attribute_case", attribute_case)
     yield from _wrong(where, "type_attribute", type_attribute)

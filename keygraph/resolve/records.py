@@ -1,7 +1,7 @@
 """From declarations to record types.
 
-`Resolution` never raises for a mistake of the declaration; it collects them all. A type with a mistake is left out of
-what comes after, so that one mistake is told once. The fields are read in `keygraph.resolve.fields`, the keys in
+`Resolution` never raises for a mistake in the declarations; it collects them all. A type with a mistake is left out of
+later steps, so each mistake is reported once. The fields are read in `keygraph.resolve.fields`, the keys in
 `keygraph.resolve.keys`.
 """
 
@@ -31,7 +31,7 @@ from keygraph.resolve.write_rules import resolve_rules
 
 
 class Resolution:
-    """The record types of the listed classes and of those that modules hold, and what is wrong with them."""
+    """The record types of the listed classes and of modules, and their mistakes."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Resolution:
         resolve_access(self.types, access, shared, self.mistakes)
 
     def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
-        """The record types in the modules, in the order of their declaration, each once.
+        """Returns the record types in the modules, in the order of their declaration, each once.
 
-        A type that a module merely imports may be listed as well.
+        A type that a module merely imports may also be listed by itself.
         """
         found: dict[type, None] = {}
         for module in modules:
@@ -117,7 +117,7 @@ class Resolution:
 
 
 def _writes(declaration: Declaration) -> tuple[WriteName, ...]:
-    """What can be done to records of the type: nothing to those that have no items."""
+    """Returns the mutations of the type: none if it has no items."""
     own: tuple[WriteName, ...] = WRITES_OF_NODES if declaration.kind == "node" else WRITES_OF_OTHERS
     if declaration.is_virtual or declaration.writes is False:
         return ()

@@ -1,6 +1,6 @@
 """Rivals: the record types whose keys a key could be mistaken for.
 
-A text is refused as a part of a key where the key would be read back as another type's.
+A text is refused as a part of a key if the key would be read back as another type's.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from keygraph.model.records import RecordType
 
 
 class Rivals:
-    """The rivals of every key of a graph's types; each is looked for once."""
+    """The rivals of every key of a graph's types; each is computed once."""
 
     def __init__(self, types: Mapping[str, RecordType]) -> None:
         self._types = types
         self.plain_lengths: Callable[[Keys], tuple[int, ...]] = cache(self._find_plain_lengths)
-        """Up to how many ASCII characters each of these keys parses back, and is of no other shape; 0 where it is to be
-        seen."""
+        """The number of ASCII characters up to which each of these keys parses back and fits no other shape; 0 if that
+        must be checked."""
         self.plain_identities: Callable[[RecordType], tuple[int, ...]] = cache(self._find_plain_identities)
-        """The same for the table keys of a type, where its identity alone makes them and no other type's can be equal;
-        nothing where that is to be seen."""
+        """The same for the table keys of a type, if its identity alone determines them and no other type's can be
+        equal; empty if that must be checked."""
         self._templates_of = cache(self._find_templates)
         self._templates_at = cache(self._find_templates_at)
         self._records_of = cache(self._find_records)
@@ -46,14 +46,14 @@ class Rivals:
         return KEY_BYTES[number] if is_plain else 0
 
     def templates(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
-        """The templates that the key attribute has elsewhere and of which this one is no special case."""
+        """Returns the other templates of the key attribute that this one is not a special case of."""
         found = self._templates_at(keys, number)
         if found is not None:
             return found
         return self._templates_of(keys.attributes[number].name, in_use(keys.templates[: number + 1], texts))
 
     def _find_templates_at(self, keys: Keys, number: int) -> tuple[Template, ...] | None:
-        """Those of every such key; None where its texts decide."""
+        """Returns the ones that apply to every key; None if the key's texts decide."""
         if _names_unions(keys):
             return None
         return self._templates_of(keys.attributes[number].name, keys.templates[: number + 1])
@@ -74,18 +74,18 @@ class Rivals:
         return tuple(rivals)
 
     def may_have(self, record: RecordType) -> bool:
-        """Whether a whole key of the type can be another type's."""
+        """Returns whether a whole key of the type can be another type's."""
         return self._records_of_type(record) != []
 
     def records(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
-        """The types of which a whole key of this one can be, as the edge from a node to itself has the node's own."""
+        """Returns the types whose key a whole key of this one can be: an edge from a node to itself has the node's."""
         found = self._records_of_type(record)
         return (
             self._records_of(record, in_use(record.table_keys.templates, texts)) if found is None else found
         )
 
     def _find_records_of_type(self, record: RecordType) -> list[RecordType] | None:
-        """Those of every key of the type; None where its texts decide."""
+        """Returns the ones that apply to every key of the type; None if the key's texts decide."""
         keys = record.table_keys
         return None if _names_unions(keys) else self._find_records(record, keys.templates)
 
@@ -101,5 +101,5 @@ class Rivals:
 
 
 def _names_unions(keys: Keys) -> bool:
-    """Whether a text in the keys may be the key of a node of one of several types."""
+    """Returns whether a text in the keys may be the key of a node of one of several types."""
     return any(isinstance(slot.text, NodeText) for slot in keys.slots)

@@ -1,4 +1,4 @@
-"""Lists of several types: paths, one to each type, that read one partition, as one path."""
+"""Lists of several types: joins paths to each type that read one partition into one path."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
 NEIGHBOURS = "neighbours"
-"""What the list is called of everything that stands under a node."""
+"""The name of the list of everything in a node's partition."""
 _EVERYTHING = "Everything that stands under it, of any type."
 
 
 def candidates_of(
     name: str, owner: RecordType, records: Sequence[RecordType], options: ListOptions
 ) -> list[AccessPath]:
-    """Every path from the owner to the type, or to what stands in one partition of several types, the best first.
+    """Returns every path from the owner to the type, or to one partition with items of all types, the best first.
 
-    Of several, `at` is about those that have such an end.
+    With several types, `at` applies to those that have such an end.
     """
     if len(records) == 1:
         return candidates(name, owner, records[0], options)
@@ -34,7 +34,7 @@ def candidates_of(
 
 
 def root_candidates(name: str, records: Sequence[RecordType], options: ListOptions) -> list[AccessPath]:
-    """Every path from the root to the type, or to what stands in one partition of several types, the best first."""
+    """Returns every path from the root to the type, or to one partition with items of all types, the best first."""
     found = [
         [
             AccessPath(name, None, record, None, keys)
@@ -47,7 +47,7 @@ def root_candidates(name: str, records: Sequence[RecordType], options: ListOptio
 
 
 def neighbours(owner: RecordType, records: Iterable[RecordType]) -> AccessPath | None:
-    """The path to everything that stands in a node's partition of the table besides itself; None where nothing can."""
+    """Returns the path to everything else in a node's partition of the table; None if nothing can be there."""
     table = ListOptions(None, None, any_index=False)
     own = own_partition(owner), owner.table_keys.shards
     found = [
@@ -59,7 +59,7 @@ def neighbours(owner: RecordType, records: Iterable[RecordType]) -> AccessPath |
 
 
 def joined(found: Sequence[Sequence[AccessPath]]) -> list[AccessPath]:
-    """Of the paths to each type, the best first, those that read one partition as one."""
+    """Joins the paths to each type that read one partition, taking the best of each."""
     by_partition = [_by_partition(paths) for paths in found]
     first, *others = by_partition
     paths = [
@@ -76,7 +76,7 @@ def _as_one(members: Iterable[AccessPath]) -> AccessPath:
 
 
 def _by_partition(paths: Iterable[AccessPath]) -> dict[Hashable, list[AccessPath]]:
-    """The paths by what they read."""
+    """Groups the paths by what they read."""
     found: dict[Hashable, list[AccessPath]] = {}
     for path in paths:
         found.setdefault((path.keys.index_name, *_partition_of(path)), []).append(path)

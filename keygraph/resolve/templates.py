@@ -1,4 +1,4 @@
-"""Writing key templates out: names bound to fields, and ends replaced by the keys of their nodes."""
+"""Writes key templates out: names are bound to fields, and ends replaced by the keys of their nodes."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from keygraph.model.records import Method, RecordType
 
 
 class BrokenTemplate(Exception):
-    """A template that cannot be made; its mistake has been told."""
+    """A template that cannot be made; its mistake has been reported."""
 
 
 @dataclass(frozen=True)
 class _Site:
-    """The template that is being written out: whose it is, and how it is written."""
+    """The template that is being written out, with its type and its source."""
 
     record: RecordType
     source: str
     shard: FieldType
-    """The type of `{shard}` in it."""
+    """The type of its `{shard}`."""
 
 
 @dataclass(frozen=True)
 class TemplateResolution:
-    """Makes the templates of record types; each is made, and its mistake told, once."""
+    """Makes the templates of record types; each is made, and its mistake reported, once."""
 
     _table: Table
     _declarations: Mapping[str, Declaration]
@@ -62,7 +62,7 @@ class TemplateResolution:
     # --- The table's own keys -------------------------------------------------------------------------
 
     def table_templates(self, record: RecordType) -> list[Template]:
-        """The templates of a type's own key, one for each key attribute. Raises BrokenTemplate."""
+        """Returns the templates of a type's own key, one for each key attribute. Raises BrokenTemplate."""
         if record.name in self._under_way:
             raise self._refused_keys(
                 "circular-key",
@@ -83,7 +83,7 @@ class TemplateResolution:
         return BrokenTemplate()
 
     def _sources(self, record: RecordType) -> list[str]:
-        """The templates as they are written: a node's second one is its first where only one is given."""
+        """Returns the templates as declared; a node's only template is also its second one."""
         sources = [key for key in self._declarations[record.name].keys if isinstance(key, str)]
         wanted = len(self._table.keys)
         if len(sources) == 1 and wanted == 2 and record.is_node:
@@ -96,14 +96,14 @@ class TemplateResolution:
         raise self._refused_keys("key-templates", record, problem, f"Give one for each of {names}.")
 
     def _identity(self, record: RecordType) -> list[Slot]:
-        """The slots that identify a node of that type, before it has keys."""
+        """Returns the slots that identify a node of that type, before it has keys."""
         slots = [slot for template in self.table_templates(record) for slot in template.slots]
         return list({slot.name: slot for slot in slots if not slot.is_shard}.values())
 
     # --- Writing out ----------------------------------------------------------------------------------
 
     def written(self, record: RecordType, source: str, shards: Shards | None) -> Template:
-        """The template of a type that is written so, with `{shard}` for these. Raises BrokenTemplate."""
+        """Returns the template for this source, with `{shard}` for these shards. Raises BrokenTemplate."""
         site = _Site(record, source, shard_type(shards))
         if site not in self._made:
             self._made[site] = None
@@ -131,14 +131,14 @@ class TemplateResolution:
         return template
 
     def _refused(self, site: _Site, problem: str, mend: str) -> BrokenTemplate:
-        """Tells a mistake of the template; what is to be raised."""
+        """Reports a mistake of the template, and returns the exception to raise."""
         name = site.record.name
         source = site.source.encode(errors="backslashreplace").decode()
         self._mistakes.add("template", name, f'the template "{source}": {problem}', mend, breaks=name)
         return BrokenTemplate()
 
     def _tokens(self, site: _Site, record: RecordType, reference: Reference, path: FieldPath) -> list[Token]:
-        """The literal text and slots that a path stands for, seen from that type."""
+        """Returns the literal text and slots that a path stands for, seen from that type."""
         name, *inner = path
         if name in record.fields and not inner:
             return [self._slot(site, reference, (name,), record.fields[name].type)]
@@ -169,10 +169,10 @@ class TemplateResolution:
     def _key_field(
         self, site: _Site, target: RecordType, reference: Reference, inner: FieldPath
     ) -> list[Token]:
-        """What stands for a key field of a node."""
+        """Returns the tokens for a key field of a node."""
         own = self._tokens(site, target, reference, inner)
         paths = [slot.path for slot in self._identity(target)]
-        # The key field of a node at an end of several types is told by the placeholder for the node.
+        # In an end of several types, the placeholder of the node determines a key field of the node.
         if not any(path[: len(inner)] == inner[: len(path)] for path in paths):
             fields = ", ".join(".".join(path) for path in paths)
             raise self._refused(
@@ -181,7 +181,7 @@ class TemplateResolution:
         return own
 
     def _key(self, site: _Site, record: RecordType, reference: Reference, end: str) -> list[Token]:
-        """What stands for a whole node: its partition key, where that identifies it."""
+        """Returns the tokens for a whole node: its partition key, if that identifies it."""
         members = record.ends[end].members
         text = self.node_text(record, end)
         if text is not None:
@@ -200,8 +200,8 @@ class TemplateResolution:
     # --- Unions ---------------------------------------------------------------------------------------
 
     def node_text(self, record: RecordType, end: str) -> NodeText | None:
-        """How a node at that end stands in a key where its type is one of several whose keys differ; None where all
-        members have one key. Raises BrokenTemplate where their keys are neither alike nor told apart."""
+        """Returns the text of a node in a key if it may be of several types with different keys; None if all have one
+        key. Raises BrokenTemplate if their keys are neither alike nor distinguishable."""
         key = (record.name, end)
         if key not in self._node_texts:
             self._node_texts[key] = BrokenTemplate()
@@ -218,7 +218,7 @@ class TemplateResolution:
         if len(alike) == 1:
             return None
         for (own, (mine, *_)), (others, (theirs, *_)) in combinations(alike.items(), 2):
-            # Two members whose keys differ, but may not tell them apart.
+            # Two members with different keys, which may still be ambiguous.
             names = f"{mine.name} and {theirs.name}"
             shapes = shape(*own), shape(*others)
             if is_special_case(*shapes) and is_special_case(*reversed(shapes)):
@@ -244,7 +244,7 @@ class TemplateResolution:
                     f"the partition key of {members[0].name} does not identify it, so it does not show which node it is.",
                     "Put all its key fields into its partition template.",
                 )
-        # The order in which the members are named makes no other text of them.
+        # The order of the members in the annotation must not matter.
         special_first = sorted(
             alike, key=lambda one: (-sum(_goes_before(one, other) for other in alike), str(one[0]))
         )
@@ -278,7 +278,7 @@ class TemplateResolution:
         return Slot((method.name,), key_text(FieldType("string")), computed=True)
 
     def _look_for_neighbours(self, site: _Site, tokens: tuple[Token, ...]) -> None:
-        """Two placeholders with nothing between them cannot be told apart, unless the first has few texts."""
+        """Refuses two adjacent placeholders, which cannot be separated unless the first one has a recognizable end."""
         without = [token for token in tokens if not isinstance(token, Maybe)]
         whole = [
             part for token in tokens for part in (token.tokens if isinstance(token, Maybe) else (token,))
@@ -299,10 +299,10 @@ def _all_of(members: Iterable[RecordType]) -> str:
 
 
 def _identifies(partition: Template, identity: Iterable[Slot]) -> bool:
-    """Whether the partition key alone tells the node."""
+    """Returns whether the partition key alone identifies the node."""
     return partition.slot_names >= {slot.name for slot in identity}
 
 
 def _goes_before(own: tuple[Template, ...], others: tuple[Template, ...]) -> bool:
-    """Whether a partition key that both can have is the first one's."""
+    """Returns whether a partition key that both could have belongs to the first one."""
     return goes_before(shape(own[0]), shape(others[0]))

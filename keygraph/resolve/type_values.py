@@ -1,4 +1,4 @@
-"""Which types an item can be of by what it says: the values of its type attributes."""
+"""Determines the possible types of an item from the values of its type attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keygraph.keys.shapes import Shape, goes_before, is_special_case, shape
 from keygraph.model.records import RecordType
 
 TypeValue: TypeAlias = "str | None"
-"""What an item says in a type attribute; None where it has none, or null."""
+"""The value of a type attribute in an item; None if it is missing or null."""
 
 _OTHER = "\0other"
 """Stands for every value that no type has."""
@@ -23,10 +23,10 @@ _HIDDEN = "\0hidden"
 
 
 class TypeValues:
-    """What the items of each type say of their type, and what follows from that.
+    """The type values of each type's items, and what follows from them.
 
-    Of two types that one item could say, the one that is a special case comes first: it names more values, and its key
-    is as special, or its key is a special case and it names as many.
+    If an item fits two types, the special case comes first: the type that names more values with an equally special
+    key, or that has the more special key with the same number of values.
     """
 
     def __init__(self, table: Table, types: Mapping[str, RecordType], type_attribute: str | None) -> None:
@@ -36,7 +36,7 @@ class TypeValues:
         self._candidates = cache(self._find_candidates)
 
     def of(self, record: RecordType) -> Mapping[str, TypeValue]:
-        """What the items of a type say, by attribute."""
+        """Returns the type values of a type's items, by attribute."""
         declared = record.type_value
         if isinstance(declared, Mapping):
             return declared
@@ -60,18 +60,18 @@ class TypeValues:
         }
 
     def hidden(self, index: str | None) -> frozenset[str]:
-        """The type attributes that an index does not project."""
+        """Returns the type attributes that an index does not project."""
         return self._hidden.get(index, frozenset())
 
     # --- Two types ------------------------------------------------------------------------------------
 
     def exclude(self, one: RecordType, other: RecordType) -> bool:
-        """Whether no item can say both types."""
+        """Returns whether no item can have the type values of both types."""
         return _exclude(self.of(one), self.of(other))
 
     def condition_excludes(self, record: RecordType, other: RecordType) -> bool:
-        """Whether the filter for items that say the type leaves out those of the other: they say another one, or what
-        says both and has the other's key is of this type."""
+        """Returns whether the filter for the type's items leaves out the other's: their type values differ, or an item
+        with both types' values and the other's key is of this type."""
         mine, theirs = self.of(record), self.of(other)
         is_special = theirs.items() < mine.items() and is_special_case(_shape(other), _shape(record))
         return is_special or _exclude(mine, theirs)
@@ -79,7 +79,7 @@ class TypeValues:
     def are_told_apart(
         self, one: RecordType, other: RecordType, hidden: frozenset[str] = frozenset()
     ) -> bool:
-        """Whether it is told of every item which of the two types it is not, without the hidden attributes."""
+        """Returns whether every item is known not to be of one of the types, without the hidden attributes."""
         return (
             _exclude(self._visible(one, hidden), self._visible(other, hidden))
             or self._goes_before(one, other, hidden)
@@ -102,7 +102,7 @@ class TypeValues:
     # --- Items ----------------------------------------------------------------------------------------
 
     def candidates(self, item: Mapping[str, Value], index: str | None) -> list[RecordType]:
-        """The types that an item says, which was read from there; special ones first."""
+        """Returns the types that fit an item's type values, read from this index; special ones first."""
         hidden = self.hidden(index)
         said: list[TypeValue] = []
         for name, known in self._known.items():
@@ -121,11 +121,11 @@ class TypeValues:
         return sorted(found, key=lambda record: -special[record.name])
 
     def is_alone(self, record: RecordType) -> bool:
-        """Whether its items say what no other type's can."""
+        """Returns whether no other type's items can have its type values."""
         return all(other is record or self.exclude(record, other) for other in self._types)
 
     def condition(self, record: RecordType) -> Condition | None:
-        """The filter for items that say the type; None where they say nothing."""
+        """Returns the filter for items with the type's values; None if it has none."""
         parts: list[Condition] = [
             Or((Not(Exists((name,))), Eq((name,), None))) if value is None else Eq((name,), value)
             for name, value in self.of(record).items()
@@ -133,7 +133,7 @@ class TypeValues:
         return conjunction(*parts)
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
-        """Why an item says no type, in one line without its values."""
+        """Returns why an item's values fit no type, in one line without the values."""
         names = " and ".join(self.attributes)
         said = "no declared type has its"
         if all(item.get(name) is None for name in self.attributes):

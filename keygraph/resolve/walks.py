@@ -1,4 +1,4 @@
-"""Resolving walks: which lists each declared walk follows, over which types of nodes it comes, and what is wrong with it."""
+"""Resolves walks: the lists that each declared walk follows, the types of nodes it passes, and its mistakes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ TIMES = frozenset({"datetime", "date"})
 
 @dataclass(frozen=True, eq=False)
 class NodeWalk:
-    """A walk of a node: the lists that it follows."""
+    """A walk of a node, with the lists that it follows."""
 
     name: str
     owner: RecordType
     nodes: tuple[RecordType, ...]
-    """The types of the nodes that it gives."""
+    """The types of the nodes that it returns."""
     options: WalkOptions
     levels: tuple[tuple[AccessPath, ...], ...]
-    """Of a ranking the lists of each level; of a reach the lists of all."""
+    """For a ranking, the lists of each level; for a reach, one level with all lists."""
     description: str | None
 
     @property
@@ -40,7 +40,7 @@ class NodeWalk:
 
     @property
     def may_read_again(self) -> bool:
-        """Whether it may come to a list twice, by a node that it finds at several levels."""
+        """Whether it may read a list twice, because it finds a node at several levels."""
         later = [path for level in self.levels[1:] for path in level]
         return len(later) > len({*later})
 
@@ -51,7 +51,7 @@ Lists = Mapping[tuple[str, str], AccessPath]
 def resolve_walks(
     types: Mapping[str, RecordType], lists: Lists
 ) -> tuple[dict[tuple[str, str], NodeWalk], list[Mistake]]:
-    """The walks by owner and name, and what is wrong with those that cannot be walked."""
+    """Returns the walks by owner and name, and the mistakes in those that cannot be walked."""
     found: dict[tuple[str, str], NodeWalk] = {}
     mistakes = []
     for record in types.values():
@@ -82,18 +82,18 @@ def _walk(owner: RecordType, declared: DeclaredWalk, lists: Lists) -> NodeWalk:
 
 
 def _lists_of(owners: Iterable[RecordType], names: Iterable[str], lists: Lists) -> tuple[AccessPath, ...]:
-    """The lists of these names that nodes of these types have."""
+    """Returns the lists of these names that nodes of these types have."""
     found = (lists.get((owner.name, name)) for owner in owners for name in dict.fromkeys(names))
     return tuple(path for path in found if path is not None)
 
 
 def _far(path: AccessPath) -> Sequence[RecordType]:
-    """The types of the nodes to which a list leads."""
+    """Returns the types of the nodes that a list leads to."""
     return [node for node in path.nodes if node.is_node]
 
 
 def _wrong(walk: NodeWalk) -> Iterator[tuple[str, str]]:
-    """What is wrong with a walk, and how to fix it."""
+    """Yields what is wrong with a walk, and how to fix it."""
     options, word = walk.options, "reach" if walk.is_reach else "ranked"
     if not options.lists or not all(isinstance(name, str) for name in options.lists):
         yield f"{word}() names no list.", f'Name the lists that it follows: {word}("children").'
@@ -139,7 +139,7 @@ def _is_decay(given: object) -> bool:
 
 
 def _unusable(path: AccessPath) -> str | None:
-    """Why a walk cannot follow a list."""
+    """Returns why a walk cannot follow a list; None if it can."""
     if path.required:
         return f"it needs the argument {path.required[0].name}"
     if path.far_end is None:
@@ -152,7 +152,7 @@ def _unusable(path: AccessPath) -> str | None:
 def _wrong_field(
     paths: Sequence[AccessPath], option: str, name: str, kinds: frozenset[str], what: str
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a field of the items of the last list."""
+    """Yields what is wrong with a field of the last list's items."""
     for path in (member for each in paths for member in each.each):
         field = path.record.fields.get(name)
         if field is None or field.type.kind not in kinds:

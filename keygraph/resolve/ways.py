@@ -1,4 +1,4 @@
-"""How ways from node to node may go: which lists can be followed, and how each is read against its direction."""
+"""The lists that paths between nodes can follow, and how each is read against its direction."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from keygraph.model.records import RecordType
 
 @dataclass(frozen=True, eq=False)
 class FollowedList:
-    """A list that a way may go along."""
+    """A list that a path may follow."""
 
     path: AccessPath
     against: Mapping[RecordType, AccessPath] | None
-    """How the nodes are found whose lists lead to a node, by its type; None where no keys find all of them."""
+    """The lists that find the nodes leading to a node, by its type; None if no keys find all of them."""
 
 
 def followed_list(path: AccessPath) -> FollowedList | None:
-    """A list as ways follow it; None for one that leads to no nodes, is of several types, or needs arguments."""
+    """Returns a list as paths follow it; None for one that leads to no nodes, has several types, or needs arguments."""
     leads = path.far_end is not None or (path.record.is_node and not path.members)
     if path.owner is None or path.required or not leads:
         return None
@@ -46,7 +46,7 @@ def _against(path: AccessPath, node: RecordType) -> AccessPath | None:
 
 
 def _is_seen_from_both_ends(record: RecordType) -> bool:
-    """Whether who sees one item of a mirrored edge sees the other: no rule is about its ends, which are exchanged."""
+    """Returns whether who sees one item of a mirrored edge sees the other: no rule uses its exchanged ends."""
     access = record.access
     if access is None:
         return True
@@ -55,7 +55,7 @@ def _is_seen_from_both_ends(record: RecordType) -> bool:
 
 
 def _has_all(path: AccessPath) -> bool:
-    """Whether every item of the type is in what is read, and nothing in its keys is hidden from some viewers."""
+    """Returns whether the list's keys hold every item of the type, and nothing in them is hidden from a viewer."""
     record = path.record
     for slot in path.keys.slots:
         name = slot.path[0]

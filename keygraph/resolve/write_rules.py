@@ -1,4 +1,4 @@
-"""Reading the rules of record types: conditions in the words of filters, with the model's names and values."""
+"""Reads the rules of record types: conditions written like filters, with the model's names and values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _rules(record: RecordType, rules: object, mistakes: Mistakes) -> Iterator[Wr
 
 
 def _condition(record: RecordType, where: object, names: dict[str, None]) -> Condition:
-    """The condition that a rule says. Raises ValueError where it says none; puts the names of its fields into `names`."""
+    """Returns the condition of a rule, and adds its fields to `names`. Raises ValueError if there is none."""
     if not isinstance(where, Mapping):
         raise ValueError(f"{where!r} is not a mapping of fields to comparisons")
     parts: list[Condition] = []
@@ -68,7 +68,7 @@ def _condition(record: RecordType, where: object, names: dict[str, None]) -> Con
 
 def _comparisons(field: Field, said: object) -> Iterator[Condition]:
     type_ = field.type
-    # Whether a set of which members are removed is still there only the store knows.
+    # Only the store knows whether a set is still there after members are removed.
     offered = (*OPERATORS[type_.kind], *(["exists"] if type_.kind != "set" else []))
     if not isinstance(said, Mapping) or not said:
         raise ValueError(f'{field.name} is not compared: write {{"{field.name}": {{"eq": …}}}}')
@@ -79,7 +79,7 @@ def _comparisons(field: Field, said: object) -> Iterator[Condition]:
 
 
 def with_default(field: Field, condition: Condition) -> Condition:
-    """The condition, which an item that lacks the attribute keeps as its default does. What sets lose cannot be told."""
+    """Returns the condition with missing attributes as their default. Not for sets, which may lose members."""
     if field.default in (None, MISSING) or field.type.kind == "set":
         return condition
     item: Item = {}

@@ -1,7 +1,7 @@
 """Whole tables: load, export, sample and verify them.
 
-`bulk` writes and reads all items in bounded memory; `interchange` turns items into lines of JSON and back; `sample` reads
-some items; `verify` checks every item against the model, with `item_keys` for its keys, and reports `findings`; `totals` says
-what counts and sums should be. `item_rules` asks a model's own rules.
-The server's commands use this room; nothing that serves a request does.
+`bulk` writes and reads all items in bounded memory; `interchange` turns items into lines of JSON and back; `sample`
+reads some items; `verify` checks every item against the model, with `item_keys` for its keys, and reports `findings`;
+`totals` computes what counts and sums should be. `item_rules` checks a model's own rules. The server's commands use
+this package; nothing that serves a request does.
 """

@@ -1,7 +1,7 @@
-"""Which attributes the items of a type have, compared with those that its fields and ends are stored in.
+"""Compares the attributes that a type's items have with those that its fields and ends are stored in.
 
-A model need not declare every attribute, and an optional field may be absent everywhere. So what is found is no problem
-by itself; but a field that no item has, beside an attribute that no field has, is often a wrong name.
+A model need not declare every attribute, and an optional field may be absent everywhere. So a mismatch is not a problem
+by itself; but a field that no item has, together with an attribute that no field has, is often a wrong name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AttributeCounts: TypeAlias = "Counter[tuple[str, Path]]"
 _MOST_PATHS = 10_000
 """With more different paths, attributes are data rather than names. New ones are not counted."""
 _ALIKE = 0.8
-"""How alike two names are, of 1, if one was probably meant by the other."""
+"""How alike two names must be, out of 1, for one to be a likely mistake for the other."""
 _MISSING = object()
 
 
@@ -38,9 +38,9 @@ class Unmatched:
     path: str
     """The attribute that it is stored in; without a field, the attribute that no field has."""
     count: int
-    """How many items have the attribute without a field; 0 if there is none."""
+    """How many items have the attribute that no field has; 0 if there is none."""
     meant: str | None = None
-    """The attribute without a field that was probably meant."""
+    """The attribute that was probably meant, in which no field is stored."""
 
     def __str__(self) -> str:
         if self.field is None:
@@ -72,14 +72,14 @@ class AttributeCounter:
 
 
 def merge(counts: AttributeCounts, more: Mapping[tuple[str, Path], int]) -> None:
-    """Add counts to others, whose number of different paths stays bounded."""
+    """Adds counts to others. The number of different paths stays bounded."""
     for key, count in more.items():
         if key in counts or len(counts) < _MOST_PATHS:
             counts[key] += count
 
 
 def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
-    """What does not match, for each type that has items: fields first."""
+    """Yields what does not match, for each type that has items: fields first."""
     keys = {key.name for key in graph.table.key_attributes()}
     for record in graph.types.values():
         own = {path: count for (type_, path), count in counts.items() if type_ == record.name}
@@ -102,7 +102,7 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
 
 
 def _declared(record: RecordType) -> Iterator[tuple[str, Path]]:
-    """The fields and ends of a type with the attributes that they are stored in."""
+    """Yields the fields and ends of a type with the attributes that they are stored in."""
     for field in record.fields.values():
         yield field.name, field.attribute
     for end in record.ends.values():
@@ -111,7 +111,7 @@ def _declared(record: RecordType) -> Iterator[tuple[str, Path]]:
 
 
 def _meant(names: Iterable[str], spare: Iterable[str]) -> str | None:
-    """The only one of the attributes that is most like one of the names; None if none is like them."""
+    """Returns the only attribute that is most like one of the names; None if none is similar enough."""
     ranked = sorted(((max(_likeness(name, each) for name in names), each) for each in spare), reverse=True)
     if not ranked or ranked[0][0] < _ALIKE or (len(ranked) > 1 and ranked[1][0] == ranked[0][0]):
         return None
@@ -119,7 +119,7 @@ def _meant(names: Iterable[str], spare: Iterable[str]) -> str | None:
 
 
 def _likeness(one: str, other: str) -> float:
-    """How alike two names are: 1 if they have the same words, or those of the one are all in the other."""
+    """Returns how alike two names are: 1 for the same words, 0.95 if one has all words of the other."""
     mine, theirs = words(one), words(other)
     if mine == theirs:
         return 1.0

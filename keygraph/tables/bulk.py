@@ -1,4 +1,4 @@
-"""Write many items, and read all items of a table, in bounded memory."""
+"""Writes many items, and reads all items of a table, in bounded memory."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ async def write_batches(
     in_flight: int = IN_FLIGHT,
     write: WriteItems | None = None,
 ) -> None:
-    """Write the items, up to `in_flight` batches at once. Of items with equal keys, the last one wins.
+    """Writes the items, up to `in_flight` batches at once. Of items with equal keys, the last one wins.
 
-    `write` is how a batch is written; without, items replace those that are there.
+    `write` writes a batch; without it, items replace the stored ones.
 
-    With `in_flight=1`, a batch is written before the next one is read. That suits the embedded engine, whose thread would
-    compete with the reading one for the interpreter at every row, and large batches touch each page of its file less
-    often: `keygraph load --sample commerce --users 2000` takes 1.2 times the time without (median of three turns).
+    With `in_flight=1`, a batch is written before the next one is read. That suits the embedded engine, whose thread
+    would compete with the reading one for the interpreter at every row, and large batches touch each page of its file
+    less often: `keygraph load --sample commerce --users 2000` takes 1.2 times the time without (median of three turns).
     `written` is called with the mark of a batch once that batch and all before it are in the table. An exception from
     `batches` is raised again after everything before it is in the table. After a StoreError, any part of the batches
-    behind the last mark may be in the table.
+    after the last mark may be in the table.
     """
     running: deque[tuple[asyncio.Task[None], set[Key], Mark]] = deque()
 
@@ -75,7 +75,7 @@ async def _replace(store: Store, items: Sequence[Item]) -> None:
 
 
 async def put_absent(store: Store, items: Sequence[Item]) -> int:
-    """Puts the items whose keys are free, one by one, each on that condition. Returns how many keys are taken."""
+    """Puts the items whose keys are free, one at a time, each on that condition. Returns how many keys are taken."""
     taken = 0
     for item in items:
         try:
@@ -86,7 +86,7 @@ async def put_absent(store: Store, items: Sequence[Item]) -> int:
 
 
 async def set_attributes(store: Store, item: Item, conditions: Sequence[Condition] = ()) -> None:
-    """Gives the item its attributes. Other attributes that are there stay. Raises ConditionFailed with what is there."""
+    """Sets the item's attributes and keeps other stored ones. Raises ConditionFailed with the stored item."""
     names = {key.name for key in store.table.keys}
     changes = tuple(SetTo((name,), value) for name, value in item.items() if name not in names)
     condition = And(tuple(conditions)) if conditions else None
@@ -94,10 +94,10 @@ async def set_attributes(store: Store, item: Item, conditions: Sequence[Conditio
 
 
 async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:
-    """Every item of the table but the notes of idempotency keys, read consistently, with all segments at once.
+    """Yields every item of the table except notes of idempotency keys, read consistently, from all segments at once.
 
-    Segments take turns, one item each, so an unchanged table always gives its items in the same order.
-    Raises StoreError.
+    Segments take turns, one item each, so an unchanged table always gives its items in the same order. Raises
+    StoreError.
     """
     streams = [
         _Segment(store, Scan(segment=segment, segments=segments, consistent=True))
@@ -129,7 +129,7 @@ class _Segment:
         return await anext(self._pages, None)
 
     async def fill(self) -> None:
-        """Wait for pages until there are items, or no more pages."""
+        """Waits for pages until there are items, or no more pages."""
         while not self.waiting and self._next is not None:
             page = await self._next
             self._next = None if page is None else asyncio.create_task(self._page())

@@ -1,7 +1,7 @@
-"""The result of a verification: how many items there are of each type, and what is wrong with how many.
+"""The result of a verification: how many items each type has, and how many have which problem.
 
-A `Report` counts everything and keeps a few examples of each kind of finding, those with the smallest keys, so the order
-in which items are read does not matter. It holds no values of items except keys.
+A `Report` counts everything and keeps a few examples of each kind of finding, those with the smallest keys, so the
+order in which items are read does not matter. It holds no values of items except keys.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from keygraph.tables.attributes import AttributeCounts, merge
 
 Problem: TypeAlias = Literal["unknown", "unfit", "key", "dangling", "one-sided", "differing", "miscounted"]
 """In this order: no type accepts the item; it does not fit its declaration; a key does not match the attributes; the
-node at an end is missing; the mirror or counterpart is missing; it is there but differs; a count or sum is not that of its
-list."""
+node at an end is missing; the mirror or counterpart is missing; it exists but differs; a count or sum does not match
+its list."""
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 
 
 class FindingKind(NamedTuple):
-    """Findings are counted by this."""
+    """The kind by which findings are counted."""
 
     problem: Problem
     type: str | None
@@ -75,7 +75,7 @@ class Report:
     def add(
         self, types: Mapping[str | None, int], attributes: AttributeCounts, findings: Iterable[Finding]
     ) -> None:
-        """Count items and their attributes by type, and what is wrong with them."""
+        """Counts items and their attributes by type, and their findings."""
         self.items.update(types)
         merge(self.attributes, attributes)
         for kind, example in findings:
@@ -85,7 +85,7 @@ class Report:
             del found.examples[self.most_examples :]
 
     def ordered(self) -> list[tuple[FindingKind, Findings]]:
-        """The findings, sorted by problem, type and text."""
+        """Returns the findings, sorted by problem, type and text."""
         return sorted(
             self.found.items(),
             key=lambda pair: (PROBLEMS.index(pair[0].problem), pair[0].type or "", pair[0].what),
@@ -94,7 +94,7 @@ class Report:
     # --- Saved between two runs -----------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON, except that keys may hold bytes, which are to be written in base64."""
+        """Returns the report as JSON, except that keys may hold bytes, which are to be written in base64."""
         return {
             "items": [[name, count] for name, count in self.items.items()],
             "attributes": [[type_, path, count] for (type_, path), count in self.attributes.items()],
@@ -110,7 +110,7 @@ class Report:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any], most_examples: int) -> Report:
-        """The report that was saved. Raises KeyError, TypeError or ValueError if it is malformed."""
+        """Returns the saved report. Raises KeyError, TypeError or ValueError if it is malformed."""
         report = cls(most_examples)
         report.items.update({name: int(count) for name, count in kept["items"]})
         for name, path, count in kept["attributes"]:
@@ -126,10 +126,10 @@ def _order(example: Example) -> tuple[Key, Key]:
 
 
 def key_to_json(key: Key) -> list[dict[str, Any]]:
-    """A key, or a position in the table, as JSON."""
+    """Returns a key, or a position in the table, as JSON."""
     return [to_typed(value) for value in key]
 
 
 def key_from_json(kept: Iterable[Mapping[str, Any]]) -> Key:
-    """The key that was saved. Raises KeyError, TypeError or ValueError if it is malformed."""
+    """Returns the saved key. Raises KeyError, TypeError or ValueError if it is malformed."""
     return cast(Key, tuple(from_typed(value) for value in kept))

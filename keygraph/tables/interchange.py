@@ -1,7 +1,7 @@
 """Items as lines of JSON, and back: one item per line, plain or in DynamoDB's typed form.
 
-A typed line is what an export to S3 holds: `{"Item": {"PK": {"S": "…"}}}`, or the item alone. It can hold every item. In
-a plain line (`{"PK": "…", "price": 199.99}`) the model decides which lists are sets and which strings are bytes in
+A typed line has the form of an export to S3: `{"Item": {"PK": {"S": "…"}}}`, or only the item. It can hold every item.
+In a plain line (`{"PK": "…", "price": 199.99}`) the model decides which lists are sets and which strings are bytes in
 base64. A set or bytes that the model does not declare is refused, not changed. Numbers keep every digit in both forms.
 """
 
@@ -43,7 +43,7 @@ class Interchange:
     # --- Reading --------------------------------------------------------------------------------------
 
     def read(self, line: str | bytes, format_: LineFormat | None = None) -> Item:
-        """The item in a line. Without `format_`, the line itself tells its form.
+        """Returns the item in a line. Without `format_`, the form is detected from the line.
 
         Raises ValueError if the line holds no item; the message names the attribute that cannot be read.
         """
@@ -53,13 +53,13 @@ class Interchange:
             return {name: _untyped(value, (name,)) for name, value in typed.items()}
         if format_ == "typed":
             raise ValueError("it is not an item in DynamoDB's typed form")
-        # Keys first: together with the type attribute they tell whose fields the rest are.
+        # Keys first: together with the type attribute they decide which type's fields the rest are.
         item = _restored_members(found, self._key_forms, ()) if self._key_forms else found
         forms = self._forms_of(item)
         return _restored_members(item, forms, ()) if forms else item
 
     def _typed_part(self, found: dict[str, Any]) -> dict[str, Any] | None:
-        """The typed item in an object; None for a plain item, whose key is never a map."""
+        """Returns the typed item in an object; None for a plain item, whose key is never a map."""
         partition = self._graph.table.partition.name
         inner = found.get("Item")
         if partition not in found and isinstance(inner, dict):
@@ -69,7 +69,7 @@ class Interchange:
     # --- Writing --------------------------------------------------------------------------------------
 
     def write(self, item: Mapping[str, Value], format_: LineFormat = "plain") -> bytes:
-        """The item's line, without a line break: the table's keys, the type, then all else by name.
+        """Returns the item's line, without a line break: the table's keys, the type, then the rest by name.
 
         Raises ValueError, which names the attribute, if a plain line would be read back as another item.
         """
@@ -96,7 +96,7 @@ class Interchange:
 
 
 _Form: TypeAlias = "FieldType | dict[str, _Form]"
-"""How a value that JSON does not have is written: the type of bytes, of a set or of a list; for a map, its members."""
+"""The form of a value that JSON does not have: the type of bytes, of a set or of a list; for a map, its members."""
 
 
 def _forms(record: RecordType) -> dict[str, _Form]:
@@ -109,7 +109,7 @@ def _forms(record: RecordType) -> dict[str, _Form]:
 
 
 def _form(type_: FieldType | None) -> _Form | None:
-    """The form of a type; None if JSON holds its values as they are."""
+    """Returns the form of a type; None if JSON holds its values as they are."""
     if type_ is None or type_.kind in ("bytes", "set"):
         return type_
     if type_.kind == "list" and _form(type_.of) is not None:
@@ -119,7 +119,7 @@ def _form(type_: FieldType | None) -> _Form | None:
 
 
 def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
-    """Put the form at its path. Fields may share the maps in which they are stored."""
+    """Puts the form at its path. Fields may share the maps in which they are stored."""
     name, *inner = path
     there = forms.setdefault(name, {} if inner else form)
     if isinstance(there, dict) and inner:
@@ -216,7 +216,7 @@ def _bytes(text: str, path: Path) -> bytes:
 
 
 def _untyped(typed: object, path: Path) -> Value:
-    """The value of a typed one. Raises ValueError for what only looks like one: `{"BOOL": "false"}`."""
+    """Returns a typed value's plain value. Raises ValueError for invalid ones such as `{"BOOL": "false"}`."""
     kind, content = next(iter(typed.items())) if isinstance(typed, dict) and len(typed) == 1 else ("", None)
     match kind, content:
         case ("S", str()) | ("BOOL", bool()):
@@ -243,7 +243,7 @@ def _untyped(typed: object, path: Path) -> Value:
 
 
 def _sorted(value: Value) -> Value:
-    """The value with sorted maps, so that equal items make equal lines."""
+    """Returns the value with sorted maps, so that equal items make equal lines."""
     match value:
         case dict():
             return {name: _sorted(value[name]) for name in sorted(value)}

@@ -1,4 +1,4 @@
-"""Whether an item has what its type declares: the fields and ends that it needs, in values that can be read."""
+"""Checks that an item has the fields and ends that its type requires, with values that can be read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ItemFields:
         self._record = record
         self._readers = [(field.name, record.reader(field)) for field in record.fields.values()]
         told = {slot.name for slot in record.identity if not slot.lossy}
-        # What the table's key tells is never missing.
+        # A value in the table's key is never missing.
         self._ends = [
             end
             for end in record.ends.values()
@@ -31,7 +31,7 @@ class ItemFields:
         }
 
     def problems(self, item: Item) -> Iterator[tuple[str, str]]:
-        """Each field or end that the item lacks, or that cannot be read, with what is wrong."""
+        """Yields each field or end that the item lacks, or that cannot be read, with the problem."""
         for name, read in self._readers:
             try:
                 read(item)
@@ -47,7 +47,7 @@ class ItemFields:
                 yield end.name, f"{self._record.name}.{end.name} is missing in an item"
 
     def refusal(self, item: Item) -> str | None:
-        """Why the item is refused, with the attribute that was probably meant; None if nothing is wrong."""
+        """Returns why the item is refused, with the attribute that was probably meant; None if nothing is wrong."""
         found = next(self.problems(item), None)
         if found is None:
             return None

@@ -1,7 +1,7 @@
-"""Whether an item's keys, of the table and of every index, match its attributes.
+"""Checks that an item's keys, in the table and in every index, match its attributes.
 
-A type's `ItemKeys` takes the value of each placeholder from the attributes, renders the templates, and compares. A value
-that only keys hold is taken from them, from the table's key first: only what is stored twice can differ.
+A type's `ItemKeys` takes the value of each placeholder from the attributes, renders the templates, and compares. A
+value that only keys hold is taken from them, from the table's key first: only values stored twice can differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 
 _LEFTOVERS = frozenset(["undefined", "null", "None", "NaN"])
-"""What programs write into a key for a value that is not there."""
+"""Values that programs write into a key for a missing value."""
 
 
 class ItemKeys:
@@ -35,7 +35,7 @@ class ItemKeys:
         self._shards = {slot.name for slot in every if slot.is_shard}
         self._computed = [slot for slot in slots.values() if slot.computed and len(slot.path) == 1]
         self.methods = list(dict.fromkeys(slot.path[0] for slot in self._computed))
-        """The methods from which the keys are rendered."""
+        """The methods that the keys are rendered from."""
         places = [(slot, record.attribute_of(slot.path)) for slot in slots.values()]
         # A field that is stored in a key cannot differ from it.
         self._stored = [
@@ -48,14 +48,14 @@ class ItemKeys:
             for source in of_table
             if source.path == slot.path and not slot.computed
         ]
-        """The slots of the table's key with those of other keys that stand for the same value."""
+        """The slots of the table's key, paired with the slots of other keys that stand for the same value."""
         optional = {name for keys in record.keys.values() for name in keys.optional}
         self.optional_ends = {
             end.name
             for end in record.ends.values()
             if all(slot.under(end.name).name in optional for slot in end.identity)
         }
-        """The ends that a template says may be absent: `{manager?}`."""
+        """The ends that a template allows to be absent: `{manager?}`."""
         self._texts = {key for keys in record.keys.values() for key in keys.attributes if key.type == "S"}
         self._uncertain = [
             (key, template)
@@ -65,7 +65,7 @@ class ItemKeys:
         ]
 
     def problems(self, item: Item) -> Iterator[str]:
-        """What is wrong with the keys of an item of the type, in texts without its values."""
+        """Yields the problems with the keys of an item of the type, in texts without its values."""
         record = self._record
         texts = record.table_keys.parse(item) or {}
         said, unwritable = self._said(item)
@@ -78,7 +78,7 @@ class ItemKeys:
         for keys in record.keys.values():
             if keys.index is not None:
                 yield from self._of(keys, item, believed)
-                # What no attribute holds must be the same in all indexes.
+                # Values that no attribute holds must be the same in all indexes.
                 for name, text in (keys.parse(item) or {}).items():
                     if name not in self._shards:
                         believed.setdefault(name, text)
@@ -86,7 +86,7 @@ class ItemKeys:
     # --- The values of placeholders -------------------------------------------------------------------
 
     def _said(self, item: Item) -> tuple[dict[str, str], list[str]]:
-        """The texts that the attributes make, by slot, and the names of the fields that make none.
+        """Returns the texts that the attributes make, by slot, and the names of the fields that make none.
 
         A value that does not fit its declaration is in neither: that is reported elsewhere.
         """
@@ -117,7 +117,7 @@ class ItemKeys:
         return said, list(unwritable)
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """The values in the table's key, in the formats that they have in other keys."""
+        """Returns the values in the table's key, in the formats that they have in other keys."""
         return {
             slot.name: source.rewritten(texts[source.name], slot)
             for source, slot in self._alike
@@ -166,8 +166,8 @@ class ItemKeys:
         return None
 
     def misread(self, item: Item) -> str | None:
-        """Why the item would not be found by its values: a key has a text that ranges do not find, or would be read back
-        with other values than its attributes have. None where it would be found."""
+        """Returns why the item would not be found by its values; None if it would. A key contains a text outside all
+        ranges, or is read back with other values than the attributes have."""
         for key in self._texts:
             if LAST in (key.text(item.get(key.name)) or ""):
                 return _beyond(key)
@@ -186,7 +186,7 @@ class ItemKeys:
     def _differing(
         self, template: Template, text: str, texts: Mapping[str, str], said: Mapping[str, str]
     ) -> tuple[str, bool]:
-        """The fields whose attributes say other texts than a key is read as, and whether they make the same key."""
+        """Returns the fields whose attributes differ from a key's values, and whether they render the same key."""
         own = {name: said[name] for name in template.slot_names & said.keys()}
         wrong = [
             slot

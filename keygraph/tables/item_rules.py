@@ -1,4 +1,4 @@
-"""Whether items keep the rules of their types (`check=`), by themselves or together with what the table holds."""
+"""Checks that items keep the rules of their types (`check=`), alone or combined with the stored items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keygraph.graph import Graph
 
 
 class ItemRules:
-    """The rules of a graph's types, asked of items that are put into the table."""
+    """The rules of a graph's types, checked for items that are put into the table."""
 
     def __init__(self, graph: Graph, *, is_merged: bool) -> None:
         """`is_merged`: an item in the table keeps the attributes that a new one lacks."""
@@ -23,7 +23,7 @@ class ItemRules:
         self._is_new = Not(Exists((graph.table.partition.name,)))
 
     def refusal(self, item: Item) -> str | None:
-        """The rule that the item breaks whatever the table holds; None for none."""
+        """Returns the rule that the item breaks whatever the table holds; None if there is none."""
         return next((told for condition, told in self._asked(item) if condition == NEVER), None)
 
     def conditions(self, item: Item) -> list[Condition]:
@@ -31,7 +31,7 @@ class ItemRules:
         return [condition for condition, _ in self._asked(item)]
 
     def broken(self, item: Item, failed: ConditionFailed) -> str:
-        """The rule that the item would break, together with the one in the table."""
+        """Returns the rule that the item would break, combined with the stored one."""
         there = failed.item or {}
         return next(
             (told for condition, told in self._asked(item) if not holds(condition, there)), str(failed)

@@ -1,7 +1,7 @@
-"""The other items of loaded edges: mirrors and counterparts that the source does not have are made.
+"""Writes the other items of loaded edges: mirrors and counterparts that the source lacks.
 
-An edge whose other item comes by itself needs nothing. Of all others the keys are kept until the source ends; then both
-items are read, and the other one is put as this one says, with what is its own.
+An edge whose other item is in the source needs nothing. The keys of all others are kept until the source ends; then
+both items are read, and the other one is put with this one's values and keeps what is its own.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Pairs:
         self._makers: dict[str, ItemMaker] = {}
         self._partners = Partners(graph, self._maker)
         self._alone: dict[Key, tuple[Key, ...]] = {}
-        """The keys of edges, with those under which the other item may be."""
+        """The keys of edges, with the possible keys of their other items."""
         self.is_needed = bool(graph.correspondences)
 
     def _maker(self, record: RecordType) -> ItemMaker:
         return self._makers.setdefault(record.name, ItemMaker(self._graph, record))
 
     def add(self, record: RecordType, item: Item) -> None:
-        """An item of the source. Raises BadUserInput or ValueError if its other item cannot be made."""
+        """Adds an item of the source. Raises BadUserInput or ValueError if its other item cannot be made."""
         if record.name not in self._graph.correspondences:
             return
         other = self._graph.counterpart(record, item)

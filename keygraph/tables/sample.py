@@ -17,13 +17,13 @@ _SEGMENTS = 16
 _MOST_SEGMENTS = 4**8
 """DynamoDB allows 1,000,000."""
 _STRIDE = 0x9E3779B1
-"""Odd, so that its multiples visit all segments, of which there are a power of 4; the next is never beside the last."""
+"""Odd, so that its multiples visit all segments (their number is a power of 4); two in a row are never adjacent."""
 
 
 async def sample(store: Store, count: int, segments: int = _SEGMENTS) -> list[Item]:
-    """At most `count` items of the store's table; fewer only if the table has fewer.
+    """Returns at most `count` items of the store's table; fewer only if the table has fewer.
 
-    Each segment is asked for its share; what one segment lacks is asked of the others. Raises StoreError.
+    Each segment is asked for its share, and the others make up for what it lacks. Raises StoreError.
     """
     waiting: dict[int, Scan] = {
         segment: Scan(segment=segment, segments=segments) for segment in range(min(segments, count))
@@ -48,9 +48,9 @@ async def sample(store: Store, count: int, segments: int = _SEGMENTS) -> list[It
 
 
 async def parts(store: Store, size: int) -> AsyncGenerator[tuple[list[Item], bool], None]:
-    """Parts of the store's table that lie all over it, of at most `size` items each, until everything was read.
+    """Yields parts from all over the store's table, of at most `size` items each, until everything was read.
 
-    A part is a segment, so it has whole partitions; `size` decides how many segments there are. With each part comes
+    A part is a segment, so it has whole partitions; `size` decides how many segments there are. Each part comes with
     whether it is whole. Items that have been in a part before are left out. Raises StoreError.
     """
     seen: set[tuple[Value, ...]] = set()
@@ -65,7 +65,7 @@ async def parts(store: Store, size: int) -> AsyncGenerator[tuple[list[Item], boo
             waiting = deque(
                 Scan(segment=number * _STRIDE % segments, segments=segments) for number in range(segments)
             )
-            # Number 0 is where the last one began.
+            # Number 0 starts where the previous part did, so it comes last.
             waiting.rotate(-1)
             continue
         is_first = False
@@ -74,7 +74,7 @@ async def parts(store: Store, size: int) -> AsyncGenerator[tuple[list[Item], boo
 
 
 async def _read(store: Store, scan: Scan, size: int) -> tuple[list[Item], Scan | None]:
-    """At most `size` items of a segment, and the scan that goes on after them; None if these are all."""
+    """Returns at most `size` items of a segment, and the scan that continues after them; None if these are all."""
     found: list[Item] = []
     while True:
         page = await store.send(replace(scan, limit=size - len(found)))

@@ -1,4 +1,4 @@
-"""What the counts and sums that nodes keep should be: their lists are read, item by item. And setting them so."""
+"""Computes the counts and sums that nodes should have, by reading their lists item by item, and sets them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRIES = 10
 
 
 def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
-    """The counts and sums of a node, each with the types of which it is one."""
+    """Returns the counts and sums of a node, each with the tallies of the types that contribute to it."""
     found: dict[Field, list[Tally]] = {}
     for tally in (each for several in graph.tallies.values() for each in several if each.owner is owner):
         found.setdefault(tally.field, []).append(tally)
@@ -32,7 +32,7 @@ def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
 
 
 async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> Decimal:
-    """What the items of one type add to the node with this identity. Raises StoreError."""
+    """Returns how much the items of one type add to the node with this identity. Raises StoreError."""
     bound, found = bind(graph, tally.path, identity), Decimal(0)
     for query in requests_of_all(bound):
         async for page in pages(store, query):
@@ -48,10 +48,10 @@ async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> De
 
 
 async def recount(graph: Graph, store: Store, key: Key) -> bool:
-    """Sets the counts and sums of the node under a key to what its lists have; whether that was done.
+    """Sets the counts and sums of the node under a key to the values of its lists. Returns whether that succeeded.
 
-    A mutation may come in between: then it has changed a number, and the lists are read again. A number that is not there is 0
-    first, so that mutations add to it from then on. Raises StoreError.
+    If a mutation changes a number meanwhile, the lists are read again. A missing number is first set to 0, so that
+    mutations add to it from then on. Raises StoreError.
     """
     for _ in range(_TRIES):
         [item] = (await store.send(BatchGet((key,), consistent=True))).items
@@ -79,7 +79,7 @@ async def recount(graph: Graph, store: Store, key: Key) -> bool:
 async def _set(
     graph: Graph, store: Store, key: Key, item: Item, fields: Iterable[Field], changes: Sequence[SetTo]
 ) -> bool:
-    """Changes numbers of a node; False where one of them is no more what was read."""
+    """Changes numbers of a node. Returns False if one of them has changed since it was read."""
     same = (is_unchanged(field.attribute, item) for field in fields)
     condition = And((Exists((graph.table.partition.name,)), *same))
     try:

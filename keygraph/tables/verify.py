@@ -1,8 +1,9 @@
-"""Verify a whole table: read every item, compare it with the model, and look for what it points to.
+"""Verifies a whole table: reads every item, compares it with the model, and looks for what it points to.
 
-Nothing is written, except counts and sums on request. The table is read in segments, one window of items at a time, so memory holds one window per segment
-and what its items point to, however large the table is. All reads are consistent. The table may be written to meanwhile:
-a missing or differing item is reported only if the item that points to it has not changed since it was read.
+Nothing is written, except counts and sums on request. The table is read in segments, one window of items at a time, so
+memory holds one window per segment and what its items point to, however large the table is. All reads are consistent.
+The table may be written to meanwhile: a missing or differing item is reported only if the item that points to it has
+not changed since it was read.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Verification:
     def __init__(
         self, graph: Graph, store: Store, *, segments: int = 4, examples: int = 5, is_counting: bool = False
     ) -> None:
-        """`examples` is the number of items that are kept for each kind of finding. `is_counting`: counts and sums that are missing
-        or wrong are set."""
+        """`examples` is the number of items kept for each kind of finding. `is_counting` sets counts and sums that are
+        missing or wrong."""
         self.counted = 0
-        """How many nodes got other counts or sums."""
+        """The number of nodes whose counts or sums were set."""
         self._is_counting = is_counting
         self.report = Report(examples)
         self._store = store
@@ -64,7 +65,7 @@ class Verification:
         self._ended: set[int] = set()
 
     async def run(self, advance: Callable[[int], None]) -> None:
-        """Read what was not read yet. `advance` is called after each window with the number of items read so far.
+        """Reads what was not read yet. `advance` is called after each window with the number of items read so far.
 
         Raises StoreError; the report then holds every window that was verified.
         """
@@ -98,12 +99,12 @@ class Verification:
     # --- Saved between two runs -----------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """The progress as JSON, except that keys may hold bytes, which are to be written in base64."""
+        """Returns the progress as JSON, except that keys may hold bytes, which are to be written in base64."""
         reached = [position and key_to_json(position) for position in self._reached.values()]
         return {"reached": reached, "ended": sorted(self._ended), "report": self.report.to_json()}
 
     def resume(self, kept: Mapping[str, Any]) -> None:
-        """Go on where another verification with as many segments and examples was interrupted.
+        """Continues another verification that was interrupted, with the same number of segments and examples.
 
         Raises KeyError, TypeError or ValueError, and changes nothing, if `kept` is malformed.
         """
@@ -129,7 +130,7 @@ class Window:
         fields: Mapping[str, ItemFields],
         items: list[Item],
     ) -> None:
-        """`keys` and `fields` are those that items must have, by type."""
+        """`keys` and `fields` are the ones that items must have, by type."""
         self._graph = graph
         self._keys = keys
         self._fields = fields
@@ -142,12 +143,12 @@ class Window:
         self._nodes: dict[tuple[str, tuple[str, ...]], list[tuple[Item, RecordType, str]]] = {}
         self._counterparts: list[tuple[Item, RecordType, Counterpart]] = []
         self._sharded: list[tuple[Item, RecordType, list[Key]]] = []
-        """Items with the keys under which no other one may have their identity."""
+        """Items, each with the keys at which no other item may have its identity."""
         self._counting: list[tuple[Item, RecordType]] = []
         """Nodes with counts and sums."""
 
     async def findings(self, store: Store) -> list[Finding]:
-        """Everything that is wrong with these items. Raises StoreError."""
+        """Returns everything that is wrong with these items. Raises StoreError."""
         for item in self._items:
             self._look_at(item)
         here = {self._key(item): item for item in self._items}
@@ -180,8 +181,8 @@ class Window:
         try:
             self._look_at_one_of(record, item)
         except Exception as error:
-            # Formats, nested dataclasses and methods are the model's own code. One item that they fail on must not
-            # end the verification of the others.
+            # Formats, nested dataclasses and methods are the model's own code. If they fail on an item, the
+            # verification of the others must continue.
             self._add("unfit", record, f"it cannot be checked: {type(error).__name__}", item)
 
     def _look_at_one_of(self, record: RecordType, item: Item) -> None:
@@ -193,7 +194,7 @@ class Window:
             self._add("key", record, what, item)
         identity = record.read_identity(item) if record.table_keys.shards else None
         if identity is not None:
-            # Of two items the first one looks for the other.
+            # Of two items, the first one looks for the other.
             later = [key for key in self._graph.table_keys(record, identity) if key > self._key(item)]
             self._sharded.append((item, record, later))
         if tallies_of(self._graph, record):
@@ -216,7 +217,7 @@ class Window:
             self._counterparts.append((item, record, counterpart))
 
     def _failing(self, record: RecordType, item: Item) -> Iterator[str]:
-        """The methods in keys that fail."""
+        """Yields the methods in keys that fail."""
         for name in self._keys[record.name].methods:
             method = record.methods[name]
             try:
@@ -228,7 +229,7 @@ class Window:
                 yield f"{record.name}.{name} of an item fails with {type(error).__name__}"
 
     def _counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
-        """The mirror or counterpart that the item must have; None if it needs none, or is corrupt itself.
+        """Returns the mirror or counterpart that the item must have; None if it needs none, or is corrupt itself.
 
         Raises BadUserInput if the other item cannot have a key of its type.
         """
@@ -290,7 +291,7 @@ class Window:
                         self._doubt("unfit", record, "an item in another shard has its key", item, key)
 
     async def count(self, store: Store) -> int:
-        """Sets the counts and sums of nodes that are missing or wrong; of how many. Raises StoreError."""
+        """Sets counts and sums that are missing or wrong. Returns the number of nodes changed. Raises StoreError."""
         count = 0
         for number, item in enumerate(self._items):
             record = self._graph.recognise(item)
@@ -338,7 +339,7 @@ class Window:
             return []
 
     async def _certain(self, store: Store) -> list[Finding]:
-        """The doubtful findings whose items have not changed since they were read."""
+        """Returns the doubtful findings whose items have not changed since they were read."""
         certain: list[Finding] = []
         for start in range(0, len(self._doubtful), _WHOLE_ITEMS):
             some = self._doubtful[start : start + _WHOLE_ITEMS]
@@ -350,7 +351,7 @@ class Window:
 async def _read(
     store: Store, keys: Iterable[Key], projection: tuple[Path, ...] | None = None
 ) -> dict[Key, Item]:
-    """The items with these keys, by key."""
+    """Returns the items with these keys, by key."""
     wanted = tuple(dict.fromkeys(keys))
     if not wanted:
         return {}

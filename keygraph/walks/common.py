@@ -1,9 +1,9 @@
-"""Common neighbours: what the first of several lists has in common with all others.
+"""Common neighbors: the items of the first of several lists that all other lists have too.
 
-There are two walks. Lists that are in the order of what they may have in common are merged: each is read from where the
-latest of them stands, so no list is read where another one has nothing. What a short list has is looked up by key in one
-that is much longer. Lists in another order are read along the first one, and what it shows is looked up in the others. If
-one of the others is short, what that one has is looked up in the first.
+There are two walks. Lists sorted by the values to be compared are merged: each is read from the latest position of any
+of them, so parts where another list has nothing are skipped. The items of a short list are looked up by key in a much
+longer one. Lists in another order are read along the first one, and its items are looked up in the others. If one of
+the others is short, its items are looked up in the first.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Any, NamedTuple, TypeAlias
 FIRST = 128
 """How many items of each list are read at first."""
 FIRST_OF_ALL = 512
-"""That where everything is wanted that they have in common."""
+"""The same if all common items are wanted."""
 GROWTH = 4
-"""How many times as many are read in each round of pages as in the one before: a round trip is dearer than a page's items."""
+"""The factor by which each round of pages grows: a round trip costs more than a page's items."""
 MOST_KEYS = 100
-"""How many keys are looked up in a list at once."""
+"""The most keys that are looked up in a list at once."""
 ITEMS_OF_A_KEY = 32
-"""What a key costs to look up, in items of a page: it takes half a read unit, which is 4 KB of a page's items."""
+"""The cost of looking up a key, in items of a page: half a read unit, which is 4 KB of a page's items."""
 WEIGHT_OF_A_KEY = 8
-"""How many items of the budget a key takes: their sizes are not known to be small."""
+"""The share of the budget, in items, that a key takes: its item's size is not known to be small."""
 WEIGHT_OF_A_QUERY = 100
-"""The same where a key takes a Query of its own."""
+"""The same if a key takes a Query of its own."""
 
 
 class Entry(NamedTuple):
-    """An item of a list, by what it may have in common with others: in a merge what they are ordered by."""
+    """An item of a list and the key to compare; in a merge, the lists are sorted by that key."""
 
     key: Any
     item: Any = None
 
 
 class Begin(NamedTuple):
-    """Where to read from."""
+    """Where to start reading."""
 
     key: Any
     is_included: bool
@@ -45,11 +45,11 @@ class Begin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageWanted:
-    """A part of a list: so many items, or fewer where the store has looked at as many as the budget."""
+    """A part of a list: `count` items, or fewer if the store has examined `budget` items."""
 
     side: int
     begin: Begin | None
-    """None: from where the walk begins."""
+    """None: from the start of the walk."""
     count: int
     budget: int
 
@@ -60,7 +60,7 @@ class KeysWanted:
 
     side: int
     entries: Sequence[Entry]
-    """By an item of another list each, if there is one."""
+    """One for each key, with an item of another list if there is one."""
 
 
 Wanted: TypeAlias = PageWanted | KeysWanted
@@ -72,19 +72,19 @@ class Came(NamedTuple):
     entries: Sequence[Entry]
     looked_at: int = 0
     is_ended: bool = True
-    """Whether nothing of the list comes behind it."""
+    """Whether the list has nothing after it."""
     resume: Entry | None = None
-    """Where a page ended that looked at as many items as it might, if that is behind its last item."""
+    """The end of a page that examined as many items as allowed, if that is after its last item."""
 
 
 @dataclass(slots=True, eq=False)
 class _Side:
-    """One list, as far as it was read."""
+    """One list, and how much of it was read."""
 
     number: int
     waiting: deque[Entry] = field(default_factory=deque)
     reached: Any = None
-    """Up to which key it is known, that included; None: nothing of it is."""
+    """The last key up to which it is known, inclusive; None if none of it is."""
     is_ended: bool = False
     looked_at: int = 0
     read: int = 0
@@ -94,11 +94,11 @@ class _Side:
 
 
 class Common:
-    """A walk through lists for what they have in common."""
+    """A walk through lists for their common items."""
 
     def __init__(self, wanted: int | None, budget: int) -> None:
-        """`wanted` is how many items of the first list are looked for; None for all. `budget` is how many items may be
-        looked at."""
+        """`wanted` is the number of items of the first list to find; None for all. `budget` is the most items to
+        examine."""
         self.found: list[Entry] = []
         """The items of the first list, in its order unless `is_unordered`."""
         self.is_open = False
@@ -106,13 +106,13 @@ class Common:
         self.is_unordered = False
         """Whether all of them were found, in no order."""
         self.last: Entry | None = None
-        """How far the first list is decided."""
+        """The last item of the first list that is decided."""
         self._wanted = wanted
         self._left = budget
         self._limit = FIRST_OF_ALL if wanted is None else FIRST
 
     def walk(self) -> Generator[Sequence[Wanted], Sequence[Came], None]:
-        """Yields what is to be read next, all at the same time, and is sent what came of it, in the same order."""
+        """Yields what to read next, all at the same time, and receives the answers in the same order."""
         while wanted := self._next():
             for each, came in zip(wanted, (yield wanted), strict=True):
                 self._take(each, came)
@@ -128,25 +128,25 @@ class Common:
         return self._wanted is not None and len(self.found) >= self._wanted
 
     def _count(self, lists: int, weight: int = 1) -> tuple[int, int]:
-        """How many items to read of each of so many lists, and how many the store may look at for them. An item takes
-        that much of the budget."""
+        """Returns how many items to read of each list, and how many the store may examine for them. `weight` is an
+        item's share of the budget."""
         share = max(FIRST, self._left // lists)
         limit, self._limit = self._limit, self._limit * GROWTH
         return max(1, min(limit, share // weight)), share
 
 
 class Merge(Common):
-    """Lists in the order of what they may have in common, in which each key stands once."""
+    """Lists sorted by the key to compare, each key at most once."""
 
     def __init__(
         self, sides: int, wanted: int | None, budget: int, *, forward: bool = True, begin: Any = None
     ) -> None:
-        """`begin` is the key behind which the lists are read."""
+        """`begin` is the key after which the lists are read."""
         super().__init__(wanted, budget)
         self._sides = [_Side(number) for number in range(sides)]
         self._forward = forward
         self._low = None if begin is None else Begin(begin, False)
-        """Nothing that stands before it is looked for any more."""
+        """Nothing before this position is needed any more."""
 
     def _next(self) -> Sequence[Wanted]:
         while behind := self._merged():
@@ -185,8 +185,8 @@ class Merge(Common):
     # --- What is known --------------------------------------------------------------------------------
 
     def _merged(self) -> list[_Side]:
-        """Takes what all have in common as far as they were read; the answer is which lists have to be read on, none when
-        the walk is done."""
+        """Collects the common items read so far. Returns the lists that must be read further; none when the walk is
+        done."""
         while not self._is_enough:
             for side in self._sides:
                 self._skip(side)
@@ -208,7 +208,7 @@ class Merge(Common):
         return []
 
     def _skip(self, side: _Side) -> None:
-        """Leaves out what is not looked for any more."""
+        """Drops items that are not needed any more."""
         waiting, low = side.waiting, self._low
         while waiting and low is not None and self._is_before(waiting[0].key, low):
             first = waiting.popleft()
@@ -219,19 +219,19 @@ class Merge(Common):
         return not low.is_included if key == low.key else bool(key < low.key) is self._forward
 
     def _raise(self, low: Begin) -> bool:
-        """Looks for nothing before a place any more; the answer is whether it is news."""
+        """Moves the lower bound up to a position. Returns whether that changes it."""
         if self._low == low or (self._low is not None and not self._is_before(self._low.key, low)):
             return False
         self._low = low
         return True
 
     def _reach(self, sides: Sequence[_Side]) -> Any:
-        """Up to which key all of them are known; None for any."""
+        """Returns the key up to which all of them are known; None for any."""
         reached = [side.reached for side in sides if not side.is_ended]
         return (min if self._forward else max)(reached) if reached else None
 
     def _candidates(self, sides: Sequence[_Side]) -> list[Entry]:
-        """What some lists are known to have in common of what is still looked for."""
+        """Returns the items still needed that these lists are known to have in common."""
         first, *more = sides
         keys = [{entry.key for entry in side.waiting} for side in more]
         return [
@@ -252,7 +252,7 @@ class Merge(Common):
     def _pages_or_keys(
         self, behind: Sequence[_Side], others: Sequence[_Side], candidates: Sequence[Entry], reach: Any
     ) -> list[Wanted]:
-        """Of each list that is behind the next page, or what others may have in common with it, whatever is cheaper."""
+        """For each list that is behind, wants the next page or the candidates by key, whichever is cheaper."""
         passed = min(side.read - len(side.waiting) for side in others)
         is_few = reach is None and len(candidates) * ITEMS_OF_A_KEY <= self._limit
         by_key = [
@@ -267,14 +267,14 @@ class Merge(Common):
             side.tested += len(chunk)
         by_page = [side for side in behind if side not in by_key]
         if by_page:
-            # What will soon be behind is read beside them.
+            # Lists that will soon be behind are read along with them.
             by_page += [side for side in others if not side.is_ended and len(side.waiting) * 4 < self._limit]
         keys = [KeysWanted(side.number, chunk) for side in by_key]
         return [*keys, *(self._pages(by_page) if by_page else ())]
 
 
 class LookUp(Common):
-    """Lists in any order: what the first one shows is looked up in the others."""
+    """Lists in any order: the items of the first one are looked up in the others."""
 
     def __init__(
         self,
@@ -285,17 +285,16 @@ class LookUp(Common):
         weight: int = WEIGHT_OF_A_KEY,
         known: Sequence[Entry] | None = None,
     ) -> None:
-        """`weight` is what looking up a key takes of the budget. `known` is all of the first list, if that was read
-        before."""
+        """`weight` is the budget for looking up a key. `known` is the whole first list, if it was read before."""
         super().__init__(wanted, budget)
         self.is_unordered = known is not None
         self._others = range(1, sides)
         self._weight = weight
         self._whole: dict[int, set[Any]] = {}
-        """The keys of the others of which all are known."""
+        """The keys of those other lists that are completely known."""
         self._waiting = list(known or ())
         self._tests: dict[int, set[Any]] = {}
-        """Which keys of what waits the others have."""
+        """Which keys of the waiting items the others have."""
         self._is_begun = self._is_tried = self._is_ended = known is not None
         self._low: Begin | None = None
 
@@ -313,7 +312,7 @@ class LookUp(Common):
         return self._tested()
 
     def _short(self) -> Sequence[Wanted]:
-        """Looks up in the first list what all short ones have."""
+        """Looks up the items that all short lists have in the first list."""
         self.is_unordered = self._is_ended = True
         self._waiting = []
         keys = set.intersection(*self._whole.values())

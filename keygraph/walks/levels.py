@@ -1,8 +1,8 @@
-"""Reading the lists of one level side by side, page by page, within a budget.
+"""Reads the lists of one level side by side, page by page, within a budget.
 
-Each round asks for the next parts of the first lists that have not ended, with an equal share of the budget for each; so what
-is asked for is never more than what is left. The first rounds of a walk ask for few lists, since a page may be full soon, and
-each asks for twice as many as the one before it.
+Each round asks for the next parts of the first unfinished lists, with an equal share of the budget for each, so it
+never asks for more than is left. The first rounds of a walk ask for few lists, since a page may be full soon, and each
+asks for twice as many as the one before it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from keygraph.model.paths import AccessPath
 from keygraph.walks.walk import Budget, Hop, Part, Vertex, Walk, Wanted
 
 LARGEST_PART = 1_000
-"""How many items one request asks for at most."""
+"""The most items that one request asks for."""
 FIRST_LISTS = 16
-"""How many lists the first round of a walk asks for at most, where a part of the answer may do."""
+"""The most lists that the first round of a walk asks for, if a part of the answer may be enough."""
 FIRST_PART = 128
-"""How many items of each list the first round has to have budget for, where what is found is needed in order."""
+"""The budget, in items of each list, that the first round must have if results are needed in order."""
 
 
 @dataclass(slots=True)
 class OpenList:
-    """A list of a level, as far as it was read."""
+    """A list of a level, and how much of it was read."""
 
     path: AccessPath
     owner: Vertex
@@ -43,8 +43,8 @@ class Width:
     """How many lists a round asks for: twice as many each time."""
 
     def __init__(self, first: int | None, least: int = 1) -> None:
-        """None: all of them at once. `least` is how many items of each the first round may read, and the next ones half of that: what
-        is read of a list behind one that has not ended may be of no use."""
+        """`first` None asks for all at once. `least` is how many items of each list the first round may read, halved in
+        each later round: items of a list after an unfinished one may be of no use."""
         self._now = first
         self._least = least
 
@@ -53,12 +53,12 @@ class Width:
         self._now = None
 
     def expect(self, lists: int) -> None:
-        """Asks for so many at least from now on: fewer will not do."""
+        """Asks for at least this many from now on: fewer will not be enough."""
         if self._now is not None:
             self._now = max(self._now, lists)
 
     def of(self, lists: Sequence[OpenList], budget: Budget) -> Sequence[OpenList]:
-        """The next ones, as far as the budget has something for each."""
+        """Returns the next lists, as many as the budget allows."""
         if self._now is None:
             return lists[: budget.left]
         self._least = max(1, min(self._least, budget.left))
@@ -70,7 +70,7 @@ class Width:
 def read_level(
     lists: Sequence[OpenList], budget: Budget, width: Width, take: Callable[[], bool] = lambda: False
 ) -> Walk[None]:
-    """Reads lists until all have ended, the budget is used up, or `take`, called after each round, says that it is enough."""
+    """Reads lists until all have ended, the budget is used up, or `take`, called after each round, returns True."""
     unread = [each for each in lists if not each.is_ended]
     while unread and budget.left > 0:
         now = width.of(unread, budget)
@@ -78,7 +78,7 @@ def read_level(
         wanted = [Wanted(each.path, each.owner, share, each.after) for each in now]
         for each, part in zip(
             now, (yield wanted), strict=True
-        ):  # no name: nothing keeps them while others are read
+        ):  # not assigned: a name would keep them in memory while others are read
             budget.take(part)
             each.take(part)
         if take():
@@ -87,11 +87,11 @@ def read_level(
 
 
 def most_rounds(levels: int, budget: int) -> int:
-    """How many rounds the levels of a walk take at most.
+    """Returns the most rounds that the levels of a walk take.
 
-    Each level has a first round. In a round that asks for all lists of a level, either half of them end, or a quarter of the
-    budget, or a largest part of it, is used up. The others ask for twice as many lists as the one before, or use the
-    budget up.
+    Each level has a first round. In a round that asks for all lists of a level, either half of them end, or a quarter
+    of the budget, or a largest part of it, is used up. The others ask for twice as many lists as the one before, or use
+    up the budget.
     """
     halves = ceil(log2(budget)) + 1
     quarters = ceil(log2(budget) / log2(4 / 3))

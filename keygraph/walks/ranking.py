@@ -1,7 +1,7 @@
-"""Ranking: the nodes at the end of some lists, followed one after the other, by how much the ways that lead there count.
+"""Ranks the nodes at the end of some lists, followed one after the other, by the weights of the paths that lead there.
 
-A way is a sequence of edges, one of each list. It does not lead through the node where it begins. A node's score is the sum of
-its ways' weights, which their last edges say. The ranking is exact if everything was read; else it says that it is not.
+A path is a sequence of edges, one of each list, that does not return to its first node. A node's score is the sum of
+its paths' weights, given by their last edges. The ranking says whether everything was read, so that it is exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keygraph.walks.walk import Budget, Hop, Vertex, Walk
 
 
 class RankedNode(NamedTuple):
-    """A node with what leads to it."""
+    """A node, its score, and the number of paths that lead to it."""
 
     node: Vertex
     score: Any
@@ -26,7 +26,7 @@ class RankedNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What a walk found, the highest scores first; equal ones by their keys."""
+    """The result of a walk, the highest scores first; equal ones by their keys."""
 
     nodes: Sequence[RankedNode]
     is_complete: bool
@@ -42,14 +42,14 @@ def rank(
     *,
     include_first: bool = False,
 ) -> Walk[Ranking]:
-    """Ranks the nodes behind so many levels of lists. `lists_of` gives those of a node that are followed at a level."""
+    """Ranks the nodes after this many levels of lists. `lists_of` gives the lists to follow from a node at a level."""
     ways: dict[Vertex, int] = {start: 1}
     scores: dict[Vertex, Any] = {}
 
     def take(
         lists: Sequence[OpenList], before: Mapping[Vertex, int], found: dict[Vertex, int], level: int
     ) -> bool:
-        """Counts what was read, of which nothing else is kept."""
+        """Counts what was read and drops it."""
         for each in lists:
             count = before[each.owner]
             for hop in each.hops:
@@ -75,5 +75,5 @@ def rank(
 
 
 def order(ranked: RankedNode) -> tuple[Any, str, tuple[str, ...]]:
-    """By what ranked nodes are sorted."""
+    """Returns the sort key of ranked nodes."""
     return -ranked.score, ranked.node.record.name, ranked.node.identity

@@ -1,7 +1,7 @@
-"""Reaching: every node that lists lead to from one node, the nearest first, each once; cycles do no harm.
+"""Finds every node that lists lead to from one node, nearest first, each once; cycles are harmless.
 
-The nodes of a distance are in the order of the lists that lead to them: by the owners' own order, and in it as the list has
-them. A walk can go on behind any node that it has found, without starting again (`resumed`), and stops where enough was found.
+The nodes at a distance are in the order of the lists that lead to them: by the owners' own order, then in the list's
+order. A walk can continue after any node that it has found, without starting again, and stops once it found enough.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from keygraph.walks.levels import FIRST_LISTS, FIRST_PART, OpenList, Width, read
 from keygraph.walks.walk import Budget, Hop, Vertex, Walk
 
 ListsOf: TypeAlias = Callable[[Vertex], Sequence[AccessPath]]
-"""The lists that are followed from a node; none from one that is not walked on."""
+"""The lists that are followed from a node; none for a node where the walk ends."""
 
 
 class Reached(NamedTuple):
-    """A node that was found, with the edge by which it was found first."""
+    """A node that was found, with the edge that found it first."""
 
     node: Vertex
     distance: int
@@ -29,62 +29,62 @@ class Reached(NamedTuple):
     owner: Vertex
     hop: Hop
     number: int
-    """How many nodes of its distance were found before it, those that are not asked for too."""
+    """How many nodes at its distance were found before it, including unrequested ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a walk stands: what it needs to go on."""
+    """The state that a walk needs to continue."""
 
     distance: int
-    """Of the nodes that are found next."""
+    """The distance of the nodes that are found next."""
     owners: Sequence[Vertex]
-    """The nodes whose lists lead to these, the one first whose list is read."""
+    """The nodes whose lists lead to these, beginning with the one whose list is being read."""
     found: Sequence[Vertex] = ()
-    """What was found at that distance, and may lead on."""
+    """The nodes found at that distance that may lead further."""
     seen: frozenset[bytes] = frozenset()
     """The marks of the nodes that were found before."""
     path: int = 0
-    """Which of the first owner's lists is read."""
+    """The index of the list being read among the first owner's lists."""
     after: Any = None
-    """Where in that list."""
+    """The position in that list."""
 
 
 def from_node(start: Vertex) -> Standing:
-    """Where a walk stands that begins at a node."""
+    """Returns the state of a walk that begins at a node."""
     return Standing(1, [start])
 
 
 def mark(node: Vertex) -> bytes:
-    """Eight bytes that tell a node from others."""
+    """Returns eight bytes that identify a node."""
     return blake2b("\0".join((node.record.name, *node.identity)).encode(), digest_size=8).digest()
 
 
 @dataclass(slots=True)
 class Reach:
-    """What a walk found."""
+    """The result of a walk."""
 
     began: Standing
     lists_of: ListsOf
     deepest: int
-    """At which distance no walk from there goes on, whatever its own depth."""
+    """The distance at which every continuation ends, whatever its own depth."""
     nodes: list[Reached] = field(default_factory=list)
-    """The first of the nodes that are asked for, as many as are wanted."""
+    """The first requested nodes, as many as are wanted."""
     others: list[Vertex] = field(default_factory=list)
-    """The nodes that are asked for behind those."""
+    """The requested nodes after those."""
     is_complete: bool = False
-    """Whether there are no others, as far as the depth goes."""
+    """Whether there are no others within the depth."""
     standing: Standing | None = None
-    """Where to go on, where the budget ended the walk."""
+    """Where to continue if the budget ended the walk."""
     levels: list[list[Vertex]] = field(default_factory=list)
-    """The nodes of each distance, asked for or not, from those on where the walk began."""
+    """The nodes at each distance, requested or not, beginning with those where the walk began."""
 
     def behind(self, reached: Reached) -> Standing:
-        """Where a walk stands behind a node that this one found."""
+        """Returns the state of a walk after a node that this one found."""
         return self.at(reached.distance, reached.number + 1, reached.owner, reached.path, reached.hop.place)
 
     def at(self, distance: int, found: int, owner: Vertex, path: AccessPath, after: Any) -> Standing:
-        """Where it stands in a list, when so many nodes of the distance were found."""
+        """Returns the state at a position in a list, when `found` nodes of the distance were found."""
         level = distance - self.began.distance
         owners, now = self.levels[level], self.levels[level + 1][:found]
         here = owners.index(owner)
@@ -106,9 +106,9 @@ def reach(
     deepest: int | None = None,
     is_asked_for: Callable[[Vertex], bool] = lambda node: True,
 ) -> Walk[Reach]:
-    """Finds the nodes up to a distance: all of them, or at least so many. `is_whole`: it finds all others too. Of a list
-    that has ended nothing is kept but the nodes, and the edges to those that are wanted. `deepest` is at which distance
-    a walk that goes on from this one ends, if that is farther."""
+    """Finds the nodes up to a distance: all of them, or at least `wanted`. `is_whole` finds all others too. Only the
+    nodes and the edges to wanted ones are kept of a list that has ended. `deepest` is the distance at which a walk that
+    continues this one ends, if that is farther."""
     result = Reach(began, lists_of, deepest or depth, levels=[[*began.owners]])
     known = {*began.owners, *began.found}
     if wanted == 0 and not is_whole:
@@ -122,7 +122,7 @@ def reach(
             for first in lists[:1]:
                 first.after = began.after
         if wanted:
-            # Lists will be as long as those of the level before.
+            # The lists are expected to be as long as those of the level before.
             width.expect(ceil((wanted - len(result.nodes)) * lists_before / max(1, len(result.levels[-1]))))
         lists_before = len(lists)
         result.levels.append(found)
@@ -147,7 +147,7 @@ def reach(
 
 @dataclass(slots=True)
 class _Level:
-    """The nodes of one distance, while the lists that lead to them are read."""
+    """The nodes at one distance, while the lists that lead to them are read."""
 
     result: Reach
     lists: Sequence[OpenList]
@@ -164,14 +164,14 @@ class _Level:
 
     @property
     def unread(self) -> tuple[Vertex, AccessPath, Any] | None:
-        """The first list that has not ended, and where it goes on."""
+        """The first unfinished list, and where it continues."""
         if self._list == len(self.lists):
             return None
         first = self.lists[self._list]
         return first.owner, first.path, first.after
 
     def take(self) -> bool:
-        """Takes what was read in order, up to the first list that has not ended; whether that is enough."""
+        """Takes what was read in order, up to the first unfinished list. Returns whether that is enough."""
         result, found = self.result, self.result.levels[-1]
         seen = result.began.seen
         while self._list < len(self.lists):

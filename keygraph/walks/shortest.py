@@ -1,8 +1,8 @@
-"""Shortest ways from one node to another, by the lists that are followed: a search from both ends.
+"""Shortest paths from one node to another along the lists that are followed: a search from both ends.
 
-The side on which fewer nodes were found last is searched next, a distance at a time, until both meet. From the far end lists are
-followed against their direction, by the keys that find their edges from there; where a list has none, the search is from the near
-end alone. Each list of a node is read once. A node that is met first is on a shortest way, since all shorter ones were looked at.
+The side that found fewer nodes last is searched next, one distance at a time, until both meet. From the far end, lists
+are followed against their direction, by the keys that find their edges from there; if a list has none, only the near
+end is searched. Each list of a node is read once. The first meeting is on a shortest path: all shorter ones were tried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FollowedFrom: TypeAlias = Callable[[Vertex], Sequence[Followed]]
 
 
 class Stretch(NamedTuple):
-    """One edge of a way, in its direction."""
+    """One edge of a path, in its direction."""
 
     start: Vertex
     declared: AccessPath
@@ -35,7 +35,7 @@ class Stretch(NamedTuple):
     edge: Any
     """What was read of it; None unless edges are kept."""
     is_forward: bool
-    """Whether it was read in the list itself: else from its end."""
+    """Whether it was read in the list itself, not from its end."""
 
 
 Way: TypeAlias = Sequence[Stretch]
@@ -43,14 +43,14 @@ Way: TypeAlias = Sequence[Stretch]
 
 @dataclass(slots=True)
 class Ways:
-    """What a search found."""
+    """The result of a search."""
 
     length: int | None = None
-    """None: there is no way that is short enough."""
+    """None if no path is short enough."""
     found: Sequence[Way] = ()
-    """As many as were wanted; the first ones in the order in which they were found."""
+    """At most as many as were wanted, in the order in which they were found."""
     is_complete: bool = True
-    """Whether the budget has sufficed to know that."""
+    """Whether the budget was enough to be sure."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class _Side:
     is_forward: bool
     distances: dict[Vertex, int]
     before: dict[Vertex, dict[Vertex, tuple[AccessPath, Any]]] = field(default_factory=dict)
-    """For each node those before it, by which it was found, with the list and the edge."""
+    """For each node the ones before it that found it, with the list and the edge."""
     depth: int = 0
 
     @classmethod
@@ -71,7 +71,7 @@ class _Side:
         return cls([end], followed, is_forward, {end: 0})
 
     def lists(self) -> list[tuple[Followed, OpenList]]:
-        """The lists of the nodes that were found last."""
+        """Returns the lists of the nodes that were found last."""
         followed = self.followed
         return [
             (each, OpenList(each.read, node))
@@ -92,9 +92,9 @@ def shortest(
     *,
     keeps_edges: bool = False,
 ) -> Walk[Ways]:
-    """Finds so many of the shortest ways of at most so many edges. `followed_back` gives the lists that lead to a node, as they are
-    read there; None where some cannot be. `may_go` says of a node whether a list is followed from it. `keeps_edges`: the ways
-    have what was read of their edges."""
+    """Finds up to `wanted` shortest paths of at most `most` edges. `followed_back` gives the lists that lead to a node,
+    as they are read there; None if some cannot be. `may_go` says whether a list is followed from a node. With
+    `keeps_edges`, the paths have what was read of their edges."""
     if start == end:
         return Ways(0, [()])
     near = _Side.at(start, followed, is_forward=True)
@@ -123,8 +123,8 @@ def _next_distance(
     is_first_enough: bool,
     keeps_edges: bool,
 ) -> Walk[bool]:
-    """Finds the nodes one edge further; whether all of them were found, or the first that the other side knows, where that is
-    enough."""
+    """Finds the nodes one edge further. Returns whether all were found, or the first one that the other side knows, if
+    that is enough."""
     lists, found, has_met = side.lists(), dict[Vertex, None](), False
     side.depth += 1
 
@@ -149,7 +149,7 @@ def _next_distance(
 
 
 def _joined(near: _Side, far: _Side, met: Sequence[Vertex], wanted: int) -> list[Way]:
-    """The ways through the nodes at which both sides meet, as many as are wanted."""
+    """Returns the paths through the nodes where both sides meet, at most `wanted`."""
     found: list[Way] = []
     for node in met:
         for head in _ways(near, node):
@@ -161,7 +161,7 @@ def _joined(near: _Side, far: _Side, met: Sequence[Vertex], wanted: int) -> list
 
 
 def _ways(side: _Side, node: Vertex) -> Iterator[tuple[Stretch, ...]]:
-    """The ways from a node to the end of its side, by which it was found."""
+    """Yields the paths from a node to the end of the side that found it."""
     if side.distances[node] == 0:
         yield ()
         return

@@ -1,8 +1,8 @@
-"""The seam of walks: a walk says which parts of lists it wants, takes what was read of them, and says what is next.
+"""The interface of walks: a walk says which parts of lists it wants, takes what was read, and says what is next.
 
-A walk is a generator. It yields the parts that may be read at the same time, and is sent what was read of each, in the same
-order. When it returns, its question is answered. An error of a list is thrown into it; a walk that does not catch it
-ends with it. Nothing here knows a store: a few lines that answer from a dict drive a walk as well.
+A walk is a generator. It yields the parts that may be read at the same time, and receives what was read of each, in the
+same order. When it returns, its question is answered. An error of a list is thrown into it; a walk that does not catch
+it ends with it. Nothing here knows a store: a few lines that answer from a dict can drive a walk too.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Wanted(NamedTuple):
     path: AccessPath
     owner: Vertex
     most: int
-    """How many items may be looked at."""
+    """The most items to examine."""
     after: Any = None
-    """Where to go on: the `place` of an edge, or what a part of the same list has said as its `after`."""
+    """Where to continue: the `place` of an edge, or the `after` of a part of the same list."""
     forward: bool = True
 
 
 class Hop(NamedTuple):
-    """An edge of a list, and the node to which it leads."""
+    """An edge of a list, and the node it leads to."""
 
     node: Vertex
     edge: Any
-    """What was read of it: `keygraph.lists.listing.Located` where a store was asked."""
+    """What was read of it: `keygraph.lists.listing.Located` if a store was asked."""
     place: Any
-    """Where it stands in its list."""
+    """Its position in its list."""
 
 
 class Part(NamedTuple):
@@ -51,18 +51,18 @@ class Part(NamedTuple):
 
     hops: Sequence[Hop]
     after: Any = None
-    """Where the list goes on; None: there is no more of it."""
+    """Where the list continues; None if it has ended."""
     looked_at: int = 0
-    """How many items the store looked at."""
+    """How many items the store examined."""
 
 
 Walk: TypeAlias = Generator[Sequence[Wanted], Sequence[Part], ResultT]
-"""A walk, with what it returns. It yields no empty sequence."""
+"""A walk, with its result. It never yields an empty sequence."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many items a walk may still look at. A list without items counts as one: it is a request too."""
+    """How many items a walk may still examine. A list without items counts as one: it is a request too."""
 
     left: int
 

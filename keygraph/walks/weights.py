@@ -1,4 +1,4 @@
-"""What a way counts in a ranking: the weight that its last edge says, less the older it is."""
+"""The weight of a path in a ranking: its last edge's weight, lower the older that edge is."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Weights:
 
     @property
     def names(self) -> frozenset[str]:
-        """The fields of an item that say its weight."""
+        """The fields of an item that determine its weight."""
         decay = () if self._decay is None else self._decay[:1]
         return frozenset(name for name in (self._weight, *decay) if name is not None)
 
     def of(self, record: RecordType, item: Item, now: float) -> Any:
-        """The weight of an item at a time, in seconds since 1970: 1 where nothing is declared, 0 where it has no value.
+        """Returns the weight of an item at a time, in seconds since 1970: 1 if none is declared, 0 if it has no value.
 
-        Raises CorruptItem where a value does not fit.
+        Raises CorruptItem if a value does not fit.
         """
         weight: Any = 1 if self._weight is None else record.reader(record.fields[self._weight])(item) or 0
         if self._decay is None:
@@ -40,7 +40,7 @@ class Weights:
 
 
 def _seconds(moment: datetime | date) -> float:
-    """A time in seconds since 1970; without a zone it is one of UTC."""
+    """Returns a time in seconds since 1970; without a zone it is UTC."""
     if not isinstance(moment, datetime):
         moment = datetime.combine(moment, time.min)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,8 +1,7 @@
-"""What a write does: every item that belongs to it, in one transaction, with the conditions that keep the graph whole.
+"""Computes writes: every item of a write goes into one transaction, with the conditions that keep the graph consistent.
 
-`requests` says what can be asked for, `items` makes a record's items of its fields. The steps (`step`) of a transaction stand
-on `ground` and `ends`; `new`, `changes` and `moves` make those of each kind of request, `steps` those of all, on conditions of
-what is there (`presence`) and on the model's rules (`rules`), with what a client is told where one fails. `tallies` adds what
-nodes count.
-All of that only computes: the room `sending` reads and sends.
+`requests` has the possible requests, `items` makes a record's items from its fields. The `step`s of a transaction are
+built on `ground` and `ends`; `new`, `changes` and `moves` make those of each kind of request, and `steps` combines
+them, with conditions on stored items (`presence`) and the model's rules (`rules`), and the refusals for clients.
+`tallies` adds to the counts and sums of nodes. These modules only compute: the package `sending` reads and sends.
 """

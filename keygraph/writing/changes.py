@@ -71,7 +71,7 @@ class ChangeSteps(EndSteps):
         if old is not None and (following or partner):
             attributes = changed(maker.without_own_keys(old), changes)
             new, _ = maker.with_keys(attributes, where, refusals)
-            # What the keys say is not written a second time.
+            # Values that keys hold are not written a second time.
             left_out = attributes.keys() - new.keys()
             changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
@@ -82,13 +82,13 @@ class ChangeSteps(EndSteps):
             maker.check(changed(old, changes), names, where, refusals)
         version = has_version(request.record, request.version)
         condition = And((*conditions, *version))
-        # DynamoDB takes no update in a transaction that changes nothing.
+        # DynamoDB refuses an update in a transaction that changes nothing.
         update = (
             actions.UpdateItem(key, tuple(changes), condition)
             if changes
             else actions.CheckItem(key, condition)
         )
-        # Where an upsert finds nothing, somebody has deleted it in the meantime.
+        # If an upsert finds nothing here, somebody has deleted the record in the meantime.
         told, broken = again if is_upsert else self.refused(request, guard), broken_rule(rules)
         refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
         steps = [TransactionStep(update, refusal, before=old), *others]
@@ -102,7 +102,7 @@ class ChangeSteps(EndSteps):
         conditions: list[Condition],
         refusals: Refusals,
     ) -> list[Foreseen]:
-        """What the model's rules ask of what is there, which is added to the conditions."""
+        """Returns what the model's rules require of the stored item, and adds it to the conditions."""
         record, names = request.record, named_in(request)
         if not record.rules:
             return []
@@ -120,7 +120,7 @@ class ChangeSteps(EndSteps):
         return rules
 
     def relied(self, request: Change) -> tuple[list[Keys], list[Path]]:
-        """The keys that a change makes anew, and the attributes that must still be what was read for it."""
+        """Returns the keys that a change renders again, and the attributes that must still be as read for it."""
         record, maker, names = request.record, self.maker(request.record), named_in(request)
         following = maker.keys_that_follow(names)
         sources, partner = maker.sources(following), self._partners.of(record)
@@ -164,7 +164,7 @@ class ChangeSteps(EndSteps):
     def _partner_changed(
         self, request: Change, old: Item, new: Item, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
-        """What a change of an edge does to its other item."""
+        """Returns the steps by which a change of an edge changes its other item."""
         record, where, partners = request.record, request.where, self._partners
         before = partners.item(record, old, where, refusals)
         after = partners.item(record, new, where, refusals)
@@ -200,7 +200,7 @@ class ChangeSteps(EndSteps):
         after: Item | None,
         conditions: Sequence[Condition],
     ) -> list[TransactionStep]:
-        """What gives the other item of an edge another key. An edge that is its own mirror has no other item."""
+        """Returns the steps that move the other item of an edge. An edge that is its own mirror has no other item."""
         other = self._graph.correspondences[request.record.name].other
         told = f"The other item of this {request.record.name} would take the place of another one."
         taken = Refusal(Code.CONFLICT, (told,), request.where)
@@ -234,7 +234,7 @@ class ChangeSteps(EndSteps):
         return [TransactionStep(delete, self.refused(request, guard), before=old), *others], done
 
     def detaching(self, references: Sequence[EndReference], item: Item) -> Change | Delete:
-        """What keeps a record from naming a node that is deleted: its ends go, or else the record itself."""
+        """Returns the request that stops a record from naming a deleted node: it removes the ends, or the record."""
         record = references[0].record
         identity = record.read_identity(item) or ()
         if all(reference.is_removable for reference in references):
@@ -247,13 +247,13 @@ class ChangeSteps(EndSteps):
     def detached(
         self, references: Sequence[EndReference], item: Item, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
-        """The steps of that, as long as the record names the node."""
+        """Returns the steps of that, on condition that the record still names the node."""
         request = self.detaching(references, item)
         carry_out: Callable[..., Made] = self._changed if isinstance(request, Change) else self._deleted
         mine = Refusals()
         made, _ = carry_out(request, stored, mine)
         if mine.found and self.access is not None:
-            # What it is need not be seen.
+            # The viewer need not be able to see the record.
             refusals.add(request.where, "You may not delete everything that names this.", code=Code.FORBIDDEN)
             return []
         refusals.found += mine.found
@@ -265,13 +265,13 @@ class ChangeSteps(EndSteps):
 
 
 def _lost(request: Change) -> Callable[[Item | None], Refusal | None]:
-    """What is told where the other item of an edge is not there."""
+    """Returns the refusal for a missing other item of an edge."""
     told = f"The other item of this {request.record.name} is missing."
     return lost_or_again(Refusal(Code.CONFLICT, (told,), request.where))
 
 
 def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.AttributeChange]:
-    """The changes that make the attributes of one item those of the other."""
+    """Returns the changes that turn the attributes of one item into those of the other."""
     return [
         SetTo((name,), after[name]) if name in after else actions.Remove((name,))
         for name in sorted(names)

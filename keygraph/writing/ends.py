@@ -1,4 +1,4 @@
-"""The nodes that a record names: that they are there, that the viewer sees them, that nobody deletes them; and what is copied."""
+"""Checks that the nodes that a record names exist, are visible and are not being deleted; and copies fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EndSteps(StepGround):
     def _checks(
         self, request: Create | Put | Change, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
-        """That each end of the record is a node that exists; virtual nodes have no item."""
+        """Returns the checks that each end of the record is a node that exists; virtual nodes have no item."""
         steps, where = [], request.where
         for end, keys, condition in self._named_nodes(request, self._ends_of(request.record), stored):
             if len(keys) > 1:
@@ -50,19 +50,19 @@ class EndSteps(StepGround):
         return steps
 
     def _not_open(self, end: NamedEnd, where: InputPath, item: Item | None) -> Refusal | None:
-        """What is told of a node that must be there: nothing where it may be found by another try."""
+        """Returns the refusal for a node that must exist; None if another try may find it."""
         told = missing_or_again(end, where, item)
         if told is None or item is None or self.access is None:
             return told
         record = self._graph.recognise(item)
         if record is None or record not in end.end.members or self._graph.is_expired(item, now()):
             return told
-        # What a key alone says the store does not see.
+        # The store does not see values that only a key holds.
         identity = record.read_identity(item) if self.access.sees_by_item(record, is_whole=True) else None
         return None if identity is not None and self.access.sees(record, identity, item) else told
 
     def _unmarked(self, record: RecordType, item: Item, given: Iterable[str]) -> list[TransactionStep]:
-        """That no node is being deleted that an item goes on naming under another key: its edges have been looked for."""
+        """Returns checks that no node that an item names under its new key is being deleted and was searched."""
         kept = (named for named in self._ends_of(record) if named.name not in given)
         found = ((named, record.end_identity(item, named.end)) for named in kept)
         nodes = (named.nodes(identity) for named, identity in found if identity is not None)
@@ -70,10 +70,10 @@ class EndSteps(StepGround):
         checks = (actions.CheckItem(key, UNMARKED) for several in keys for key in several)
         return [TransactionStep(check, again, is_check=True) for check in checks]
 
-    # --- What is copied from them -------------------------------------------------------------------------
+    # --- Copied fields ------------------------------------------------------------------------------------
 
     def _copies(self, request: WriteRequest) -> list[tuple[Copy, NamedEnd, Texts | None]]:
-        """What a request copies, and the node at each end that it gives; None where it takes the end away."""
+        """Returns what a request copies, and the node at each end that it gives; None if it removes the end."""
         copies = self._graph.copies.get(request.record.name, ())
         if not copies or isinstance(request, Delete):
             return []
@@ -84,16 +84,16 @@ class EndSteps(StepGround):
         ]
 
     def copied_from(self, request: WriteRequest) -> list[Key]:
-        """The keys of the nodes from which a request copies."""
+        """Returns the keys of the nodes that a request copies from."""
         nodes = [named.nodes(identity) for _, named, identity in self._copies(request) if identity]
         return [key for members, own in nodes for key in self._graph.table_keys(members[0], own)]
 
     def with_copies(
         self, request: WriteRequest, stored: Stored, made: Stored, refusals: Refusals
     ) -> tuple[WriteRequest, list[TransactionStep]]:
-        """The request with what it copies, as far as nodes are known, and the steps that ask whether they are as they were read.
+        """Returns the request with what it copies from known nodes, and the steps that check that these are as read.
 
-        `made` is what the same transaction makes of nodes. Refuses to copy from a node that is not there.
+        `made` has the nodes that the same transaction makes. Refuses to copy from a missing node.
         """
         values: dict[str, Any] = {}
         steps: list[TransactionStep] = []
@@ -131,8 +131,8 @@ class EndSteps(StepGround):
     def _named_nodes(
         self, request: WriteRequest, ends: Iterable[NamedEnd], stored: Stored
     ) -> list[tuple[NamedEnd, list[Key], Condition | None]]:
-        """Those of the ends that a request names: where the node there can be, and the condition that it is there; None
-        where its key tells that the viewer does not see it."""
+        """Returns the given ends that a request names, with the possible keys of the node and the condition that it
+        exists; None if its key shows that the viewer does not see it."""
         found: list[tuple[NamedEnd, list[Key], Condition | None]] = []
         given = {} if isinstance(request, Delete) else request.values
         for named in ends:
@@ -154,7 +154,7 @@ class EndSteps(StepGround):
     def _is_open(
         self, access: WriteAccess, members: tuple[RecordType, ...], identity: Texts, there: Item | None
     ) -> Condition | None:
-        """The condition that a node is there which the viewer sees; None where they see none with that key."""
+        """Returns the condition that a node that the viewer sees exists; None if they see none with that key."""
         is_open = self._presence.is_open
         seen = {each: access.seen(each, identity, there) for each in members}
         if all(decision is True for decision in seen.values()):
@@ -165,7 +165,7 @@ class EndSteps(StepGround):
                 own = is_open((each,))
                 parts.append(own if isinstance(decision, bool) else And((own, decision)))
         if not parts and there is not None and any(access.seen(each, identity, None) for each in members):
-            # The transaction fails as it does where nothing is there: it tells what else is wrong.
+            # The transaction fails as if nothing were there, so that other failures are reported too.
             return self._presence.nothing
         return disjunction(*parts)
 
@@ -174,6 +174,6 @@ class EndSteps(StepGround):
         return [NamedEnd(end, shown(name)) for name, end in record.ends.items()]
 
     def _find_spread_ends(self, record: RecordType) -> list[NamedEnd]:
-        """The ends at which a node may stand in one of several places."""
+        """Returns the ends whose node may be in one of several places."""
         ends = self._ends_of(record)
         return [each for each in ends if any(member.table_keys.shards for member in each.end.members)]

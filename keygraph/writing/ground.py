@@ -1,4 +1,4 @@
-"""What the steps of all requests stand on: what is there, who may write it, and what the server keeps."""
+"""The common ground of all requests' steps: stored items, the viewer's rights, and the fields that the server keeps."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from keygraph.writing.tallies import Tallies
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
 LASTING: tuple[Kept, ...] = ("created", "version", "count", "sum")
-"""What the server keeps of a record also where another one takes its place."""
+"""The fields that the server keeps even if another record replaces this one."""
 Made: TypeAlias = "tuple[list[TransactionStep], Done]"
-"""The steps of a request, and what they make of its record."""
+"""The steps of a request, and the resulting record."""
 
 
 class StepGround:
-    """What is known of a graph and of a viewer."""
+    """A graph, with what one viewer may write."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -57,10 +57,10 @@ class StepGround:
         self._kept_of_new = cache(lambda record: _kept_fields(record, ("updated", *LASTING)))
         self._key_of = graph.table.key_of
         self.access: WriteAccess | None = None
-        """What the viewer may write; None where the graph has no rules."""
+        """The viewer's rights to write; None if the graph has no rules."""
 
     def of(self, permissions: Permissions | None) -> Self:
-        """The same for a viewer, with what was made so far."""
+        """Returns a copy for a viewer, with what was made so far."""
         if permissions is None:
             return self
         made = copy(self)
@@ -68,24 +68,24 @@ class StepGround:
         return made
 
     def refuse(self, requests: Iterable[WriteRequest], refusals: Refusals) -> None:
-        """Refuses what the viewer may not write, as far as that is known before anything is read."""
+        """Refuses writes that are known to be forbidden before anything is read."""
         if self.access is not None:
             for request in requests:
                 self.access.refuse(self.maker(request.record), request, refusals)
 
     def maker(self, record: RecordType) -> ItemMaker:
-        """What makes the items of a type."""
+        """Returns the maker of a type's items."""
         found = self._makers.get(record.name)
         if found is None:
             found = self._makers[record.name] = ItemMaker(self._graph, record)
         return found
 
-    # --- What is there ----------------------------------------------------------------------------------
+    # --- Stored items -------------------------------------------------------------------------------------
 
     def place(
         self, request: Change | Delete | Move, stored: Stored, refusals: Refusals
     ) -> tuple[Key, Item | None]:
-        """The key of the record, and what is there where that was read. Refuses one that is not there."""
+        """Returns the key of the record, and its stored item if that was read. Refuses a missing one."""
         keys = self._graph.table_keys(request.record, request.identity)
         if keys[0] not in stored:
             return keys[0], None
@@ -98,7 +98,7 @@ class StepGround:
     def _found(
         self, record: RecordType, identity: Texts, stored: Stored, where: InputPath, refusals: Refusals
     ) -> Item | None:
-        """The item of the record, of those that were read, if the viewer sees it. Refuses one that is in two shards."""
+        """Returns the record's item among those read, if the viewer sees it. Refuses one that is in two shards."""
         found = self._read(record, identity, stored)
         if self.access is not None:
             found = [item for item in found if self.access.sees(record, identity, item)]
@@ -108,14 +108,14 @@ class StepGround:
         return found[0] if found else None
 
     def _read(self, record: RecordType, identity: Texts, stored: Stored) -> list[Item]:
-        """The items of the record, of those that were read, whoever sees them."""
+        """Returns the record's items among those that were read, whoever sees them."""
         if not stored:
             return []
         read = [stored.get(key) for key in self._graph.table_keys(record, identity)]
         return [item for item in read if item is not None and self._graph.recognise(item) is record]
 
     def conditions(self, request: Change | Delete | Move, guard: Guard | None = None) -> list[Condition]:
-        """The conditions that the record is there as the request wants it, and that the viewer may write it."""
+        """Returns the conditions that the record exists as the request requires, and that the viewer may write it."""
         guard = self.guard(request) if guard is None else guard
         version = has_version(request.record, request.version)
         return [self._presence.is_there(request.record), *version, *guard.conditions]
@@ -123,23 +123,23 @@ class StepGround:
     def guard(
         self, request: Change | Delete | Move, old: Item | None = None, refusals: Refusals | None = None
     ) -> Guard:
-        """What the rules of who may write ask of what is there."""
+        """Returns what the access rules for writing require of the stored item."""
         if self.access is None:
             return UNGUARDED
         return self.access.guard(self.maker(request.record), request, old, refusals or Refusals())
 
     def _taken(self, record: RecordType, where: InputPath) -> Callable[[Item | None], Refusal]:
-        """What is told of a new record where there is one."""
+        """Returns the refusal for a new record whose key is taken."""
         if self.access is not None:
             return partial(self.access.taken, record, where)
         return lambda _: exists_already(record, where)
 
     def _again(self, record: RecordType, where: InputPath) -> Callable[[Item | None], Refusal | None]:
-        """What is told of a record that is there after all: nothing where it can be found by another try."""
+        """Returns the refusal for a record that exists after all; None if another try can find it."""
         return again if self.access is None else partial(self.access.hidden, record, where)
 
     def _holds_partner(self, record: RecordType) -> bool:
-        """Whether the viewer may not do everything to the counterparts of edges of the type."""
+        """Returns whether the viewer may not do everything with the counterparts of edges of the type."""
         told = self._graph.correspondences.get(record.name)
         if self.access is None or told is None or told.is_mirror:
             return False
@@ -149,10 +149,8 @@ class StepGround:
     def _held_partner(
         self, request: WriteRequest, before: Item | None, after: Item | None, refusals: Refusals
     ) -> list[Condition]:
-        """Refuses what the viewer may not do to the counterpart of an edge, which has rules of its own; what they ask of it.
-
-        A mirror is the same edge, from its other end.
-        """
+        """Refuses what the viewer may not do to an edge's counterpart, which has its own rules. Returns the rules'
+        conditions. A mirror is the same edge from its other end."""
         told = self._graph.correspondences.get(request.record.name)
         if self.access is None or told is None or told.is_mirror:
             return []
@@ -161,7 +159,7 @@ class StepGround:
     def refused(
         self, request: Change | Delete | Move, guard: Guard | None = None
     ) -> Callable[[Item | None], Refusal | None]:
-        """What is told where the record is not as it must be."""
+        """Returns the refusal for a record that is not as required."""
         version, wanted = request.record.version, request.version
         guard = self.guard(request) if guard is None else guard
 
@@ -181,16 +179,16 @@ class StepGround:
 
         return refusal
 
-    # --- What the keys tell, and what the server keeps --------------------------------------------------
+    # --- Values in keys, and fields that the server keeps -------------------------------------------------
 
     def _told_by_key(self, record: RecordType) -> set[str]:
-        """The fields and ends that stand in the table's key."""
+        """Returns the fields and ends in the table's key."""
         return self.maker(record).sources([record.table_keys])
 
     def _kept(
         self, record: RecordType, *, is_new: bool = False, before: Item | None = None
     ) -> dict[str, Any]:
-        """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
+        """Returns the values of fields kept by every write, or by a new record, which may replace `before`."""
         fields = self._kept_of_new(record) if is_new else self._kept_by_all(record)
         if not fields:
             return {}
@@ -205,10 +203,10 @@ class StepGround:
 
 
 def named_in(request: Change) -> set[str]:
-    """The fields and ends that a change is of."""
+    """Returns the fields and ends that a change names."""
     return {*request.values, *request.added, *request.taken}
 
 
 def _kept_fields(record: RecordType, kept: tuple[Kept, ...]) -> list[Field]:
-    """The fields of a type in which the server keeps one of these."""
+    """Returns the fields of a type in which the server keeps one of these."""
     return [field for field in record.fields.values() if field.kept in kept]

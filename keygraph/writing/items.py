@@ -1,7 +1,7 @@
-"""The items of a record type: made of the values of its fields, with every key that they give.
+"""Makes the items of a record type from the values of its fields, with all keys that these give.
 
-An item has its fields and ends as attributes, what says its type, the table's key, and the keys of every index for which
-it has all parts. What is wrong with the values is told all at once (`Refusals`).
+An item has its fields and ends as attributes, its type value, the table's key, and the keys of every index for which it
+has all parts. All problems with the values are reported at once (`Refusals`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 
 _UNFIT = (ValueError, TypeError, AttributeError, OverflowError)
-"""What values raise that cannot be stored."""
+"""The exceptions for values that cannot be stored."""
 _NOTHING: Mapping[str, Any] = {}
 _Writer: TypeAlias = Callable[[Any], Iterable[tuple[Path, Value]]]
 
@@ -51,27 +51,27 @@ class _KeyForm(NamedTuple):
     keys: Keys
     renders: tuple[Callable[[Mapping[str, str | None]], str | None], ...]
     attributes: tuple[tuple[str, Callable[[str], KeyValue] | None, int], ...]
-    """The key attributes that it makes: what makes their values, None for text, and up to how many ASCII characters the
-    graph refuses none of them."""
+    """The key attributes that it makes: the function that makes the value, None for text, and the most ASCII characters
+    that the graph accepts without a check."""
     is_index: bool
     has_rivals: bool
     """Whether it may be the key of another type."""
 
 
 class Refusals:
-    """What is wrong with a write so far."""
+    """The problems of a write so far."""
 
     def __init__(self) -> None:
         self.found: list[Refusal] = []
 
     def add(self, path: InputPath, *parts: str, code: str = Code.BAD_USER_INPUT, **details: Any) -> None:
-        """One more reason, at its place in the input. What is wrong with several keys is told once."""
+        """Adds a reason at its place in the input. A reason that occurs several times is added once."""
         refusal = Refusal(code, parts, path, details)
         if refusal not in self.found:
             self.found.append(refusal)
 
     def take(self, path: InputPath, error: KeygraphError) -> None:
-        """What an error says, at that place, or at the field there that it names."""
+        """Adds an error's message, at that place, or at the field there that it names."""
         parts = error.parts if isinstance(error, BadUserInput) else (str(error),)
         named = [part for part in parts if isinstance(part, FieldName)]
         if named and not isinstance(path[-1] if path else None, FieldName):
@@ -79,7 +79,7 @@ class Refusals:
         self.add(path, *parts, code=error.code)
 
     def stop(self) -> None:
-        """Raises WriteRefused where anything is wrong."""
+        """Raises WriteRefused if there are problems."""
         if self.found:
             raise WriteRefused(self.found)
 
@@ -99,13 +99,13 @@ class ItemMaker:
         self._paths = {name: self._attributes_of(name) for name in record_names}
         every_path = Counter(path for paths in self._paths.values() for path in paths)
         self._own_paths = {path for path, count in every_path.items() if count == 1 and len(path) == 1}
-        """The attributes that hold one field alone."""
+        """The attributes that hold a single field."""
         self._encoders = {name: _encoder(field) for name, field in record.fields.items()}
         self._writers = {
             **{name: _field_writer(field, self._encoders[name]) for name, field in record.fields.items()},
             **{name: _end_writer(end) for name, end in record.ends.items()},
         }
-        """What makes of a value the attributes that it is stored in."""
+        """Functions that convert a value to the attributes that store it."""
         single = {
             name: (field.attribute[0], self._encoders[name])
             for name, field in record.fields.items()
@@ -120,7 +120,7 @@ class ItemMaker:
             (name, *single.get(name, (None, None)), not self.is_optional(name) and name not in copied)
             for name in record_names
         ]
-        """The fields and ends: each with the attribute that alone has it, what makes its value, and whether it must be given."""
+        """The fields and ends, each with its own attribute, the function for its value, and whether it is required."""
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
         said = graph.type_values.of(record)
         self._type: Item = {name: value for name, value in said.items() if value is not None}
@@ -129,14 +129,14 @@ class ItemMaker:
             for slot in record.slots.values()
             if not slot.is_shard
         ]
-        """What gives the text of each slot: of the identity of the node at an end, and of the attributes."""
+        """The functions for the text of each slot: from the identity of the node at an end, and from the attributes."""
         self._in_key = [name for name in record.keyed_names if self._is_in_key(name)]
         self._identity = [slot.name for slot in record.identity]
         self.own_keys = self._key_names - names
-        """The key attributes that are nothing but keys of this type."""
+        """The attributes that are only keys for this type."""
 
     def _is_in_key(self, name: str) -> bool:
-        """Whether an attribute is left out where a key says the same."""
+        """Returns whether an attribute is left out if a key holds the same value."""
         expiry = self.record.expiry
         if expiry is not None and expiry.name == name:
             return False  # DynamoDB's TTL is an attribute
@@ -149,7 +149,7 @@ class ItemMaker:
     # --- Attributes -------------------------------------------------------------------------------------
 
     def attributes(self, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> Item:
-        """The attributes of a whole record; the defaults of what is not given."""
+        """Returns the attributes of a whole record, with defaults for missing values."""
         item: Item = {}
         missing: list[str] = []
         given = {**self._defaults, **values} if self._defaults else values
@@ -166,7 +166,7 @@ class ItemMaker:
                 except _UNFIT as error:
                     self._refuse_unfit(name, error, where, refusals)
         for name in missing:
-            # What is stored in one attribute needs to be given once.
+            # Fields stored in one attribute need only one value.
             if all(at_path(item, path) is None for path in self._paths[name]):
                 shown = self.shown(name)
                 refusals.add((*where, shown), shown, f" of {self.record.name} is missing.")
@@ -174,7 +174,7 @@ class ItemMaker:
         return item
 
     def shown(self, name: str) -> FieldName:
-        """What a field, or an end, is called in an input."""
+        """Returns the name of a field or an end in an input."""
         return self._shown.get(name) or FieldName(name)
 
     def _name_shown(self, name: str) -> FieldName:
@@ -184,12 +184,12 @@ class ItemMaker:
         return FieldName(name)
 
     def is_optional(self, name: str) -> bool:
-        """Whether a field or an end may be missing."""
+        """Returns whether a field or an end may be missing."""
         field = self.record.fields.get(name)
         return self.record.ends[name].optional if field is None else field.optional
 
     def paths(self, names: Iterable[str]) -> list[Path]:
-        """The attributes of fields and ends."""
+        """Returns the attributes of fields and ends."""
         return [*dict.fromkeys(path for name in names for path in self._paths[name])]
 
     def _attributes_of(self, name: str) -> tuple[Path, ...]:
@@ -208,7 +208,7 @@ class ItemMaker:
             self._refuse_unfit(name, error, where, refusals)
 
     def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
-        """The value of a field as it is stored; None where it cannot be."""
+        """Returns the value of a field as it is stored; None if it cannot be stored."""
         try:
             return self._encoders[name](value)
         except _UNFIT as error:
@@ -235,9 +235,9 @@ class ItemMaker:
     def with_keys(
         self, item: Item, where: InputPath, refusals: Refusals, given: Mapping[str, Any] = _NOTHING
     ) -> tuple[Item, Texts]:
-        """The item with all its keys, and the texts that identify it; without, where something is wrong already.
+        """Returns the item with all its keys, and the texts that identify it; no keys if there are problems already.
 
-        `given` are values that the item was made of, which are not read from it again.
+        `given` are values that the item was made from; they are not read from it again.
         """
         texts = {} if refusals.found else self._texts(item, given, where, refusals)
         return self.with_rendered(item, texts, where, refusals)
@@ -245,11 +245,11 @@ class ItemMaker:
     def with_rendered(
         self, item: Item, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
     ) -> tuple[Item, Texts]:
-        """The item with the keys that these texts give, by slot, and the texts that identify it."""
+        """Returns the item with the keys that these texts give, by slot, and the texts that identify it."""
         identity = tuple([texts.get(name) or "" for name in self._identity])
         made = item.copy()
         if refusals.found:
-            # What is missing there would be told a second time.
+            # Values missing here would be reported a second time.
             return made, identity
         has_absent = "" in texts.values()
         for keys, renders, attributes, is_index, has_rivals in self._forms:
@@ -280,7 +280,7 @@ class ItemMaker:
 
     @cached_property
     def _forms(self) -> list[_KeyForm]:
-        """How each key of the type is made. Found when the first one is: all types of the graph are known then."""
+        """How each key of the type is made. Computed with the first key, when all types of the graph are known."""
         return [
             _KeyForm(
                 keys,
@@ -296,7 +296,7 @@ class ItemMaker:
         ]
 
     def _without_said(self, item: Item) -> Item:
-        """The item without the attributes that are left out because its keys say the same."""
+        """Returns the item without the attributes whose values its keys hold too."""
         for name in self._in_key:
             paths = {path[0] for path in self.paths([name])}
             without = {key: value for key, value in item.items() if key not in paths}
@@ -305,7 +305,7 @@ class ItemMaker:
         return item
 
     def _said(self, item: Item, name: str) -> object:
-        """The value of a field or an end, as it is read."""
+        """Returns the value of a field or an end, as it is read."""
         end = self.record.ends.get(name)
         try:
             if end is not None:
@@ -322,7 +322,7 @@ class ItemMaker:
         where: InputPath,
         refusals: Refusals,
     ) -> list[str]:
-        """The texts of keys of which one has to be looked at."""
+        """Returns the texts of keys after checking each."""
         found = [*rendered]
         for number, key in enumerate(rendered):
             try:
@@ -334,8 +334,8 @@ class ItemMaker:
         return [text or "" for text in found]
 
     def texts_after(self, identity: Texts, item: Item, changed: Iterable[str]) -> dict[str, str | None]:
-        """The texts of the table key after these fields and ends have changed. Raises KeygraphError for one that the item
-        does not tell."""
+        """Returns the texts of the table key after these fields and ends have changed. Raises KeygraphError for a text
+        that the item does not determine."""
         names, texts = {*changed}, dict[str, str | None]()
         for slot, text in zip(self.record.identity, identity, strict=True):
             needs = self.record.methods[slot.path[0]].needs if slot.computed and len(slot.path) == 1 else ()
@@ -346,7 +346,7 @@ class ItemMaker:
     def _texts(
         self, item: Item, given: Mapping[str, Any], where: InputPath, refusals: Refusals
     ) -> dict[str, str | None]:
-        """The texts, by slot, that the attributes of an item give to its keys; no shards."""
+        """Returns the texts, by slot, that the attributes of an item give to its keys; no shards."""
         texts: dict[str, str | None] = {}
         for slot, text_of_end, read in self._readers:
             try:
@@ -359,12 +359,12 @@ class ItemMaker:
         return texts
 
     def _end_text(self, slot: Slot) -> Callable[[Texts], str | None] | None:
-        """What gives the text of a slot, of the identity of the node at an end; None for what is no end's."""
+        """Returns a function that makes a slot's text from the identity of the node at its end; None without an end."""
         end = self.record.ends.get(slot.path[0])
         return None if end is None else end_text(end, slot)
 
     def _reader(self, slot: Slot) -> Callable[[Item], str | None]:
-        """What gives the text of a slot, of the attributes of an item. It raises KeygraphError where it cannot be one."""
+        """Returns a function that makes a slot's text from an item. It raises KeygraphError for an invalid text."""
         record, name, text_of = self.record, slot.path[0], self._graph.text_of
         end, text_of_end = record.ends.get(name), self._end_text(slot)
         if end is not None and text_of_end is not None:
@@ -397,8 +397,8 @@ class ItemMaker:
     # --- Sizes ------------------------------------------------------------------------------------------
 
     def check(self, item: Item, given: Iterable[str], where: InputPath, refusals: Refusals) -> int | None:
-        """The size of an item. Refuses one that DynamoDB would; one that is too large at the largest of the given fields
-        and ends."""
+        """Returns the size of an item. Refuses one that DynamoDB would refuse; if it is too large, at the largest of
+        the given fields and ends."""
         if refusals.found:
             return None
         try:
@@ -418,12 +418,12 @@ class ItemMaker:
     # --- Changes ----------------------------------------------------------------------------------------
 
     def without_own_keys(self, item: Item) -> Item:
-        """The attributes of a stored item, also those that it has in keys alone, without its keys."""
+        """Returns the attributes of a stored item without its keys, including values that only keys hold."""
         whole = self.record.completed(item)
         return {name: value for name, value in whole.items() if name not in self.own_keys}
 
     def keys_that_follow(self, names: Iterable[str]) -> list[Keys]:
-        """The keys that hold one of these fields or ends, or are computed from one."""
+        """Returns the keys that hold one of these fields or ends, or are computed from one."""
         changed = {*names}
 
         def follows(slot: Slot) -> bool:
@@ -436,7 +436,7 @@ class ItemMaker:
         return [keys for keys in self.record.keys.values() if any(map(follows, keys.slots))]
 
     def sources(self, keys: Iterable[Keys]) -> set[str]:
-        """The fields and ends that these keys are made of."""
+        """Returns the fields and ends that these keys are made from."""
         found: set[str] = set()
         for slot in (slot for each in keys for slot in each.slots if not slot.is_shard):
             name = slot.path[0]
@@ -449,7 +449,7 @@ class ItemMaker:
 
 
 def _encoder(field: Field) -> Callable[[Any], Value]:
-    """What makes of a field's value what is stored."""
+    """Returns a function that converts a field's value to the stored value."""
     encoded = encoder(field.type)
     return (lambda value: encoded(whole_second(value))) if field.is_expiry else encoded
 
@@ -469,24 +469,24 @@ def _end_writer(end: End) -> _Writer:
 
 
 def _only_end_value(end: End) -> Callable[[Texts], Value]:
-    """What makes the one attribute of an end of the identity of the node there, which is one text."""
+    """Returns a function that makes an end's only attribute from the node's identity, which is one text."""
     [slot] = end.identity
     is_text = slot.lossy or slot.is_stored_text
     return itemgetter(0) if is_text else lambda texts: _stored_text(slot.text, texts[0])
 
 
 def _stored_text(text_of: KeyText, text: str) -> Value:
-    """What an attribute holds of a text in a key."""
+    """Returns the attribute value for a text in a key."""
     return encode(text_of.type, text_of.value(text))
 
 
 def new_id() -> str:
-    """An id that sorts behind all that were made before."""
+    """Returns a new id, which sorts after all earlier ones."""
     return str(uuid7())
 
 
 def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a new record, with an id for each field that gets one and has none."""
+    """Returns the values of a new record, with an id for each field that gets one and has none."""
     made = {
         field.name: new_id()
         for field in record.fields.values()
@@ -496,7 +496,7 @@ def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def end_text(end: End, slot: Slot) -> Callable[[Texts], str | None]:
-    """What gives the text of a slot of a key, of the identity of the node at an end."""
+    """Returns a function that makes the text of a key's slot from the identity of the node at an end."""
     found = [(number, own) for number, own in enumerate(end.identity) if own.path == slot.path[1:]]
     same = next((number for number, own in found if own.text == slot.text), None)
     if same is not None:
@@ -511,6 +511,6 @@ def end_text(end: End, slot: Slot) -> Callable[[Texts], str | None]:
 
 
 def shard_texts(keys: Keys, identity: Texts) -> Mapping[str, str]:
-    """The text of the shard that a record with this identity is written to; nothing where there are no shards."""
+    """Returns the text of the shard that a record with this identity is written to; empty without shards."""
     texts = keys.shard_texts
     return texts[zlib.crc32("\0".join(identity).encode()) % len(texts)]

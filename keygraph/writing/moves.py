@@ -55,7 +55,7 @@ class MoveSteps(ChangeSteps):
         return [*steps, *checks], Done(record, identity, new)
 
     def _move(self, request: Move, refusals: Refusals) -> tuple[Change, list[actions.AttributeChange]]:
-        """What a move changes. Refuses what stands in no key."""
+        """Returns what a move changes. Refuses fields that are not in the key."""
         record = request.record
         change = Change(record, request.identity, request.values, where=request.to)
         for name in sorted({*names_given(change)} - self._told_by_key(record)):
@@ -73,7 +73,7 @@ class MoveSteps(ChangeSteps):
         refusals: Refusals,
         old: Item | None = None,
     ) -> list[TransactionStep]:
-        """What puts the item under its new key, and deletes the one that is as it was read."""
+        """Returns the steps that put the item under its new key, and delete the old one if it is as it was read."""
         record = request.record
         if identity == request.identity:
             refusals.add(request.to, f"The key of this {record.name} would stay the same.")

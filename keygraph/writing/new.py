@@ -53,7 +53,7 @@ class NewSteps(EndSteps):
         if there is not None and isinstance(request, Create):
             refusals.found.append(exists(there))
         elif there is not None:
-            # It stays in the shard where somebody put it.
+            # It stays in the shard where it was put.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
             size = None
         if known is not None:
@@ -82,14 +82,14 @@ class NewSteps(EndSteps):
         stored: Stored,
         exists: Callable[[Item | None], Refusal],
     ) -> list[TransactionStep]:
-        """That no item of a new record stands in another shard, which the viewer does not see."""
+        """Returns checks that no item of a new record is in another shard where the viewer does not see it."""
         keys = [self._key_of(each) for each in self._read(record, identity or (), stored)]
         free = self._presence.is_free(record)
         others = [key for key in keys if key != self._key_of(item)]
         return [TransactionStep(actions.CheckItem(key, free), exists) for key in others]
 
     def new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
-        """The item that the values give, and its identity; None where they give none, which is told with the steps."""
+        """Returns the item and identity that the values give; None if they give none, which the steps report."""
         refusals = Refusals()
         maker = self.maker(request.record)
         values = {**request.values, **self._kept(request.record, is_new=True)}
@@ -99,7 +99,7 @@ class NewSteps(EndSteps):
         return (None, None) if refusals.found else (item, identity)
 
     def is_replaced(self, request: Create | Put) -> bool:
-        """Whether what is kept of a record outlives its replacement."""
+        """Returns whether fields that the server keeps survive the record's replacement."""
         return type(request) is Put and bool(self._kept_fields(request.record, LASTING))
 
     def _held_new(
@@ -111,7 +111,7 @@ class NewSteps(EndSteps):
         there: Item | None,
         refusals: Refusals,
     ) -> Sequence[Condition]:
-        """Refuses what the viewer may not write so; the conditions that nobody comes in between."""
+        """Refuses what the viewer may not write. Returns the conditions that nothing has changed in between."""
         maker, own = self.maker(request.record), identity or ()
         action: Action = "create" if there is None or isinstance(request, Create) else "update"
         names = names_given(request) if action == "create" else names_written(request)
@@ -128,7 +128,7 @@ class NewSteps(EndSteps):
     def _partner_put(
         self, request: Create | Put, item: Item, there: Item | None, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
-        """What a new edge, which may be in the place of one that is there, does to its other item."""
+        """Returns the steps by which a new edge, which may replace a stored one, writes its other item."""
         record, where, partners = request.record, request.where, self._partners
         partner = partners.of(record)
         made = None if partner is None else partners.item(record, item, where, refusals)

@@ -1,7 +1,7 @@
-"""The other item of an edge: how a mirror or a counterpart is put, changed and deleted with it.
+"""The other item of an edge: a mirror or a counterpart that is put, changed and deleted with it.
 
-A mirror has everything alike, so that one item tells the other. A counterpart may have rules, fields of its own, in its keys too, be
-counted, and its key may stand on a field that changes: such a pair is loose, and both items are read before one is written.
+A mirror has all the same values, so one item determines the other. A counterpart may have rules, its own fields, also
+in its keys, be counted, or have a key with a changing field. Such a pair is loose: both items are read before a write.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from keygraph.writing.requests import Move, WriteRequest
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """The other type of an edge's two."""
+    """The other type of a pair of edges."""
 
     record: RecordType
     moving: frozenset[str]
-    """The fields of the edge that say where the other item stands, and do not say where its own does."""
+    """The fields of the edge that are in the other item's table key but not in its own."""
     own: frozenset[str]
-    """The fields and ends that the other type has for itself."""
+    """The fields and ends that only the other type has."""
     shared: frozenset[str]
-    """Those that both have."""
+    """The fields and ends that both have."""
     is_loose: bool
     """Whether the other item has to be known before it is written."""
 
@@ -43,7 +43,7 @@ class Partners:
         self._found = {name: self._partner(name) for name in graph.correspondences}
 
     def of(self, record: RecordType) -> Partner | None:
-        """The other type; None for a type without one."""
+        """Returns the other type; None for a type without one."""
         return self._found.get(record.name)
 
     def _partner(self, name: str) -> Partner:
@@ -66,7 +66,8 @@ class Partners:
     # --- The other item -----------------------------------------------------------------------------------
 
     def item(self, record: RecordType, item: Item, where: InputPath, refusals: Refusals) -> Item | None:
-        """The other item of an edge, as far as this one tells it; None where it has none, or where something is wrong."""
+        """Returns the other item of an edge, with the values that this one determines; None without one or on a
+        problem."""
         other = self._told(record, item, where, refusals)
         if other is None:
             return None
@@ -83,17 +84,17 @@ class Partners:
             return None
 
     def is_read(self, request: WriteRequest) -> bool:
-        """Whether the other item has to be known for a request of an edge: one that moves keeps what is its own."""
+        """Returns whether a request needs an edge's other item: a move keeps the fields that only that item has."""
         partner = self.of(request.record)
         return partner is not None and (partner.is_loose or (isinstance(request, Move) and bool(partner.own)))
 
     def keys(self, record: RecordType, items: Iterable[Item | None]) -> list[Key]:
-        """Where the other item may be, of an edge that is one of these items."""
+        """Returns the possible keys of the other item of an edge that is one of these items."""
         told = [self._told(record, item, (), Refusals()) for item in items if item is not None]
         return [key for each in told if each for key in self._graph.table_keys(each.record, each.identity)]
 
     def there(self, record: RecordType, item: Item, stored: Mapping[Key, Item | None]) -> Item | None:
-        """The other item of an edge, of those that were read."""
+        """Returns the other item of an edge among those that were read."""
         read = (stored.get(key) for key in self.keys(record, [item]))
         other = self._found[record.name].record
         return next(
@@ -103,7 +104,7 @@ class Partners:
     def changed(
         self, record: RecordType, there: Item, after: Item, where: InputPath, refusals: Refusals
     ) -> Item:
-        """The other item that is there, with what it has of an edge as that is now, and with what is its own."""
+        """Returns the stored other item with the edge's new values, keeping the fields that only it has."""
         partner = self._found[record.name]
         maker = self._maker(partner.record)
         shared = {path[0] for path in maker.paths(partner.shared)}

@@ -1,4 +1,4 @@
-"""Conditions on what is there: a record of a type, none, a node that may be named, what was read, a version."""
+"""Conditions on stored items: a record of a type, none, a node that may be named, an unchanged item, a version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from keygraph.writing.marks import UNMARKED
 
 _MISSING: Any = object()
 _KEPT = 1024
-"""How many conditions of types are kept."""
+"""The number of conditions on types that are cached."""
 
 
 class Presence:
@@ -31,13 +31,13 @@ class Presence:
         self.there: Condition = Exists((graph.table.partition.name,))
         self._absent: Condition = Not(self.there)
         self.nothing: Condition = And((self.there, self._absent))
-        """The condition that nothing meets."""
-        # What is told by the types alone, and by the second where they expire, is decided once.
+        """A condition that nothing meets."""
+        # Conditions that depend only on the types, and on the current second if they expire, are made once.
         self._there_at = kept("conditions", _KEPT, 2_000)(self._there_since)
         self._open_at = kept("conditions", _KEPT, 2_000)(self._open_since)
 
     def is_there(self, record: RecordType) -> Condition:
-        """The condition that an item of the type is there, under a key that may be another type's."""
+        """Returns the condition that an item of the type exists, under a key that may be another type's."""
         return self._there_at(record, None if record.expiry is None else now())
 
     def _there_since(self, record: RecordType, at: Decimal | None) -> Condition:
@@ -46,12 +46,12 @@ class Presence:
         return And((self.there, *([] if said is None else [said]), *live)) if said or live else self.there
 
     def is_free(self, record: RecordType) -> Condition:
-        """The condition that there is no item, or one of the type that has expired."""
+        """Returns the condition that there is no item, or an expired one of the type."""
         expired = None if record.expiry is None else self._expired(record)
         return self._absent if expired is None else Or((self._absent, expired))
 
     def _expired(self, record: RecordType) -> Condition | None:
-        """The condition that an item of the type is there that has expired; None for a type that does not expire."""
+        """Returns the condition that an expired item of the type exists; None for a type that does not expire."""
         if record.expiry is None:
             return None
         said = self._graph.type_values.condition(record)
@@ -59,13 +59,13 @@ class Presence:
         return expired if said is None else And((said, expired))
 
     def is_as_read(self, record: RecordType, paths: Iterable[Path], there: Item | None) -> list[Condition]:
-        """The conditions that attributes of an item are what was read. What was not there may have expired."""
+        """Returns the conditions that attributes of an item are as read. A missing item may be an expired one."""
         same = [is_unchanged(path, there or {}) for path in paths]
         expired = self._expired(record) if same and there is None else None
         return same if expired is None else [Or((And(tuple(same)), expired))]
 
     def is_open(self, members: tuple[RecordType, ...]) -> Condition:
-        """The condition that a node of one of these types is there, and that something may come to name it."""
+        """Returns the condition that a node of one of these types exists and that new records may name it."""
         if self._graph.expires and any(member.expiry for member in members):
             return self._open_at(members, now())
         return self._open_at(members, None)
@@ -79,21 +79,21 @@ class NamedEnd:
     """An end of a record type, at which a write names a node."""
 
     def __init__(self, end: End, shown: FieldName) -> None:
-        """`shown` is what it is called in an input."""
+        """`shown` is its name in an input."""
         self.end = end
         self.name = end.name
         self._shown = shown
         self._members = _with_items(end.members)
 
     def nodes(self, identity: Texts) -> tuple[tuple[RecordType, ...], Texts]:
-        """What the node with this identity of the end can be, as `End.nodes` says it; none for a virtual one."""
+        """Returns the possible types of the node with this identity, like `End.nodes`; none for a virtual one."""
         if self.end.text is None:
             return self._members, identity
         members, own = self.end.nodes(identity)
         return _with_items(members), own
 
     def missing(self, where: InputPath) -> Refusal:
-        """What is told where the node is not there."""
+        """Returns the refusal for a missing node."""
         told = (self._shown, f": there is no {self.end.type_name} with this key.")
         return Refusal(Code.NOT_FOUND, told, (*where, self._shown))
 
@@ -103,13 +103,13 @@ def _with_items(members: Iterable[RecordType]) -> tuple[RecordType, ...]:
 
 
 def has_version(record: RecordType, version: int | None) -> list[Condition]:
-    """The condition that a record has a version; none where none is asked for."""
+    """Returns the condition that a record has a version; none if no version is required."""
     if record.version is None or version is None:
         return []
     return [Eq(record.version.attribute, encode(record.version.type, version))]
 
 
 def is_unchanged(path: Path, old: Item) -> Condition:
-    """The condition that an attribute is what was read."""
+    """Returns the condition that an attribute is as it was read."""
     value = at_path(old, path, _MISSING)
     return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))

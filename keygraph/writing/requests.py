@@ -1,7 +1,7 @@
-"""What can be asked for: records that are created, put, changed and deleted, and the answer. All are values.
+"""The write requests, to create, put, change, upsert, delete and move records, and the answer. All are values.
 
-The values of a record are by the names of its fields and ends. An end's value is the identity of the node there, as
-`Graph.identity` makes it. `where` is the place of a request in what the client sent, for messages.
+The values of a record are keyed by the names of its fields and ends. An end's value is the identity of the node there,
+as `Graph.identity` makes it. `where` is the place of a request in the client's input, for messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keygraph.model.records import RecordType
 
 @value(frozen=True, slots=True)
 class Create:
-    """A new record. Refused where there is one of the same key."""
+    """A new record. Refused if there is one with the same key."""
 
     record: RecordType
     values: Mapping[str, Any]
@@ -30,7 +30,7 @@ class Create:
 
 @value(frozen=True, slots=True)
 class Put:
-    """A record, in the place of one of the same key."""
+    """A record that replaces one with the same key, if there is one."""
 
     record: RecordType
     values: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Some fields of a record that is there. None in `values` removes the field."""
+    """A change of some fields of an existing record. None in `values` removes the field."""
 
     record: RecordType
     identity: Texts
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """A record that is created, or changed where it is there. Values that are not given stay as they are."""
+    """A record to create, or to change if it exists. Values that are not given stay as they are."""
 
     record: RecordType
     values: Mapping[str, Any]
@@ -74,7 +74,7 @@ class OnEdges(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The end of a record that is there. Of a node, `on_edges` says what becomes of what names it."""
+    """The deletion of an existing record. For a node, `on_edges` says what happens to the records that name it."""
 
     record: RecordType
     identity: Texts
@@ -85,7 +85,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Other values for fields of a record's key: a new item in the place of the old one. A node that is named stays."""
+    """New values for fields of a record's key: a new item replaces the old one. A node that is named is not moved."""
 
     record: RecordType
     identity: Texts
@@ -93,7 +93,7 @@ class Move:
     version: int | None = None
     where: InputPath = ()
     to: InputPath = ()
-    """The place of the values in what the client sent."""
+    """The place of the values in the client's input."""
 
 
 WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete | Move
@@ -101,19 +101,19 @@ WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete | Move
 
 @value(frozen=True, slots=True)
 class Done:
-    """What became of a request."""
+    """The result of a request."""
 
     record: RecordType
     identity: Texts
     item: Item | None
-    """The item as it is stored now. None where the record was deleted, and where it has to be read."""
+    """The item as it is stored now. None if the record was deleted, or if it has to be read."""
     detached: int = 0
-    """How many records no longer name the node that was deleted: most of them were deleted too."""
+    """How many records no longer name the deleted node: most of them were deleted too."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteAnswer:
-    """What became of the requests of one transaction, in their order."""
+    """The results of the requests of one transaction, in their order."""
 
     done: tuple[Done, ...]
     cost: Cost

@@ -1,9 +1,9 @@
-"""The rules of a model on writes: on what is written, and on who may write it.
+"""The rules of a model on writes: on the values that are written, and on who may write them.
 
-What the input or a key decides is refused at once; what is left becomes a condition of the transaction. A rule on what is
-written is about the record as it is after the write. Who may change a record is decided by the record as it is before, and
-as it is after. Of a change both become conditions on the item as it is before, so that whatever others write meanwhile,
-the rules are kept. What the viewer does not see is told as if it were not there.
+What the input or a key decides is refused at once; the rest becomes a condition of the transaction. A rule on values
+applies to the record as it is after the write. Who may change a record is decided by the record before and after the
+write. For a change, both become conditions on the item before it, so the rules hold whatever others write meanwhile. A
+record that the viewer does not see is reported as missing.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.presence import is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
 
-# --- What is written ---------------------------------------------------------------------------------
+# --- Rules on values ---------------------------------------------------------------------------------
 
 
 class Foreseen(NamedTuple):
-    """A condition on what is there, and what is told where it does not hold."""
+    """A condition on the stored item, and the refusal if it does not hold."""
 
     condition: Condition
     refusal: Refusal
 
 
 def rules_of(record: RecordType, names: Iterable[str]) -> list[WriteRule]:
-    """The rules that are about one of these fields."""
+    """Returns the rules that use one of these fields."""
     changed = {*names}
     return [rule for rule in record.rules if not changed.isdisjoint(rule.names)]
 
 
 def told_in_keys(record: RecordType, names: Iterable[str]) -> list[str]:
-    """The fields that rules of these are about besides, and that an item may have in a key alone."""
+    """Returns the other fields that the rules on these fields use and that an item may have only in a key."""
     changed = {*names}
     others = dict.fromkeys(name for rule in rules_of(record, changed) for name in rule.names)
     in_keys = record.attributes_in_keys
@@ -71,7 +71,7 @@ def foreseen_rules(
     where: InputPath,
     refusals: Refusals,
 ) -> list[Foreseen]:
-    """What has to hold of the item that is changed so that the rules hold afterwards. Refuses what breaks one anyway."""
+    """Returns what the item must meet so that the rules hold after the change. Refuses certain violations."""
     found = []
     for rule in rules_of(maker.record, names):
         condition = simplified(before(rule.condition, changes))
@@ -83,7 +83,7 @@ def foreseen_rules(
 
 
 def broken_rule(foreseen: Sequence[Foreseen]) -> Callable[[Item | None], Refusal | None]:
-    """What is told of an item that the rules keep from being changed; None where they do not."""
+    """Returns a function from a stored item to its refusal if a rule would be broken, else None."""
 
     def refusal(item: Item | None) -> Refusal | None:
         there = item or {}
@@ -101,11 +101,11 @@ def _refusal(maker: ItemMaker, rule: WriteRule, where: InputPath, code: str) -> 
 
 
 class Guard(NamedTuple):
-    """What has to hold of the record that a write changes."""
+    """The conditions on the record that a write changes."""
 
     conditions: Sequence[Condition]
     refusal: Callable[[Item], Refusal | None]
-    """What is told of an item with which they do not hold; None where it may be tried again."""
+    """Returns the refusal for an item that does not meet them; None if the write may be tried again."""
 
 
 UNGUARDED = Guard((), lambda item: None)
@@ -115,17 +115,17 @@ class _Asked(NamedTuple):
     decision: Decision
     refusal: Refusal
     is_after: bool = False
-    """Whether it is about the record as it will be."""
+    """Whether it applies to the record after the write."""
 
 
 class WriteAccess:
-    """What one viewer may write."""
+    """The rights of one viewer to write."""
 
     def __init__(self, permissions: Permissions) -> None:
         self.permissions = permissions
 
     def refuse(self, maker: ItemMaker, request: WriteRequest, refusals: Refusals) -> None:
-        """Refuses what no record of the type allows, or not the one with that key, whether or not it is there."""
+        """Refuses what no record of the type allows, or not the one with that key, whether or not it exists."""
         record, decision = request.record, self.permissions.decision
         if isinstance(request, Create | Put | Upsert):
             actions: tuple[Action, ...] = ("create",) if isinstance(request, Create) else ("create", "update")
@@ -150,7 +150,7 @@ class WriteAccess:
         where: InputPath,
         refusals: Refusals,
     ) -> None:
-        """Refuses a record, all of which is written, that the viewer may not write so."""
+        """Refuses a completely written record that the viewer may not write."""
         record, is_allowed = maker.record, self.permissions.of_item
         if not is_allowed(record, identity, item, action):
             refusals.found.append(_forbidden(record, action, where))
@@ -167,7 +167,7 @@ class WriteAccess:
         where: InputPath,
         refusals: Refusals,
     ) -> list[Condition]:
-        """Refuses what the viewer may not do to the other item of an edge, which is or would be that; what is asked of it."""
+        """Refuses what the viewer may not do to an edge's other item, before or after. Returns the conditions left."""
         identity = record.read_identity(before or after or {}) or ()
         action: Action = "create" if before is None else "delete" if after is None else "update"
         if not all(
@@ -181,7 +181,7 @@ class WriteAccess:
         return self._is_as_decided(record, decision, before) if is_read else [decision]
 
     def may_put(self, request: Put) -> bool:
-        """Whether it may be put whatever is there, and whatever it is."""
+        """Returns whether the viewer may put the record whatever is stored."""
         record, decision = request.record, self.permissions.decision
         names = (None, *names_written(request))
         return decision(record) is True and all(
@@ -189,7 +189,7 @@ class WriteAccess:
         )
 
     def must_read(self, maker: ItemMaker, request: WriteRequest) -> bool:
-        """Whether the record must be read before it is written: the store does not see what an index's key alone says."""
+        """Returns whether the record must be read first: the store does not see values only in an index's key."""
         if isinstance(request, Put):
             return not self.may_put(request)
         if isinstance(request, Create | Upsert):
@@ -202,7 +202,7 @@ class WriteAccess:
         )
 
     def _needs_item(self, record: RecordType, decision: Decision) -> bool:
-        """Whether only the record's item tells which other items decide it."""
+        """Returns whether only the record's item determines which other items decide."""
         return any(name.link.needs_item for name in self.permissions.links(record, decision))
 
     def guard(
@@ -215,9 +215,9 @@ class WriteAccess:
         identity: Texts | None = None,
         changes: Sequence[AttributeChange] = (),
     ) -> Guard:
-        """What a write asks of what is there, which is `old` where that was read. Refuses what cannot be allowed.
+        """Returns what a write requires of the stored item, `old` if it was read. Refuses what cannot be allowed.
 
-        `identity` is that of a record which an upsert or a put finds; who does not see it may not write it.
+        `identity` is that of a record that an upsert or a put finds; a viewer who does not see it may not write it.
         """
         record, found = request.record, list[Foreseen]()
         own: Texts = getattr(request, "identity", identity) or ()
@@ -241,7 +241,7 @@ class WriteAccess:
                 if not isinstance(left, bool):
                     left = simplified(before(left, [*(changes if is_after else ()), *told]))
             except ValueError:
-                left = False  # nobody can say what it will be
+                left = False  # its values cannot be known
             if left is False or (old is not None and not isinstance(left, bool) and not holds(left, whole)):
                 if refusal not in refusals.found:
                     refusals.found.append(refusal)
@@ -264,20 +264,20 @@ class WriteAccess:
         return Guard(conditions, refusal_of)
 
     def _paths_of_ends(self, record: RecordType, decisions: Iterable[Decision]) -> set[Path]:
-        """Where a record's item names the nodes whose lists other items stand in that decide."""
+        """Returns the paths of the ends whose nodes list the other items that decide."""
         names = (name for each in decisions for name in self.permissions.links(record, each))
         ends = (name.link.end for name in names if name.link.needs_item)
         return {path for end in ends if end is not None for path in end.attributes.values()}
 
     def _is_as_decided(self, record: RecordType, decision: Condition, item: Item) -> list[Condition]:
-        """The conditions that what decided is what was read; of other items, that they are the same ones."""
+        """Returns the conditions that the deciding attributes are as read, or that the same other items decide."""
         paths = {path for path in paths_of(decision) if not isinstance(path[0], LinkName)}
         return are_unchanged(record, paths | self._paths_of_ends(record, [decision]), item)
 
     def _asked(
         self, maker: ItemMaker, request: WriteRequest, *, hidden: Refusal, identity: Texts | None = None
     ) -> Iterator[_Asked]:
-        """What has to hold of a record that is there, in the order in which it is told."""
+        """Yields the conditions on an existing record, in the order in which they are reported."""
         record, where = request.record, request.where
         own = getattr(request, "identity", identity) or ()
         action = _action_of(request)
@@ -295,7 +295,7 @@ class WriteAccess:
                 yield _Asked(decision, refusal, is_after=True)
 
     def seen(self, record: RecordType, identity: Texts, item: Item | None) -> Decision:
-        """What has to hold of a node, which may have been read, so that the viewer may name it: they see it."""
+        """Returns the condition under which the viewer sees a node, which may have been read, and so may name it."""
         decision = self.permissions.with_links(
             record, self.permissions.of_key(record, identity), identity, None
         )
@@ -309,24 +309,24 @@ class WriteAccess:
         return all_of(self._is_as_decided(record, decision, item))
 
     def taken(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal:
-        """What is told of a new record where there is one."""
+        """Returns the refusal for a new record whose key is taken."""
         return self.hidden(record, where, item or {}) or exists_already(record, where)
 
     def hidden(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal | None:
-        """What is told of a new record in whose place there is something that the viewer does not see, as if they might not
-        create it."""
+        """Returns the refusal for a new record if the viewer does not see the stored one: as if they might not create
+        it. None if they see it."""
         identity = None if item is None else record.read_identity(item)
         if item is None or (identity is not None and self.sees(record, identity, item)):
             return None
         return replace(_forbidden(record, "create", where), is_by_hidden=True)
 
     def sees(self, record: RecordType, identity: Texts, item: Item) -> bool:
-        """Whether the viewer sees a record whose item this is, once other items that decide it are known."""
+        """Returns whether the viewer sees the record of this item, once the other items that decide are known."""
         return self.permissions.of_item(record, identity, item)
 
     def sees_by_item(self, record: RecordType, *, is_whole: bool) -> bool:
-        """Whether a node's item must be known to say whether the viewer sees it: it tells which other items decide, or the
-        store does not see what a key alone says. What the store cannot take for the opposite is read only if `is_whole`."""
+        """Returns whether only a node's item shows if the viewer sees it: it determines the deciding items, or the
+        store misses a key's values. `is_whole` includes values that the store cannot mistake for the opposite."""
         decision = self.permissions.decision(record)
         if isinstance(decision, bool):
             return False
@@ -336,7 +336,7 @@ class WriteAccess:
     def linked(
         self, request: WriteRequest, record: RecordType, identity: Texts, item: Item | None
     ) -> dict[Key, LinkName]:
-        """The keys of other items that decide who may write so: of its record, of the counterpart, or of a node that it names."""
+        """Returns the keys of other items that decide on writing the record or its counterpart, or on a named node."""
         names: list[str | None] = [None]
         actions: tuple[Action, ...] = ("read",)
         if record is request.record:
@@ -354,12 +354,12 @@ class WriteAccess:
 
 
 def _action_of(request: WriteRequest) -> Action:
-    """What is done to a record that is there."""
+    """Returns what the request does to an existing record."""
     return "delete" if isinstance(request, Delete) else "move" if isinstance(request, Move) else "update"
 
 
 def names_written(request: WriteRequest) -> list[str]:
-    """The fields and ends that a client gives; what a put leaves out is taken away."""
+    """Returns the fields and ends that a client writes; a put also removes those that it leaves out."""
     if isinstance(request, Delete):
         return []
     given = names_given(request)
@@ -373,20 +373,20 @@ def names_written(request: WriteRequest) -> list[str]:
 
 
 def names_given(request: Create | Put | Upsert | Change | Move) -> list[str]:
-    """The fields and ends that a client gives values, and none that the server copies."""
+    """Returns the fields and ends that a client gives values, without the ones that the server copies."""
     copied = {each.name for each in request.record.fields.values() if each.kept == "copy"}
     return [name for name in request.values if name not in copied]
 
 
 def exists_already(record: RecordType, where: InputPath) -> Refusal:
-    """What is told of a new record where there is one."""
+    """Returns the refusal for a new record whose key is taken."""
     return Refusal(
         Code.ALREADY_EXISTS, (f"There is already {with_article(record.name)} with this key.",), where
     )
 
 
 def missing(request: WriteRequest) -> Refusal:
-    """What is told where there is no such record."""
+    """Returns the refusal for a missing record."""
     return Refusal(Code.NOT_FOUND, (f"There is no {request.record.name} with this key.",), request.where)
 
 
@@ -402,7 +402,7 @@ def _forbidden_field(maker: ItemMaker, name: str, where: InputPath) -> Refusal:
 
 
 def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> list[SetTo | Remove]:
-    """The attributes that decide, and that keys of indexes may say alone, as they are."""
+    """Returns the deciding attributes that only keys of indexes may hold, as they are."""
     paths = {
         path
         for each in asked
@@ -414,7 +414,7 @@ def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> l
 
 
 def are_unchanged(record: RecordType, paths: Iterable[Path], old: Item) -> list[Condition]:
-    """The conditions that attributes are what was read, and the keys of indexes if these may say one of them alone."""
+    """Returns the conditions that attributes are as read, and also index keys if only these may hold one of them."""
     found = {*paths}
     if any(path[0] in record.attributes_in_keys for path in found):
         found |= {(key.name,) for keys in record.keys.values() if keys.index for key in keys.attributes}
@@ -422,12 +422,12 @@ def are_unchanged(record: RecordType, paths: Iterable[Path], old: Item) -> list[
 
 
 def _in_keys(record: RecordType, condition: Condition) -> bool:
-    """Whether it is about something that an item may have in a key alone."""
+    """Returns whether it uses a value that an item may have only in a key."""
     return any(path[0] in record.attributes_in_keys for path in paths_of(condition))
 
 
 def _is_safe(condition: Condition, record: RecordType, *, is_positive: bool = True) -> bool:
-    """Whether the condition does not hold, as the store sees it, of an item that a key alone says not to meet it."""
+    """Returns whether the store never sees the condition as met by an item whose key says that it is not."""
     match condition:
         case And(conditions) | Or(conditions):
             return all(_is_safe(each, record, is_positive=is_positive) for each in conditions)

@@ -1,4 +1,4 @@
-"""One step of a transaction: an action of the store, and what is told where its condition fails."""
+"""One step of a transaction: an action of the store, and the refusal if its condition fails."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from keygraph.writing.presence import NamedEnd
 
 @value(frozen=True, slots=True)
 class Addition:
-    """What a write adds to a number of a node that its item is listed by."""
+    """An amount that a write adds to a number of a node whose list has its item."""
 
     keys: tuple[Key, ...]
-    """Where the node may stand."""
+    """The possible keys of the node."""
     path: Path
     amount: Decimal
     there: Condition
-    """The condition that the node is there."""
+    """The condition that the node exists."""
     is_unknown: bool = False
-    """Whether the node was read, and is not there or has no such number: then only what the same transaction puts is added to."""
+    """Whether the node was read and has no such number, or is missing: then only a put is added to."""
 
 
 @value(frozen=True, slots=True)
@@ -39,22 +39,22 @@ class TransactionStep:
 
     action: Action
     refusal: Callable[[Item | None], Refusal | None]
-    """What is told where its condition fails, by the item that is there. None: somebody was faster, so try again."""
+    """Returns the refusal for the stored item if the condition fails. None: somebody was faster, so try again."""
     is_check: bool = False
-    """Whether it only asks that the item exists, which another step of the same item answers."""
+    """Whether it only checks that the item exists, which another step for the same item implies."""
     is_rule: bool = False
-    """Whether it only asks that an item is as it was when it was decided who may write so; another step may write it."""
+    """Whether it only checks that an item is as it was when it decided who may write; another step may write it."""
     is_partner: bool = False
-    """Whether it is of the other item of an edge."""
+    """Whether it is for the other item of an edge."""
     before: Item | None = None
-    """The item that it replaces, changes or deletes, where that was read."""
+    """The item that it replaces, changes or deletes, if that was read."""
     additions: tuple[Addition, ...] = ()
     """What it adds to nodes."""
     is_added_to: bool = False
-    """Whether it adds to a node. Where that fails, the node is read before another try."""
+    """Whether it adds to a node. If that fails, the node is read before another try."""
 
     def on_condition(self, *conditions: Condition) -> TransactionStep:
-        """The step with further conditions."""
+        """Returns the step with further conditions."""
         own = self.action.condition
         joined = And((*([] if own is None else [own]), *conditions))
         return replace(self, action=replace(self.action, condition=joined))
@@ -64,23 +64,23 @@ class TransactionStep:
 
 
 def again(item: Item | None) -> None:
-    """Somebody was faster: what was read is not what is there."""
+    """The refusal when somebody was faster: none, so the write is tried again."""
 
 
 def lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
-    """What is told of an item that must be there: nothing where somebody has changed it."""
+    """Returns the refusal for a missing item; none if somebody has changed it."""
     return lambda item: lost if item is None else None
 
 
 def missing_or_again(named: NamedEnd, where: InputPath, item: Item | None) -> Refusal | None:
-    """What is told of a node that must be there: nothing where it has a mark, since it may stay after all."""
+    """Returns the refusal for a missing node; None if it has a mark, since it may stay after all."""
     return None if is_marked(item) else named.missing(where)
 
 
 def _again_unless(
     step: TransactionStep, conditions: Sequence[Condition]
 ) -> Callable[[Item | None], Refusal | None]:
-    """What is told of a step that has got further conditions: nothing where one of those does not hold of what is there."""
+    """Returns the refusal of a step with added conditions; none if the stored item does not meet one of those."""
     told = step.refusal
     return lambda item: None if item and not all(holds(each, item) for each in conditions) else told(item)
 
@@ -91,7 +91,7 @@ def _again_unless(
 def merged(
     steps: Iterable[TransactionStep], table: Table, where: InputPath, refusals: Refusals
 ) -> list[TransactionStep]:
-    """The steps of one transaction: without checks of what another step writes. `where` is that of its input."""
+    """Returns the steps of one transaction, without checks of items that another step writes, for input at `where`."""
     found: dict[Key, TransactionStep] = {}
     checks: dict[Key, TransactionStep] = {}
     asked: list[tuple[Key, TransactionStep]] = []
@@ -126,7 +126,7 @@ def merged(
 
 
 def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -> TransactionStep:
-    """A step of a node that something is joined to, with what the check asks. Refuses one that deletes the node."""
+    """Returns the step of a checked node with the check's condition. Refuses one that deletes the node."""
     match step.action:
         case actions.DeleteItem():
             refusal = check.refusal(None)
@@ -156,7 +156,7 @@ def _add(found: dict[Key, TransactionStep], additions: Iterable[Addition]) -> No
 def _with_sums(
     key: Key, step: TransactionStep | None, additions: Iterable[Addition]
 ) -> TransactionStep | None:
-    """The step of a node, if it has one, with what is added to the node."""
+    """Returns the step of a node, or a new one, with what is added to the node."""
     amounts: defaultdict[Path, Decimal] = defaultdict(Decimal)
     asked: dict[Path, Condition] = {}
     for each in additions:
@@ -195,7 +195,7 @@ def _with_sums(
 
 
 def _summed(changes: Iterable[actions.AttributeChange]) -> tuple[actions.AttributeChange, ...]:
-    """The changes, those that add to one number as one."""
+    """Returns the changes, with additions to the same number combined."""
     found: dict[Path, actions.AttributeChange] = {}
     for change in changes:
         before = found.get(change.path)

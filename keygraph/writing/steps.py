@@ -1,6 +1,6 @@
 """The steps of one transaction: what each request does to the items of the table, and what a failure means.
 
-What has to be known of stored items first is read once for all requests (`needed`). `StepMaker.steps` only computes.
+The stored items that must be known are first read once for all requests (`needed`). `StepMaker.steps` only computes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StepMaker(NewSteps, MoveSteps):
         self._is_told = cache(self._is_told_alone)
         self._most_counted = cache(self._find_most_counted)
         self._reads_later = bool(graph.correspondences or graph.tallies)
-        """Whether what is read may lead to more."""
+        """Whether items that are read may lead to more."""
 
     def needed(
         self,
@@ -50,10 +50,10 @@ class StepMaker(NewSteps, MoveSteps):
         is_whole: bool = False,
         with_nodes: bool = False,
     ) -> list[Key]:
-        """The keys of the items that must be known before the request can be carried out; `is_whole`: what it changes is;
-        `with_nodes`: the nodes that it adds to are.
+        """Returns the keys of the items that must be known first. With `is_whole`, the changed items must be known;
+        with `with_nodes`, the nodes that the request adds to.
 
-        What is stored under some of them may name further ones.
+        The items under some of them may name further ones.
         """
         kind = type(request)
         is_new = (kind is Create or kind is Put) and not is_whole and self.access is None
@@ -66,7 +66,7 @@ class StepMaker(NewSteps, MoveSteps):
         return keys if self.access is None else [*keys, *self._learned(request, stored, is_whole=is_whole)]
 
     def _is_told_alone(self, record: RecordType, is_put: bool) -> bool:
-        """Whether all that is written of a new record, or of one that is put, is what the request says."""
+        """Returns whether a request to create or put a record alone determines everything that is written."""
         is_elsewhere = (
             self._is_looked_for(record) or self._spread_ends_of(record) or self._partners.of(record)
         )
@@ -98,12 +98,12 @@ class StepMaker(NewSteps, MoveSteps):
         return [*keys, *own, *others]
 
     def counts(self, request: WriteRequest) -> bool:
-        """Whether what is there may be counted elsewhere, and a request changes that."""
+        """Returns whether the stored item may be counted elsewhere, and a request changes that."""
         names = named_in(request) if isinstance(request, Change) else None
         return not isinstance(request, Create) and self._tallies.has(request.record, names)
 
     def most_read_later(self, request: WriteRequest) -> int:
-        """How many items may have to be read once those are known that are read first."""
+        """Returns how many items may have to be read once the first ones are known."""
         if not self._reads_later:
             return 0
         other = self.read_later(request)
@@ -117,7 +117,7 @@ class StepMaker(NewSteps, MoveSteps):
         return 2 * sum(map(self._tallies.places, counted))
 
     def read_later(self, request: WriteRequest) -> RecordType | None:
-        """The other type of an edge, if its item has to be read once the edge is; None for nothing to read."""
+        """Returns the other type of an edge, if its item has to be read after the edge; None if nothing is."""
         partner = self._partners.of(request.record)
         if partner is None or not self._partners.is_read(request):
             return None
@@ -125,12 +125,12 @@ class StepMaker(NewSteps, MoveSteps):
         return None if is_told else partner.record
 
     def _may_be_elsewhere(self, record: RecordType) -> bool:
-        """Whether a new record may be in another place than its key says, or go with an item that must be known."""
+        """Returns whether a new record may be in another place than its key says, or depend on another item."""
         partner = self._partners.of(record)
         return bool(record.table_keys.shards) or (partner is not None and partner.is_loose)
 
     def _is_relied_on(self, request: Change | Delete | Move) -> bool:
-        """Whether what is there is a part of what will be."""
+        """Returns whether the new item depends on the stored one."""
         if isinstance(request, Change):
             names = named_in(request)
             is_in_key = bool(request.record.rules and told_in_keys(request.record, names))
@@ -139,7 +139,7 @@ class StepMaker(NewSteps, MoveSteps):
         return isinstance(request, Move) or self._tallies.has(request.record)
 
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
-        """The keys of nodes that may stand in one of several places."""
+        """Returns the keys of nodes that may be in one of several places."""
         ends = self._spread_ends_of(request.record)
         if not ends:
             return []
@@ -147,7 +147,7 @@ class StepMaker(NewSteps, MoveSteps):
         return [key for _, keys, _ in named if len(keys) > 1 for key in keys]
 
     def _counting(self, request: WriteRequest, stored: Stored, *, with_nodes: bool) -> list[Key]:
-        """The keys of the nodes that the record adds to, or its other item."""
+        """Returns the keys of the nodes that the record or its other item adds to."""
         same = self._graph.correspondences.get(request.record.name)
         records = [request.record] if same is None else [request.record, same.other]
         if not any(
@@ -163,10 +163,10 @@ class StepMaker(NewSteps, MoveSteps):
                     found += (key for node in nodes for key in self._graph.table_keys(*node))
         return found
 
-    # --- What other items decide --------------------------------------------------------------------------
+    # --- Other items that decide --------------------------------------------------------------------------
 
     def _may_be_linked(self, record: RecordType) -> bool:
-        """Whether other items may decide who writes records of the type, or names the nodes at their ends."""
+        """Returns whether other items may decide who writes records of the type, or names the nodes at their ends."""
         if self.access is None:
             return False
         partner = self._partners.of(record)
@@ -175,8 +175,8 @@ class StepMaker(NewSteps, MoveSteps):
         return any(each.access is not None and each.access.has_links for each in types)
 
     def _learned(self, request: WriteRequest, stored: Stored, *, is_whole: bool) -> list[Key]:
-        """The keys of other items that decide who may write so, as far as what is stored tells them; what is stored of
-        them is known then. And those of nodes whose items must be known."""
+        """Returns the keys of other items that decide who may write and that stored items determine, and of nodes whose
+        items must be known. Learns the stored ones."""
         access, keys = cast(WriteAccess, self.access), list[Key]()
         linked = self._linked(request, stored) if self._may_be_linked(request.record) else {}
         for key in linked.keys() & stored.keys():
@@ -199,7 +199,7 @@ class StepMaker(NewSteps, MoveSteps):
         return found
 
     def _named(self, request: WriteRequest) -> Iterator[tuple[tuple[RecordType, ...], Texts]]:
-        """The nodes that a request names at ends."""
+        """Yields the nodes that a request names at ends."""
         given = {} if isinstance(request, Delete) else request.values
         for named in self._ends_of(request.record):
             identity = given.get(named.name)
@@ -210,7 +210,7 @@ class StepMaker(NewSteps, MoveSteps):
     def _states(
         self, request: WriteRequest, stored: Stored
     ) -> Iterator[tuple[RecordType, Texts, Item | None]]:
-        """What rules are asked of: the record as it is and as it will be, and the nodes that it names."""
+        """Yields what rules apply to: the record before and after the write, and the nodes that it names."""
         record, ignored, maker = request.record, Refusals(), self.maker(request.record)
         if isinstance(request, Create | Put | Upsert):
             item, identity = self.new(request)
@@ -245,7 +245,7 @@ class StepMaker(NewSteps, MoveSteps):
         return [*made, *self._link_checks(self.detaching(references, item), stored)] if made else made
 
     def _link_checks(self, request: WriteRequest, stored: Stored) -> list[TransactionStep]:
-        """That other items which decide are as they were read."""
+        """Returns checks that the other items that decide are as they were read."""
         steps = []
         for key, name in self._linked(request, stored).items() if self._may_be_linked(request.record) else ():
             item, record = stored.get(key), name.link.record
@@ -267,12 +267,12 @@ class StepMaker(NewSteps, MoveSteps):
     def steps(
         self, requests: Sequence[WriteRequest], stored: Stored, refusals: Refusals
     ) -> tuple[list[TransactionStep], list[Done]]:
-        """The steps of all requests, none twice of one item, and what they make of each record."""
+        """Returns the steps of all requests, at most one for each item, and the resulting records."""
         steps: list[TransactionStep] = []
         done: list[Done] = []
         made_here = self._made_of_nodes(requests, stored) if self._graph.copies else _NOTHING
         for each in requests:
-            # What is wrong with one request says nothing of the others.
+            # A problem of one request says nothing about the others.
             mine, request = Refusals(), each
             further: list[TransactionStep] = []
             if self._graph.copies:
@@ -302,7 +302,7 @@ class StepMaker(NewSteps, MoveSteps):
         return steps, self._as_put(steps, done)
 
     def _made_of_nodes(self, requests: Sequence[WriteRequest], stored: Stored) -> Stored:
-        """What the requests make of nodes that are created or changed."""
+        """Returns the nodes that the requests create or change, as they will be."""
         found: dict[Key, Item | None] = {}
         for request in requests:
             if request.record.is_node and isinstance(request, Create | Upsert | Change):
@@ -324,7 +324,7 @@ class StepMaker(NewSteps, MoveSteps):
         return found
 
     def _as_put(self, steps: Sequence[TransactionStep], done: list[Done]) -> list[Done]:
-        """What was made of each record, with what other steps add to it."""
+        """Returns the results, with what other steps add to each record."""
         if not self._graph.tallies:
             return done
         items = [step.action.item for step in steps if isinstance(step.action, actions.PutItem)]
@@ -341,12 +341,12 @@ class StepMaker(NewSteps, MoveSteps):
             made, done = self._written(Create(record, request.values, request.where), stored, refusals)
         else:
             return self._changed(self.change_of(request, identity), stored, refusals, is_upsert=True)
-        # Where the first step fails, somebody created it in the meantime.
+        # If the first step fails, somebody created it in the meantime.
         told = self._again(record, request.where)
         return [*(replace(step, refusal=told) for step in made[:1]), *made[1:]], done
 
     def change_of(self, request: Upsert, identity: Texts) -> Change:
-        """The change that an upsert is where its record is there."""
+        """Returns the change that an upsert makes if its record exists."""
         told = self._told_by_key(request.record)
         values = {name: value for name, value in request.values.items() if name not in told}
         return Change(request.record, identity, values, where=request.where)

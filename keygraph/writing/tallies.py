@@ -1,8 +1,8 @@
 """What writes of items add to the counts and sums of nodes, in the same transaction.
 
-An item adds to the node in whose list it is (`keygraph.resolve.derived`), and what it added before is taken away. So a write
-that replaces, changes or deletes such an item needs the item that is there, and goes on condition that it is as it was read.
-A number that a node does not have is unknown: nothing is added to it.
+An item adds to the node whose list contains it (`keygraph.resolve.derived`), and what it added before is subtracted. So
+a write that replaces, changes or deletes such an item needs the stored item, on condition that it is as it was read. A
+number that a node does not have is unknown: nothing is added to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Stored: TypeAlias = Mapping[Key, Item | None]
 
 
 class Tallies:
-    """What items of a graph add to nodes."""
+    """The amounts that items of a graph add to nodes."""
 
     def __init__(self, graph: Graph, maker: Callable[[RecordType], ItemMaker], presence: Presence) -> None:
         self._graph = graph
@@ -39,14 +39,14 @@ class Tallies:
         self._paths = cache(self._find_paths)
 
     def has(self, record: RecordType, names: Iterable[str] | None = None) -> bool:
-        """Whether items of a type add to any node; only by these fields and ends, if some are given."""
+        """Returns whether items of a type add to any node; only through these fields and ends, if some are given."""
         tallies = self._graph.tallies.get(record.name, ())
         return any(
             names is None or each.names is None or not each.names.isdisjoint(names) for each in tallies
         )
 
     def nodes(self, record: RecordType, items: Iterable[Item]) -> Iterator[tuple[RecordType, Texts]]:
-        """The nodes that items of a type add to."""
+        """Yields the nodes that items of a type add to."""
         for item in items:
             for tally in self._graph.tallies.get(record.name, ()):
                 told = tally.of(item)
@@ -54,12 +54,12 @@ class Tallies:
                     yield tally.owner, told[0]
 
     def places(self, record: RecordType) -> int:
-        """In how many places the nodes may stand that an item of a type adds to, of those that are in one of several."""
+        """Returns the number of possible places of the nodes that an item adds to, if they have several."""
         owners = {each.owner for each in self._graph.tallies.get(record.name, ())}
         return sum(len(each.table_keys.shard_texts) for each in owners if each.table_keys.shards)
 
     def counted(self, step: TransactionStep, stored: _Stored) -> TransactionStep:
-        """The step with what it adds to nodes, on condition that the item is as it was read."""
+        """Returns the step with what it adds to nodes, on condition that the item is as it was read."""
         before, action = step.before, step.action
         if (
             not self._graph.tallies
@@ -108,7 +108,7 @@ class Tallies:
                     yield self._addition(tally, identity, amount, stored)
 
     def unread(self, record: RecordType, item: Item, amount: Decimal) -> tuple[Addition, ...]:
-        """What an item adds to nodes, of which not all was read: `amount` of each sum."""
+        """Returns what an item that was not completely read adds to nodes: `amount` to each sum."""
         found = []
         for tally in self._graph.tallies.get(record.name, ()):
             node = tally.node(item)
@@ -128,7 +128,7 @@ class Tallies:
         return Addition(keys, path, amount, there, is_unknown)
 
     def _find_paths(self, record: RecordType) -> list[Path]:
-        """The attributes that say what an item of a type adds."""
+        """Returns the attributes that determine what an item of a type adds."""
         maker, found = self._maker(record), set[str]()
         for tally in self._graph.tallies.get(record.name, ()):
             found |= {*record.fields, *record.ends} if tally.names is None else tally.names

@@ -1,7 +1,7 @@
 """The time in which the process was awake.
 
-A process stands still when its machine is suspended or has too much to do, or when its event loop is blocked. Answers
-that came meanwhile were not read, so that its requests seem to have taken long. Such a time says nothing about DynamoDB.
+A process stands still when its machine is suspended or overloaded, or when its event loop is blocked. Answers that
+arrive meanwhile are not read, so its requests seem slow. Such a time says nothing about DynamoDB.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import asyncio
 
 
 class AwakeClock:
-    """Seconds in which the event loop went round, for as long as something is waited for."""
+    """Counts the seconds in which the event loop ran, as long as something is waited for."""
 
     def __init__(self, beat: float) -> None:
-        """While something is waited for, the loop is looked at every `beat` seconds."""
+        """While something is waited for, the loop is checked every `beat` seconds."""
         self._beat = beat
         self._seconds = 0.0
-        """Those until the last look."""
+        """The seconds until the last check."""
         self._looked: float | None = None
         """When that was, by the loop's time."""
         self._waits = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def time(self) -> float:
-        """How many seconds it was awake. Of a time without a look only two beats count, if something was waited for."""
+        """Returns the seconds awake. Of a time without a check, at most two beats count during a wait."""
         now = asyncio.get_running_loop().time()
         if self._looked is not None:
             passed = now - self._looked
@@ -32,7 +32,7 @@ class AwakeClock:
         return self._seconds
 
     def wait(self) -> float:
-        """Something is waited for until `waited` is called. Returns the time."""
+        """Starts a wait, until `waited` is called. Returns the time."""
         now = self.time()
         self._waits += 1
         if self._timer is None:
@@ -40,7 +40,7 @@ class AwakeClock:
         return now
 
     def waited(self) -> None:
-        """It came, or nobody waits any more."""
+        """Ends a wait: the answer came, or nobody waits any more."""
         self._waits -= 1
 
     def _look(self) -> None:

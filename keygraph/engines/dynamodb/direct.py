@@ -1,7 +1,7 @@
-"""The direct transport: requests for data are signed, sent and read here, without the layers of AWS's library.
+"""The direct transport: signs, sends and reads requests for data, without the layers of AWS's library.
 
-Credentials, region and endpoint come from aioboto3's session, which refreshes them. Requests about tables go through its
-client. Failures are botocore's own exceptions, so that `keygraph.engines.dynamodb.errors` handles both transports.
+Credentials, region and endpoint come from aioboto3's session, which refreshes them. Requests about tables go through
+its client. Failures are botocore's own exceptions, so `keygraph.engines.dynamodb.errors` handles both transports.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SKEW_SECONDS = 240.0
 
 
 class DirectTransport:
-    """Calls over Keygraph's own HTTP client."""
+    """Sends calls through Keygraph's own HTTP client."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class DirectTransport:
         others: Transport,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`credentials` returns the current ones, and is called once a second; `others` sends what is not sent directly."""
+        """`credentials` returns the current ones, and is called once a second; `others` sends all other calls."""
         self._http = http
         self._signer = signer
         self._credentials = credentials
@@ -52,7 +52,7 @@ class DirectTransport:
         self._given: Credentials | None = None
 
     async def call(self, wire: Wire) -> Body:
-        """The answer of one call."""
+        """Sends one call and returns its answer."""
         operation = wire.operation
         if operation in _MANAGED:
             return await self._others.call(wire)
@@ -74,7 +74,7 @@ class DirectTransport:
         raise self._refusal(operation, reply, now)
 
     async def close(self) -> None:
-        """Closes the connections, the client's too."""
+        """Closes the connections, including the client's."""
         try:
             await self._http.close()
         finally:
@@ -90,18 +90,18 @@ class DirectTransport:
         if is_skewed(code, message):
             theirs = _time_of(reply, now)
             if abs(theirs - now) >= _SKEW_SECONDS:
-                # Not added up: other requests that were signed with the same wrong clock are refused too.
+                # Not added up: other requests signed with the same wrong clock are refused too.
                 self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
 
 
 def encoded(body: object) -> bytes:
-    """The JSON of parameters; binary values are base64."""
+    """Returns the JSON of parameters; binary values are base64."""
     try:
         return orjson.dumps(body, default=base64_text)
     except TypeError:
-        # Text that is not valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB refuses it in its own words.
+        # Invalid Unicode is escaped, as aioboto3 sends it, so that DynamoDB refuses it with its own message.
         return json.dumps(body, default=base64_text).encode()
 
 
@@ -120,7 +120,7 @@ def _answer(reply: Reply) -> Body:
 
 
 def _told(reply: Reply) -> tuple[str, str, Body]:
-    """The code, the message and the rest of a refusal; the status where the answer is not one of DynamoDB's."""
+    """Returns the code, message and details of a refusal; the status as code if the answer is not DynamoDB's."""
     try:
         told = _answer(reply)
     except (ResponseParserError, boto.IncompleteReadError):
@@ -130,7 +130,7 @@ def _told(reply: Reply) -> tuple[str, str, Body]:
 
 
 def _time_of(reply: Reply, otherwise: float) -> float:
-    """The time in Unix seconds at which the answer was given."""
+    """Returns the time in Unix seconds at which the answer was given."""
     try:
         return parsedate_to_datetime(reply.headers["date"]).timestamp()
     except (KeyError, ValueError):

@@ -1,7 +1,7 @@
 """The DynamoDB engine: the only one that talks to AWS.
 
-A process has one transport, which `open_dynamodb` makes and closes. `keygraph.engines.dynamodb.requests` renders requests,
-`keygraph.engines.dynamodb.sending` sends them, and their answers are put together here.
+A process has one transport, which `open_dynamodb` makes and closes. `keygraph.engines.dynamodb.requests` renders
+requests, `keygraph.engines.dynamodb.sending` sends them, and this module combines their answers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
 from keygraph.errors import TableMissing, TimedOut
 
 _NOTHING: Body = {"Items": (), "Count": 0, "ScannedCount": 0}
-"""The answer where nothing had to be sent."""
+"""The answer if nothing had to be sent."""
 _TABLE_SECONDS = 300.0
-"""How long a table may take to become active, or to be deleted."""
+"""The longest time that a table may take to become active, or to be deleted."""
 
 
 class DynamoDBStore:
@@ -69,10 +69,10 @@ class DynamoDBStore:
         endpoint: str = "AWS",
         concurrency: int = 256,
     ) -> None:
-        """`deadline` is in seconds and holds for each `send`; `endpoint` is DynamoDB's name in messages, `concurrency` how many
-        requests are under way at once.
+        """`deadline` is in seconds, for each `send`; `endpoint` is DynamoDB's name in messages, `concurrency` the most
+        requests that are sent at once.
 
-        `tries` is how often a call is sent at most; None where the deadline and the quota alone decide.
+        `tries` is the most times that a call is sent; None leaves that to the deadline and the quota.
         """
         self._transport = transport
         self.table = table
@@ -98,13 +98,14 @@ class DynamoDBStore:
         await self._transport.close()
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        """The answer, after as many retries as the deadline allows. Creating and deleting a table wait up to 5 minutes.
+        """Returns the answer, after as many retries as the deadline allows. Creating and deleting a table wait up to 5
+        minutes.
 
-        Raises Throttled, TimedOut, Unavailable or TableMissing; of writes ConditionFailed, TransactionCanceled and
-        TokenReused; and BadUserInput where a key or an item is too large for DynamoDB. Any other refusal is a fault of
-        Keygraph's, and raised as botocore's error.
+        Raises Throttled, TimedOut, Unavailable or TableMissing; for writes ConditionFailed, TransactionCanceled and
+        TokenReused; and BadUserInput if a key or item is too large. Any other refusal is a fault of Keygraph, raised as
+        botocore's error.
         """
-        # The answer is of the type that the request's class says.
+        # The request's class determines the type of the answer.
         answer = self._answers.get(type(request))
         if answer is None:
             return cast(Answer, await self._managed(request))
@@ -114,7 +115,7 @@ class DynamoDBStore:
         return cast(Answer, answer(request, answers, sending.cost))
 
     async def _managed(self, request: Request[Any]) -> object:
-        """The answer to a request about tables."""
+        """Returns the answer to a request about tables."""
         [wire] = self._render(request)
         match request:
             case CreateTable():
@@ -135,7 +136,7 @@ class DynamoDBStore:
         if isinstance(request, Query) and request.projection is not None:
             told = told_partition(request, self.table.keyed(request.index))
             if request.projection in ((), ((told,),)):
-                # Something has to be asked for: the table's keys.
+                # A projection cannot be empty, so the table's keys were requested.
                 items = [_without(item, self.table.keys) for item in items]
             if told is not None:
                 for item in items:
@@ -147,7 +148,7 @@ class DynamoDBStore:
         return Counted(answer["Count"], answer["ScannedCount"], self._last(answer, request), cost)
 
     def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
-        """Where the next page starts; None where nothing can follow, even if DynamoDB stopped there for its limit."""
+        """Returns the start of the next page; None if nothing can follow, even if DynamoDB reached its limit."""
         typed = answer.get("LastEvaluatedKey")
         if not typed:
             return None
@@ -169,7 +170,7 @@ class DynamoDBStore:
                 found.update(zip(map(key_of, items), items, strict=True))
         if request.projection is not None:
             asked = {path[0] for path in request.projection}
-            # These keys were only asked for to tell the items apart.
+            # These keys were only requested to identify the items.
             surplus = [key for key in self.table.keys if key.name not in asked]
             if surplus:
                 for item in found.values():
@@ -188,7 +189,7 @@ class DynamoDBStore:
     async def _until(
         self, wire: Wire, is_done: Callable[[Wire, Body | None], Awaitable[bool]], state: str
     ) -> None:
-        """Asks again until the table, by its description, is in that state."""
+        """Asks again until the table's description shows that state."""
         late = f"the table {self.table.name} is not {state} yet: try again in a few minutes"
         async with Attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
             for attempt in itertools.count():
@@ -209,7 +210,7 @@ class DynamoDBStore:
         return described is None
 
     async def _changed(self, wire: Wire) -> Body | None:
-        """The answer; None while the table is created, by somebody else at the same time, or is deleted."""
+        """Returns the answer; None while the table is being deleted, or created by somebody else."""
         try:
             return await self._sender.call(wire)
         except ClientError as error:
@@ -218,7 +219,7 @@ class DynamoDBStore:
             raise
 
     async def _names(self, wire: Wire) -> tuple[str, ...]:
-        """The names of all tables; one answer has 100 of them."""
+        """Returns the names of all tables; one answer has at most 100 of them."""
         answer = await self._sender.call(wire)
         names = list(answer["TableNames"])
         while (last := answer.get("LastEvaluatedTableName")) is not None:
@@ -227,7 +228,7 @@ class DynamoDBStore:
         return tuple(names)
 
     async def _description(self) -> Body | None:
-        """DynamoDB's description of the table; None where there is none."""
+        """Returns DynamoDB's description of the table; None if there is none."""
         [wire] = self._render(DescribeTable())
         try:
             answer = await self._sender.call(wire)
@@ -244,7 +245,7 @@ def _without(item: Item, keys: Iterable[KeyAttribute]) -> Item:
 
 
 def described_table(described: Mapping[str, Any]) -> Table:
-    """The table of a DescribeTable answer's `Table`; its indexes are in the order of their names."""
+    """Returns the table in a DescribeTable answer's `Table`; its indexes are sorted by name."""
     types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
 
     def keys(schema: list[dict[str, str]]) -> tuple[KeyDeclaration, KeyDeclaration | None]:
@@ -277,12 +278,12 @@ async def open_dynamodb(
     deadline: float = 10.0,
     transport: TransportName = TransportName.DIRECT,
 ) -> AsyncIterator[DynamoDBStore]:
-    """The table on AWS, or on a server with DynamoDB's API at `endpoint_url`.
+    """Opens the table on AWS, or on a server with DynamoDB's API at `endpoint_url`.
 
-    Credentials and region come from where every AWS tool takes them; an `http:` endpoint (DynamoDB Local) needs none.
-    `concurrency` is how many requests are sent at once, `deadline` how many seconds one `send` may take. AWS's own
-    `max_attempts`, where it is set, limits how often a call is sent. Settings that the direct transport does not support
-    (a proxy, for one) make all requests go through aioboto3. Raises Unavailable where AWS's settings are missing or wrong.
+    Credentials and region come from AWS's usual sources; an `http:` endpoint (DynamoDB Local) needs none. `concurrency`
+    is the most requests that are sent at once, `deadline` the seconds that one `send` may take. AWS's own
+    `max_attempts`, if set, limits how often a call is sent. Settings that the direct transport does not support (a
+    proxy, for example) send all requests through aioboto3. Raises Unavailable if AWS's settings are missing or wrong.
     """
     endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
     try:

@@ -1,7 +1,7 @@
-"""What botocore's errors mean: which of them a retry may help, and what a user is told.
+"""The meaning of botocore's errors: whether a retry may help, and the message for a user.
 
-The codes: "Error handling with DynamoDB" in the DynamoDB developer guide. Those that are tried again are those of the
-standard mode in "Retry behavior" in the AWS SDKs reference guide.
+The codes: "Error handling with DynamoDB" in the DynamoDB developer guide. The retried codes are those of the standard
+mode in "Retry behavior" in the AWS SDKs reference guide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from keygraph.errors import (
     Unavailable,
 )
 
-# Codes without the `Exception` that some services end them with.
+# Codes without the suffix `Exception` that some services add.
 _THROTTLING = {
     "BandwidthLimitExceeded",
     "EC2Throttled",
@@ -50,7 +50,7 @@ _PASSING = {
     "ServiceUnavailable",
     "TransactionInProgress",
 }
-"""What a retry may help, and is not throttling."""
+"""Failures, other than throttling, that a retry may help."""
 _CREDENTIALS = {
     "AccessDenied",
     "ExpiredToken",
@@ -89,29 +89,29 @@ _UNFIT = re.compile(
 
 
 class ClockCorrected(boto.ClientError):
-    """AWS refused the time of a request; the next one goes by AWS's clock."""
+    """AWS refused the time of a request; the next one uses AWS's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What an error of botocore means to whoever asked, and whether sending the request again may help."""
+    """The error that botocore's error becomes, and whether sending the request again may help."""
 
     error: KeygraphError
     is_passing: bool = False
 
 
 def is_skewed(code: str, message: str) -> bool:
-    """Whether a refusal says that the request's time is too far from AWS's."""
+    """Returns whether a refusal says that the request's time is too far from AWS's."""
     return code in _SKEWED and (code != "InvalidSignatureException" or bool(_SKEWED_MESSAGE.search(message)))
 
 
 def code_of(error: BaseException) -> str | None:
-    """DynamoDB's name of the error, for example `ResourceInUseException`; None where it is not DynamoDB's."""
+    """Returns DynamoDB's name of the error, such as `ResourceInUseException`; None if it is not DynamoDB's."""
     return error.response.get("Error", {}).get("Code") if isinstance(error, boto.ClientError) else None
 
 
 def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
-    """What the error means; None for one that only a fault of ours can have caused.
+    """Returns the meaning of an error; None for one that only a fault of ours can have caused.
 
     Messages name the table and the endpoint, but no key, value, account or secret.
     """
@@ -181,7 +181,7 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
 
 
 def _unwritten(kind: str, error: boto.ClientError, table: str) -> Failure:
-    """Why DynamoDB did not write."""
+    """Returns why DynamoDB did not write."""
     told: dict[str, Any] = dict(error.response)
     match kind:
         case "ConditionalCheckFailed":
@@ -205,7 +205,7 @@ def _unwritten(kind: str, error: boto.ClientError, table: str) -> Failure:
 
 
 def _unfit(message: str) -> BadUserInput | None:
-    """What is wrong with a write that does not fit what is there; None for another refusal."""
+    """Returns the error of a write that does not fit the stored item; None for another refusal."""
     if _ITEM_SIZE.search(message):
         return ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
     if _UNFIT.search(message):

@@ -1,9 +1,9 @@
-"""The gate before DynamoDB: how many requests are under way, and a circuit breaker that holds them back in an outage.
+"""The gate to DynamoDB: limits the requests in flight, and has a circuit breaker that stops them in an outage.
 
-The circuit opens when for some time every request has failed or was throttled, and then refuses requests at once. After a
-pause one request goes through as a probe. If that is answered the circuit closes; if not, the next pause is longer.
-("Circuit breaker pattern" in AWS Prescriptive Guidance.) A part of the requests that fails does not open it: for those
-there are retries. Times are those in which the process was awake: when it stood still, all that it waits for seems late.
+The circuit opens after a time in which every request failed or was throttled, and then refuses requests at once. After
+a pause one request goes through as a probe. If it is answered the circuit closes; if not, the next pause is longer.
+("Circuit breaker pattern" in AWS Prescriptive Guidance.) It stays closed if only some requests fail: retries handle
+those. Times count only while the process was awake: after it stood still, every answer seems late.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _log = logging.getLogger(__name__)
 
 _OUTAGE_FAILURES = 20
 _OUTAGE_SECONDS = 2.0
-"""So many failures with no answer among them are an outage, if the earliest of these requests was sent so long ago."""
+"""This many failures without an answer are an outage, if the earliest of these requests was sent this long ago."""
 _BEAT = 0.25
-"""How often the process looks whether it is awake, in seconds: much less than what makes an outage."""
+"""The interval in seconds at which the process checks whether it is awake: much less than an outage."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
-"""How long nothing is sent before a probe, in seconds."""
+"""The time without requests before a probe, in seconds."""
 
 
 class Gate:
     """Lets requests through to one endpoint; shared by all requests of a store."""
 
     def __init__(self, most: int, endpoint: str, traffic: Traffic, clock: AwakeClock | None = None) -> None:
-        """`most` is how many may be under way; `endpoint` is DynamoDB's name in messages."""
+        """`most` is the number of requests that may be in flight; `endpoint` is DynamoDB's name in messages."""
         self.traffic = traffic
         self.clock = AwakeClock(_BEAT) if clock is None else clock
         self._endpoint = endpoint
         self._places = asyncio.Semaphore(most)
         self._failures = 0
-        """How many have failed since the last answer."""
+        """The number of failures since the last answer."""
         self._failing_since = 0.0
         """When the first of these was sent, by the clock."""
         self._trouble: StoreError | None = None
@@ -52,7 +52,7 @@ class Gate:
         self._failing = Incident(_log)
 
     async def enter(self, operation: str) -> Passage:
-        """Waits until the request may be sent; the passage has to be left. Raises the failure that an outage goes on with."""
+        """Waits until the request may be sent; the passage must be left. Raises the last failure during an outage."""
         self._refuse_in_outage()
         traffic = self.traffic
         traffic.waiting += 1
@@ -79,7 +79,7 @@ class Gate:
             raise type(trouble)(str(trouble))
 
     def left(self, *, is_probe: bool) -> None:
-        """To be called once for each passage, whatever became of the request."""
+        """Ends a passage. Called once for each, even if the request failed."""
         self.traffic.under_way -= 1
         self.clock.waited()
         self._places.release()
@@ -87,7 +87,7 @@ class Gate:
             self._is_probing = False
 
     def answered(self) -> None:
-        """DynamoDB has answered, if only with a refusal of what was asked."""
+        """Records an answer of DynamoDB, even if it refused the request."""
         self._failures = 0
         if self._trouble is None:
             return
@@ -101,7 +101,7 @@ class Gate:
         self._trouble = self.traffic.outage = None
 
     def failed(self, failure: StoreError, began: float, *, is_probe: bool) -> None:
-        """A request that was sent at this time was throttled, has failed, or was not answered in time."""
+        """Records that a request sent at `began` was throttled, failed, or was not answered in time."""
         traffic = self.traffic
         if isinstance(failure, Throttled):
             traffic.throttled += 1
@@ -145,7 +145,7 @@ class Passage:
         self._began = began
 
     def leave(self, failure: KeygraphError | None = None) -> None:
-        """Leaves with the answer (None), or with what came instead."""
+        """Leaves with the answer (None), or with a failure."""
         gate = self._gate
         gate.left(is_probe=self._is_probe)
         if failure is not None and isinstance(failure, Throttled | TimedOut | Unavailable):
@@ -154,7 +154,7 @@ class Passage:
             gate.answered()
 
     def give_up(self, late: TimedOut) -> None:
-        """Leaves without an answer, because nobody waits for it any more. `late` is the failure of one that took long."""
+        """Leaves without an answer, because nobody waits for it any more. `late` is the failure if it took long."""
         if self._gate.clock.time() - self._began >= _OUTAGE_SECONDS:
             self.leave(late)
         else:

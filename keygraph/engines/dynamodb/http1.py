@@ -1,8 +1,8 @@
 """A pool of HTTP/1.1 connections to one endpoint, for requests with small heads and whole bodies.
 
-It supports what DynamoDB needs of RFC 9112: POST, and answers with a length, in chunks, or until the connection closes, which
-are read as they arrive. It takes about half the processor time of a general client (docs/performance.md). Failures are
-botocore's exceptions.
+It supports the parts of RFC 9112 that DynamoDB needs: POST, and answers with a length, in chunks, or until the
+connection closes, which are read as they arrive. It takes about half the processor time of a general client
+(docs/performance.md). Failures are botocore's exceptions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 from botocore import exceptions as boto
 
 _IDLE_SECONDS = 30.0
-"""How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
+"""The longest time that a connection may be idle and be reused; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
 _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
-"""How many times within `read_seconds` the pool looks for silent connections."""
+"""How many times within `read_seconds` the pool checks for silent connections."""
 _HEAD_BYTES = 64 * 1024
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
 _OK = b"HTTP/1.1 200 OK\r\n"
@@ -41,7 +41,7 @@ class Reply(NamedTuple):
     status: int
     body: bytes
     checksum: bytes | None
-    """The CRC32 of the body, as DynamoDB says."""
+    """The CRC32 of the body, as DynamoDB gives it."""
     head: bytes
     """The status line and the headers."""
 
@@ -57,7 +57,7 @@ class Malformed(Exception):
 
 
 class AnswerReader:
-    """Reads one answer as it arrives: `feed` it until it returns the whole."""
+    """Reads one answer as it arrives: call `feed` until it returns the answer."""
 
     # Most answers come in one piece, and set none of these.
     _received = b""
@@ -73,7 +73,7 @@ class AnswerReader:
     has_begun = False
 
     def feed(self, data: bytes) -> Reply | None:
-        """The answer if this is the last of it. Raises Malformed."""
+        """Returns the answer if this is the last of it. Raises Malformed."""
         self.has_begun = True
         while self._head is None:
             data = self._received + data if self._received else data
@@ -89,7 +89,7 @@ class AnswerReader:
         return self._feed_body(data)
 
     def end(self) -> Reply | None:
-        """The answer if the end of the connection completes it."""
+        """Returns the answer if the end of the connection completes it."""
         return self._whole(b"".join(self._parts or ())) if self._until_end else None
 
     def _read_head(self, head: bytes) -> None:
@@ -159,7 +159,7 @@ class _Chunks:
         self._in_trailers = False
 
     def feed(self, data: bytes) -> bytes | None:
-        """The body if this is the last of it. Raises Malformed."""
+        """Returns the body if this is the last of it. Raises Malformed."""
         rest = self.rest
         rest += data
         while (end := rest.find(b"\r\n")) >= 0:
@@ -210,14 +210,14 @@ class _HttpConnection(asyncio.BufferedProtocol):
         self.heard = 0.0
         """When something was last sent or received, by the loop's time."""
         self.idle_since = 0.0
-        """By the wall clock, which goes on while the process is frozen, as on AWS Lambda."""
+        """By the wall clock, which continues while the process is frozen, as on AWS Lambda."""
         self.may_go_on = True
         """Whether another request may be sent: no answer is due, and the last one was complete."""
 
     def ask(self, request: bytes) -> asyncio.Future[Reply]:
-        """Sends a request; its answer fails with ConnectionError, TimeoutError or Malformed.
+        """Sends a request; its answer fails with ConnectionError, TimeoutError, SSLError or Malformed.
 
-        Raises ConnectionError where the connection has ended. `settle` has to follow.
+        Raises ConnectionError if the connection has ended. `settle` must follow.
         """
         if self.lost.done():
             raise ConnectionResetError("the connection has ended")
@@ -229,11 +229,11 @@ class _HttpConnection(asyncio.BufferedProtocol):
         return whole
 
     def settle(self) -> None:
-        """To be called when nobody waits for the last request's answer any more."""
+        """Called when nobody waits for the last request's answer any more."""
         whole = self._whole
         self._answer = self._whole = None
         if not self.may_go_on and whole is not None and whole.done() and not whole.cancelled():
-            # The waiting task may have been cancelled in the same moment; asyncio would log an exception never retrieved.
+            # The waiting task may have been cancelled meanwhile; asyncio would log an exception never retrieved.
             whole.exception()
 
     @property
@@ -242,7 +242,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
         return self._answer is not None and self._answer.has_begun
 
     def is_waiting(self, silent_since: float) -> bool:
-        """Whether an answer is due. Fails the request where nothing has been heard since then."""
+        """Returns whether an answer is due. Fails the request if nothing has been received since then."""
         if self._whole is None:
             return False
         if self.heard <= silent_since:
@@ -263,7 +263,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
         data = bytes(self._buffer[:nbytes])
         answer, whole = self._answer, self._whole
         if answer is None or whole is None or whole.done():
-            # Nobody asked for it.
+            # Data without a request.
             self.transport.abort()
             return
         self.heard = self._loop.time()
@@ -291,7 +291,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
 
 class Pool:
-    """Connections to one endpoint, which are kept open and reused: as many as there are requests at one time."""
+    """Connections to one endpoint, kept open and reused: as many as there are requests at one time."""
 
     def __init__(
         self,
@@ -320,7 +320,7 @@ class Pool:
         self._is_closed = False
 
     async def post(self, lines: str, body: bytes) -> Reply:
-        """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
+        """Returns the whole answer. Raises botocore's exceptions of connections and timeouts."""
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
         while True:
             connection = self._used_before()
@@ -382,7 +382,7 @@ class Pool:
         return closed(endpoint_url=self._endpoint_url, error=error)
 
     def _used_before(self) -> _HttpConnection | None:
-        """The connection that was used last, so that connections in excess stay idle and are closed."""
+        """Returns the connection that was used last, so that excess connections stay idle and are closed."""
         idle = self._idle
         too_old = time.time() - _IDLE_SECONDS
         while idle and (idle[0].lost.done() or idle[0].idle_since < too_old):
@@ -399,7 +399,7 @@ class Pool:
             connection.idle_since = time.time()
             self._idle.append(connection)
         else:
-            # What still arrives on it would be taken for the next answer.
+            # Data that still arrives on it would be taken for the next answer.
             connection.transport.abort()
 
     async def _connected(self) -> _HttpConnection:
@@ -407,7 +407,7 @@ class Pool:
             raise RuntimeError("the store is closed")
         try:
             async with asyncio.timeout(self._connect_seconds):
-                # One address after the other: asyncio's race of addresses loses sockets where it is cancelled.
+                # One address after the other: asyncio's race of addresses loses sockets if it is cancelled.
                 _, connection = await asyncio.get_running_loop().create_connection(
                     _HttpConnection,
                     self._host,

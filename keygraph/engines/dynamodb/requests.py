@@ -1,4 +1,4 @@
-"""Requests as DynamoDB's own: what will be sent is a value that can be compared, printed and explained.
+"""Renders requests for DynamoDB: what will be sent is a value that can be compared, printed and explained.
 
 A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering reads and sends nothing.
 """
@@ -58,7 +58,7 @@ _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _ACTIONS = {PutItem: "Put", UpdateItem: "Update", DeleteItem: "Delete", CheckItem: "ConditionCheck"}
 """DynamoDB's names of actions."""
 _FORMS = 512
-"""How many forms of reads are kept. A server has as many as its clients have different lists."""
+"""The number of cached forms of reads. A server has as many as its clients have different lists."""
 _Member = TypeVar("_Member")
 
 
@@ -70,7 +70,7 @@ class Wire(NamedTuple):
 
 
 class _QueryForm(NamedTuple):
-    """What Queries share that differ only in their keys, their limit and their start."""
+    """The common part of Queries that differ only in their keys, limit and start."""
 
     filter: Condition | None
     """The filter that it was made for. It is compared by identity: an equal one may differ, since 1 == True."""
@@ -79,20 +79,20 @@ class _QueryForm(NamedTuple):
     """The values of the filter."""
     partition: KeyAttribute
     sort: KeyAttribute | None
-    """None where the request has no range."""
+    """None if the request has no range."""
 
 
 def render(request: Request[Any], table: Table) -> tuple[Wire, ...]:
-    """What is sent to DynamoDB for one request: `Renderer.render`."""
+    """Returns what is sent to DynamoDB for one request, as `Renderer.render` does."""
     return Renderer(table).render(request)
 
 
 class Renderer:
-    """Writes the requests to one table as DynamoDB's own.
+    """Renders the requests to one table for DynamoDB.
 
-    The requests that a list sends for its parents differ only in their keys, so the expressions of a read are made once and
-    kept by its form. That takes a quarter of a small Query's processor time off (0.118 ms to 0.088, the request of 5 items
-    of 6 attributes in `python -m bench.transport`).
+    The requests that a list sends for its parents differ only in their keys, so the expressions of a read are made once
+    and cached by its form. That takes a quarter of a small Query's processor time off (0.118 ms to 0.088, the request
+    of 5 items of 6 attributes in `python -m bench.transport`).
     """
 
     def __init__(self, table: Table) -> None:
@@ -107,10 +107,10 @@ class Renderer:
         self._always: Condition = Or((there, Not(there)))
 
     def render(self, request: Request[Any]) -> tuple[Wire, ...]:
-        """What is sent to DynamoDB for the request; nothing where the answer is known without asking.
+        """Returns what is sent to DynamoDB for the request; nothing if the answer is known without asking.
 
-        That is a `Query` or `Count` whose filter nothing can pass or whose start nothing can follow, and an empty batch.
-        Raises BadUserInput for what DynamoDB would refuse.
+        That is a `Query` or `Count` whose filter nothing can pass or whose start nothing can follow, and an empty
+        batch. Raises BadUserInput for a request that DynamoDB would refuse.
         """
         match request:
             case Query() | Count():
@@ -153,7 +153,7 @@ class Renderer:
         return (Wire("Query", body),)
 
     def _query_form(self, request: Query | Count) -> _QueryForm | None:
-        """The form of the request; None where nothing can pass its filter."""
+        """Returns the form of the request; None if nothing can pass its filter."""
         table = self._table
         rules = self._reads.get(request.index)
         if rules is None:
@@ -213,7 +213,7 @@ class Renderer:
         if options is None:
             options = {}
             if request.projection is not None:
-                # DynamoDB answers a batch in no order, so the keys must come back to tell the items apart.
+                # DynamoDB answers a batch in no order, so the keys must come back to identify the items.
                 needed = table.keys if len(keys) > 1 else ()
                 placeholders = Placeholders()
                 options["ProjectionExpression"] = self._projection(request.projection, needed, placeholders)
@@ -231,17 +231,17 @@ class Renderer:
     def _projection(
         self, asked: Iterable[Path], needed: Iterable[KeyAttribute], placeholders: Placeholders
     ) -> str:
-        """What is asked for and needed. DynamoDB has no empty projection: the partition key stands for it."""
+        """Returns the projection of both. DynamoDB has no empty projection, so the partition key replaces one."""
         paths = [*asked, *((key.name,) for key in needed)]
         return projection_text(paths or [(self._table.partition.name,)], placeholders)
 
     # --- Writes ---------------------------------------------------------------------------------------
 
     def _batch_write(self, request: BatchWrite) -> tuple[Wire, ...]:
-        """Deletes come after puts, so a key in both is deleted."""
+        """Returns the calls of a batch. Deletes come after puts, so a key in both is deleted."""
         actions: dict[Key, dict[str, Any]] = {}
         for item in request.puts:
-            # Every item is checked before a part of the batch is written.
+            # Every item is checked before any part of the batch is written.
             self._rules.check(item)
             actions[self._table.key_of(item)] = {"PutRequest": {"Item": typed_item(item)}}
         for key, typed in zip(request.deletes, self._typed_keys(request.deletes, None), strict=True):
@@ -266,7 +266,7 @@ class Renderer:
         )
 
     def _actions(self, actions: Sequence[Action]) -> tuple[list[tuple[str, dict[str, Any]]], int]:
-        """DynamoDB's name of each action with its parameters, and the size of the items that are put."""
+        """Returns DynamoDB's name of each action with its parameters, and the size of the items that are put."""
         keys = iter(self._typed_keys([each.key for each in actions if not isinstance(each, PutItem)], None))
         found, size, name = [], 0, self._table.name
         for action in actions:
@@ -283,7 +283,7 @@ class Renderer:
         return found, size
 
     def _update(self, action: UpdateItem) -> dict[str, Any]:
-        """The expressions of an update."""
+        """Returns the expressions of an update."""
         body: dict[str, Any] = {}
         placeholders = Placeholders()
         refuse_changes(action.changes, [key.name for key in self._table.keys])
@@ -297,7 +297,7 @@ class Renderer:
         return body | placeholders.attributes()
 
     def _condition(self, action: PutItem | DeleteItem | CheckItem, condition: Condition) -> Mapping[str, Any]:
-        """The condition of an action that has no other expression."""
+        """Returns the condition of an action that has no other expression."""
         found = condition_parameters(condition)
         if isinstance(found, bool):
             constant = self._constant(action, holds=found)
@@ -305,7 +305,7 @@ class Renderer:
         return {} if isinstance(found, bool) else found
 
     def _constant(self, action: Action, *, holds: bool) -> Condition | None:
-        """A condition that always holds, or never: DynamoDB has no constants, and asks for the condition of a check."""
+        """Returns a condition that always holds, or never: DynamoDB has no constants, and a check needs a condition."""
         if not holds:
             return self._never
         return self._always if isinstance(action, CheckItem) else None
@@ -313,7 +313,7 @@ class Renderer:
     # --- Keys -----------------------------------------------------------------------------------------
 
     def _typed_keys(self, positions: Sequence[Position], index: str | None) -> list[dict[str, TypedValue]]:
-        """Positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
+        """Returns positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
         limits = self._reads[index].limits
         refuse_positions(positions, limits)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
@@ -326,7 +326,7 @@ class Renderer:
 
 
 def told_partition(request: Query, keyed: Table | Index) -> str | None:
-    """The partition key, where it is wanted of each item: it is what was asked for, and so need not come with them."""
+    """Returns the partition key if it is requested of each item: the request already has its value."""
     name = keyed.partition.name
     is_wanted = request.projection is not None and (name,) in request.projection
     return name if is_wanted and isinstance(request.partition, str) else None
@@ -335,7 +335,7 @@ def told_partition(request: Query, keyed: Table | Index) -> str | None:
 def _key_values(
     request: Query | Count, partition: KeyAttribute, sort: KeyAttribute | None
 ) -> dict[str, TypedValue]:
-    """The values of the condition on the keys, by the placeholders that `key_text` gives them."""
+    """Returns the values of the condition on the keys, by the placeholders that `key_text` gives them."""
     values = {":v0": _typed_key(partition, request.partition, PARTITION_KEY_BYTES)}
     range_ = request.range
     if range_ is not None and sort is not None:
@@ -349,7 +349,7 @@ def _key_values(
 
 
 def _typed_key(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
-    """The key's value in DynamoDB's typed form. Raises BadUserInput for a value that cannot be the key."""
+    """Returns the key's value in DynamoDB's typed form. Raises BadUserInput for a value that cannot be the key."""
     checked_key_bytes(key, value, limit)
     return to_typed(value)
 
@@ -368,7 +368,7 @@ def _chunks(members: Sequence[_Member], size: int) -> Iterable[list[_Member]]:
 
 
 def cloudformation(table: Table, ttl_attribute: str | None = None) -> dict[str, Any]:
-    """A CloudFormation template with the table as its one resource, kept with its data if the stack goes.
+    """Returns a CloudFormation template with the table as its only resource, which outlives the stack with its data.
 
     By the TTL attribute DynamoDB deletes expired items; None for a table whose items do not expire.
     """

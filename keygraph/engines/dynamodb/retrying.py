@@ -1,10 +1,9 @@
-"""Retries with full jitter, inside a deadline, and no more of them than a quota allows.
+"""Retries with full jitter, within a deadline and a quota.
 
-"Exponential Backoff And Jitter" in the AWS Architecture Blog: the pause before the n-th retry is drawn evenly
-between zero and a bound that doubles with n, so that clients that failed together do not retry together.
-"Retry behavior" in the AWS SDKs reference guide: retries are paid from a quota that successes fill again, so that clients do
-not keep a server down by retrying. The deadline, and AWS's own `max_attempts` where it is set, limit how often one request
-is tried.
+"Exponential Backoff And Jitter" in the AWS Architecture Blog: the pause before the n-th retry is drawn evenly between
+zero and a bound that doubles with n, so that clients that failed together do not retry together. "Retry behavior" in
+the AWS SDKs reference guide: retries are paid from a quota that successes refill, so that clients do not keep a server
+down by retrying. The deadline, and AWS's own `max_attempts` if it is set, limit how often one request is tried.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ class Backoff:
     longest: float = 1.0
 
     def pause(self, attempt: int) -> float:
-        """The pause in seconds before retry number `attempt`, which counts from 0."""
+        """Returns the pause in seconds before retry number `attempt`, which counts from 0."""
         # The exponent is bounded so that a long wait does not overflow.
         return random.uniform(0, min(self.longest, self.first * 2.0 ** min(attempt, 30)))
 
 
 class Quota:
-    """What retries are paid from, shared by all requests of a store.
+    """The quota that retries are paid from, shared by all requests of a store.
 
-    The prices, and the capacity for 50 connections, are those of AWS's SDKs. With more connections more requests may fail
-    at the same time, so the capacity grows with them.
+    The prices, and the capacity for 50 connections, are those of AWS's SDKs. With more connections more requests may
+    fail at the same time, so the capacity grows with them.
     """
 
     @classmethod
     def of_connections(cls, connections: int) -> Quota:
-        """The quota of a store with this many connections."""
+        """Returns the quota of a store with this many connections."""
         return cls(max(_LEAST_CAPACITY, connections * _LEAST_CAPACITY // _ITS_CONNECTIONS))
 
     def __init__(self, capacity: int = _LEAST_CAPACITY) -> None:
@@ -51,7 +50,7 @@ class Quota:
         self._left = capacity
 
     def pay(self, failure: KeygraphError) -> int:
-        """The price of a retry after the failure. Raises the failure where too little is left to pay it."""
+        """Pays for a retry after the failure and returns its price. Raises the failure if too little is left."""
         price = _RETRY_AFTER_TIMEOUT if isinstance(failure, TimedOut) else _RETRY
         if price > self._left:
             raise failure
@@ -59,20 +58,20 @@ class Quota:
         return price
 
     def give_back(self, price: int | None) -> None:
-        """To be called when a request succeeded: after a retry of that price, or at once (None)."""
+        """Called when a request succeeded: after a retry of that price, or at once (None)."""
         if self._left < self._capacity:
             self._left = min(self._capacity, self._left + (_FIRST_SUCCESS if price is None else price))
 
 
 class Attempts:
-    """The attempts at one answer: how long they may take, and how the last one failed.
+    """The attempts at one answer: their deadline, and the last failure.
 
-    An asynchronous context manager. When the deadline passes, the task inside is cancelled, and the last failure is raised;
-    TimedOut where there was none.
+    An asynchronous context manager. When the deadline passes, the task inside is cancelled, and the last failure is
+    raised; TimedOut if there was none.
     """
 
     def __init__(self, seconds: float, backoff: Backoff, late: str) -> None:
-        """The deadline is so many seconds from now; `late` is the message of TimedOut."""
+        """The deadline is `seconds` from now; `late` is the message of TimedOut."""
         self._until = asyncio.get_running_loop().time() + seconds
         self._timeout = asyncio.timeout_at(self._until)
         self._backoff = backoff
@@ -80,7 +79,7 @@ class Attempts:
         self._failure: KeygraphError | None = None
 
     async def wait(self, attempt: int, failure: KeygraphError) -> None:
-        """Pauses before retry number `attempt`. Raises the failure where the deadline is earlier than that."""
+        """Pauses before retry number `attempt`. Raises the failure if the deadline comes first."""
         self._failure = failure
         pause = self._backoff.pause(attempt)
         if asyncio.get_running_loop().time() + pause >= self._until:

@@ -20,21 +20,21 @@ _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
 """Calls that may have been carried out although no answer came: a second time their condition could fail."""
 _NO_FIELDS: frozenset[str] = frozenset()
 _WITHOUT_ITEM = frozenset({"ConsumedCapacity", "ResponseMetadata"})
-"""What an answer of GetItem may hold where there is no item."""
+"""The fields of a GetItem answer without an item."""
 _REQUIRED = {
     "Query": frozenset({"Count", "ScannedCount"}),
     "Scan": frozenset({"Count", "ScannedCount"}),
     "BatchGetItem": frozenset({"Responses"}),
 }
-"""What every answer holds."""
+"""The fields that every answer has."""
 _BATCHES = {"BatchGetItem", "BatchWriteItem"}
-"""Calls of which a part may be left unprocessed."""
+"""Calls that may leave a part unprocessed."""
 _WRITES = _SENT_ONCE | {"BatchWriteItem", "TransactWriteItems"}
 
 
 @dataclass
 class Sender:
-    """Sends calls by one transport, within a deadline, with retries that all its calls pay from one quota."""
+    """Sends calls through one transport, within a deadline, with retries paid from one quota."""
 
     transport: Transport
     table: str
@@ -44,13 +44,13 @@ class Sender:
     quota: Quota
     gate: Gate
     tries: int | None
-    """How often a call is sent at most; None where the deadline and the quota alone decide."""
+    """The most times that a call is sent; None leaves that to the deadline and the quota."""
 
     def __post_init__(self) -> None:
         self.late = f"DynamoDB at {self.endpoint} did not answer within {self.deadline:g} seconds"
 
     async def call(self, wire: Wire) -> Body:
-        """The answer of a single call, about tables: it is sent in an outage too, and does not end one."""
+        """Sends one call about tables and returns its answer: it is sent in an outage too, and does not end one."""
         async with Sending(self, is_free=True) as sending:
             return await sending.call(wire)
 
@@ -59,7 +59,7 @@ class Sending(Attempts):
     """The calls of one answer, which share the deadline; `cost` counts every attempt."""
 
     def __init__(self, sender: Sender, *, is_free: bool = False) -> None:
-        """`is_free`: the calls do not go through the gate."""
+        """With `is_free`, the calls do not go through the gate."""
         super().__init__(sender.deadline, sender.backoff, sender.late)
         self._sender = sender
         self._is_free = is_free
@@ -73,9 +73,9 @@ class Sending(Attempts):
         return Cost(self._requests, self._read_units, self._write_units)
 
     async def call(self, wire: Wire) -> Body:
-        """The answer of one call, which is sent again while a retry may help.
+        """Returns the answer of one call, which is sent again while a retry may help.
 
-        Raises StoreError or BadUserInput; botocore's own error for a fault of Keygraph's.
+        Raises StoreError or BadUserInput; botocore's own error for a fault of Keygraph.
         """
         sender = self._sender
         attempt = 0
@@ -104,7 +104,7 @@ class Sending(Attempts):
                 if wire.operation in _WRITES and isinstance(failure, TimedOut | Unavailable):
                     lost = failure
                 elif lost is not None and isinstance(failure, TransactionCanceled):
-                    # It may be the transaction of the lost answer that this one is in conflict with.
+                    # The conflict may be with the transaction whose answer was lost.
                     failure = lost
             except asyncio.CancelledError:
                 if passage is not None:
@@ -124,7 +124,7 @@ class Sending(Attempts):
             await self.wait(attempt - 1, failure)
 
     def _left_over(self, wire: Wire, answer: Body) -> Throttled | None:
-        """What is wrong with an answer of which nothing is processed."""
+        """Returns the failure of an answer that processed nothing."""
         rest = remaining(wire, answer) if wire.operation in _BATCHES else None
         if rest is None or _length(rest) < _length(wire):
             return None
@@ -142,7 +142,7 @@ class Sending(Attempts):
             self._read_units += units
 
     async def all(self, calls: Sequence[Wire]) -> list[Body]:
-        """The answers of calls that are sent at the same time, each until none of it is unprocessed."""
+        """Returns the answers of calls that are sent at the same time, each until nothing is left unprocessed."""
         if len(calls) == 1:
             [call] = calls
             return (
@@ -157,7 +157,7 @@ class Sending(Attempts):
         return [answer for task in tasks for answer in task.result()]
 
     async def _until_processed(self, wire: Wire) -> list[Body]:
-        """The answers of a batch, which is sent until none of it is unprocessed."""
+        """Returns the answers of a batch, which is sent until nothing is left unprocessed."""
         answers = []
         attempt = 0
         rest: Wire | None = wire
@@ -166,7 +166,7 @@ class Sending(Attempts):
             answers.append(answer)
             before, rest = rest, remaining(rest, answer)
             if rest is not None:
-                # Where only the size of the answer left a part over, and not load, pauses need not grow.
+                # If only the size of the answer left a part over, and not load, pauses need not grow.
                 attempt = attempt + 1 if _length(rest) == _length(before) else 0
                 problem = f"DynamoDB throttles batches for the table {self._sender.table}"
                 await self.wait(attempt, Throttled(problem))
@@ -174,14 +174,14 @@ class Sending(Attempts):
 
 
 def _is_answer(wire: Wire, answer: Body) -> bool:
-    """Whether the answer has what DynamoDB says to such a call, so that nothing is taken for missing that was not looked for."""
+    """Returns whether the answer has the fields of such a call, so that nothing unread is taken for missing."""
     if wire.operation == "GetItem":
         return isinstance(answer.get("Item"), dict) or answer.keys() <= _WITHOUT_ITEM
     return _REQUIRED.get(wire.operation, _NO_FIELDS) <= answer.keys()
 
 
 def remaining(wire: Wire, answer: Body) -> Wire | None:
-    """The batch of what the answer left unprocessed; None where it left nothing."""
+    """Returns the batch of what the answer left unprocessed; None if nothing."""
     left: Body = answer.get("UnprocessedKeys") or answer.get("UnprocessedItems") or {}
     if not left:
         return None
@@ -192,7 +192,7 @@ def remaining(wire: Wire, answer: Body) -> Wire | None:
         if wire.operation == "BatchWriteItem":
             rest[table] = part
         else:
-            # The projection is taken from the request: not every server with this API returns it.
+            # The projection comes from the request: not every server with this API returns it.
             rest[table] = {**asked[table], "Keys": part["Keys"]}
     return Wire(wire.operation, {**body, "RequestItems": rest})
 

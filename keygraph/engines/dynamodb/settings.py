@@ -34,11 +34,11 @@ async def open_transport(
     connections: int,
     deadline: float,
 ) -> tuple[Transport, int | None]:
-    """The transport asked for; aioboto3's where the direct one does not support AWS's settings.
+    """Opens the requested transport; aioboto3's if the direct one does not support AWS's settings.
 
-    Also returns how often a call is sent at most by AWS's settings; None where they do not say. `connections` is their
-    largest number, `deadline` the seconds that an answer may take with its retries.
-    Raises botocore's exceptions where settings are missing or wrong.
+    Also returns the most times that a call is sent by AWS's settings; None if they do not say. `connections` is the
+    most that aioboto3's client opens, `deadline` the seconds that an answer may take with its retries. Raises
+    botocore's exceptions if settings are missing or wrong.
     """
     # A lost connection leaves time for another attempt.
     connect_seconds, read_seconds = deadline / 4, deadline / 2
@@ -89,7 +89,7 @@ async def open_transport(
 
 
 def _tries(session: AioSession) -> int | None:
-    """AWS_MAX_ATTEMPTS, or `max_attempts` of the profile, the first attempt included. Raises Unavailable."""
+    """Returns AWS_MAX_ATTEMPTS, or `max_attempts` of the profile, including the first attempt. Raises Unavailable."""
     try:
         tries: int | None = session.get_config_variable("max_attempts")
     except ValueError as error:
@@ -104,7 +104,7 @@ def _is_plain(endpoint_url: str | None) -> bool:
 
 
 async def _forget_roles(session: AioSession) -> None:
-    """Takes away the machine's own role: a plain endpoint must not see it, and looking for it takes seconds."""
+    """Removes the machine's own role: a plain endpoint must not see it, and looking for it takes seconds."""
     resolver = session.get_component("credential_provider")
     for provider in ("container-role", "iam-role"):
         resolver.remove(provider)
@@ -113,7 +113,7 @@ async def _forget_roles(session: AioSession) -> None:
 
 
 async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credentials]]:
-    """Returns the current credentials on each call; the session refreshes them before they expire."""
+    """Returns a function for the current credentials; the session refreshes them before they expire."""
     found = await session.get_credentials()
     if found is None:
 
@@ -126,7 +126,7 @@ async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credential
 
 
 def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
-    """The setting of AWS's that the direct transport does not support; None where it supports all."""
+    """Returns the AWS setting that the direct transport does not support; None if it supports all."""
     config, url = client.meta.config, client.meta.endpoint_url
     if config.proxies or get_environ_proxies(url):
         return "a proxy is set"
@@ -148,7 +148,7 @@ def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
 
 
 def _tls(url: str, session: AioSession) -> ssl.SSLContext | None:
-    """The context that verifies the endpoint's certificate, with AWS_CA_BUNDLE where it is set; None for `http:`."""
+    """Returns the context that verifies the endpoint's certificate, with AWS_CA_BUNDLE if set; None for `http:`."""
     if _is_plain(url):
         return None
     bundle = session.get_config_variable("ca_bundle") or get_cert_path(True)

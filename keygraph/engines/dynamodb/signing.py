@@ -1,7 +1,7 @@
-"""Signature Version 4 of AWS for DynamoDB's requests: a POST of JSON to one endpoint.
+"""AWS's Signature Version 4 for DynamoDB's requests: a POST of JSON to one endpoint.
 
-The rules: "Create a signed AWS API request" in the IAM user guide. The parts that all requests of one second to one target share
-are made once.
+The rules: "Create a signed AWS API request" in the IAM user guide. The parts that are the same for all requests of one
+second to one target are made once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING = sha256()
 
 
 class Credentials(Protocol):
-    """The credentials that sign requests; `token` is None where they are not temporary."""
+    """The credentials that sign requests; `token` is None unless they are temporary."""
 
     @property
     def access_key(self) -> str: ...
@@ -44,7 +44,7 @@ class Signer:
         self._prepared: dict[str, _Prepared] = {}
 
     def lines(self, credentials: Credentials, target: str, body: bytes, at: float) -> str:
-        """The request's headers with its signature, each a line. `target` is the operation, `at` the time in Unix seconds.
+        """Returns the request's headers with its signature, each a line. `target` is the operation, `at` the Unix time.
 
         Raises ValueError for credentials with a line break.
         """
@@ -73,7 +73,7 @@ class Signer:
         named, names = "", "content-type;host;x-amz-date;x-amz-target"
         if token:
             lines.append(f"X-Amz-Security-Token: {token}")
-            # The guide signs it trimmed, and with one space for several.
+            # The guide signs it trimmed, and with several spaces as one.
             named = f"x-amz-security-token:{' '.join(token.split())}\n"
             names = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
         lines.append(
@@ -96,8 +96,8 @@ class Signer:
 
 
 class _Prepared(NamedTuple):
-    """What all requests of one second to one target share: the unfinished hashes of the canonical request and of the
-    string to sign, the hash that ends the signature, and the headers before and after it."""
+    """The common parts of all requests of one second to one target: the unfinished hashes of the canonical request and
+    of the string to sign, the hash that ends the signature, and the headers before and after it."""
 
     request: Any
     inner: Any
@@ -107,7 +107,7 @@ class _Prepared(NamedTuple):
 
 
 def host_of(parts: SplitResult) -> str:
-    """The Host header: in lower case, without a user name, and without the scheme's default port."""
+    """Returns the Host header: in lower case, without a user name, and without the scheme's default port."""
     host = parts.hostname or ""
     if ":" in host:
         host = f"[{host}]"

@@ -1,7 +1,7 @@
-"""How calls get to DynamoDB: a transport takes a call and gives its answer, in DynamoDB's own words.
+"""The interface of transports: a transport sends a call to DynamoDB and returns its answer unchanged.
 
-There are two: `keygraph.engines.dynamodb.client`, which is aioboto3's client, and `keygraph.engines.dynamodb.direct`, which
-takes a tenth of its processor time (`python -m bench.transport`).
+There are two: `keygraph.engines.dynamodb.client`, which is aioboto3's client, and `keygraph.engines.dynamodb.direct`,
+which takes a tenth of its processor time (`python -m bench.transport`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class TransportName(Enum):
 
 
 class Transport(Protocol):
-    """Carries calls. It tries each once, and raises botocore's exceptions."""
+    """Sends calls. It tries each once, and raises botocore's exceptions."""
 
     async def call(self, wire: Wire) -> Body:
-        """The answer of one call; binary values in it are bytes or base64."""
+        """Sends one call and returns its answer; binary values in it are bytes or base64."""
 
     async def close(self) -> None:
         """Closes its connections."""

@@ -1,5 +1,5 @@
-"""Carrying writes out: what must be known is read, one transaction is sent, and a refusal is told as its conditions mean it.
+"""Carries writes out: reads what must be known, sends one transaction, and explains a refusal by its conditions.
 
-`writer` carries requests out through `sender`; `edges` finds what names a node, `removal` deletes and moves what is named;
-`describe` tells what would be sent. Nothing of the room above imports from here.
+`writer` carries requests out through `sender`; `edges` finds the records that name a node, `removal` deletes and moves
+named nodes; `describe` shows what would be sent. Nothing in the package above imports from here.
 """

@@ -1,7 +1,7 @@
-"""What a write sends, as text: what is read first, then each action of its transaction with its condition.
+"""Describes what a write sends, as text: what is read first, then each action of its transaction with its condition.
 
-The actions are made and rendered as they are sent (`keygraph.writing.steps`, `keygraph.engines.dynamodb.requests`), only
-that nothing was read: what is made of an item that is read first is named instead.
+The actions are made and rendered as for sending (`keygraph.writing.steps`, `keygraph.engines.dynamodb.requests`), but
+nothing is read: values that depend on an item that is read first are named instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from keygraph.writing.step import Addition, TransactionStep, again
 from keygraph.writing.steps import StepMaker
 
 _UNREAD = Decimal(10) ** 30
-"""Stands for an amount that only what is read tells."""
+"""Stands for an amount that only a read determines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class DescribedAction:
     keys: str
     """The key of its item."""
     path: InputPath
-    """The part of the input that it is of."""
+    """Its place in the input."""
     attributes: str | None
-    """What is put besides the key."""
+    """The attributes that are put in addition to the key."""
     changes: str | None
     """DynamoDB's update expression, with its names and values."""
     condition: str | None
     failures: tuple[Refusal, ...]
-    """What a client is told if the condition does not hold. Nothing: the write is tried again."""
+    """The refusals if the condition does not hold. Empty: the write is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class DescribedTransaction:
     """The actions of one transaction."""
 
     case: str
-    """When it is sent, where that depends on what is read first."""
+    """When it is sent, if that depends on what is read first."""
     actions: tuple[DescribedAction, ...]
     notes: tuple[str, ...]
-    """What is in it besides, which depends on what is read first."""
+    """Further contents that depend on what is read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +76,15 @@ class DescribedWrite:
     read: DescribedRequest | None
     """What is read first."""
     read_later: tuple[DescribedRequest, ...]
-    """What is read once that is known."""
+    """What is read once the first items are known."""
     marks: tuple[DescribedRequest, ...]
     """How nodes that are deleted or moved are marked, so that nothing new names them."""
     searches: tuple[DescribedRequest, ...]
-    """How what names these nodes is found then."""
+    """How the records that name these nodes are then found."""
     transactions: tuple[DescribedTransaction, ...]
     """One, or one for each case of what is read first."""
     identity: Texts | None
-    """That of the record that the first request is of; None where what is read first tells it."""
+    """The identity of the first request's record; None if the first read determines it."""
 
 
 def describe_write(
@@ -93,18 +93,18 @@ def describe_write(
     idempotency_key: IdempotencyKey | None = None,
     permissions: Permissions | None = None,
 ) -> DescribedWrite:
-    """What a write sends. Raises WriteRefused for one that is refused without reading anything.
+    """Returns what a write sends. Raises WriteRefused for one that is refused without reading anything.
 
-    `permissions` are those of whoever writes; None allows everything.
+    `permissions` are the writer's; None allows everything.
     """
     return _Describing(graph, requests, idempotency_key, permissions).write()
 
 
 class _UnreadSteps(StepMaker):
-    """Makes the steps of deletes and moves of what was not read, as far as the input tells them."""
+    """Makes the steps of deletes and moves of unread items from the input alone."""
 
     def told(self, request: WriteRequest) -> Item:
-        """What the key of a record tells of it."""
+        """Returns the values that the key of a record holds."""
         if isinstance(request, Create | Put | Upsert):
             identity = self.new(request)[1] or ("",) * len(request.record.identity)
         else:
@@ -114,7 +114,7 @@ class _UnreadSteps(StepMaker):
         return request.record.completed(dict(zip(names, key, strict=True)))
 
     def partner_key(self, record: RecordType, item: Item) -> Key | None:
-        """The key of an edge's other item, with placeholders for what the item does not tell; None where it is its own mirror."""
+        """Returns the key of an edge's other item, with placeholders for unknowns; None if it is its own mirror."""
         correspondence = self._graph.correspondences[record.name]
         key = shown_key(correspondence.other, told=correspondence.told_identity(item))
         return None if key == self._key_of(item) else key
@@ -143,7 +143,7 @@ class _UnreadSteps(StepMaker):
         return made, done
 
     def _at(self, record: RecordType, key: Key) -> tuple[RecordType, Item]:
-        """The other item of an edge, as its key tells it."""
+        """Returns the other item of an edge, with the values that its key holds."""
         other = self._graph.correspondences[record.name].other
         names = (attribute.name for attribute in self._graph.table.keys)
         return other, other.completed(dict(zip(names, key, strict=True)))
@@ -160,7 +160,7 @@ class _UnreadSteps(StepMaker):
         try:
             texts = maker.texts_after(request.identity, attributes, change.values)
         except KeygraphError:
-            return [], done  # only what is read tells the new key
+            return [], done  # only a read determines the new key
         new, identity = maker.with_rendered(attributes, texts, request.to, refusals)
         if refusals.found:
             return [], done
@@ -266,7 +266,7 @@ class _Describing:
     def _steps(
         self, requests: Sequence[WriteRequest], refusals: Refusals
     ) -> tuple[list[TransactionStep], list[Done]]:
-        # Nodes that may stand in several places are taken to be in the first.
+        # Nodes that may be in several places are assumed to be in the first.
         stored: dict[Key, Item | None] = {
             key: {} for request in requests for key in self._maker.keys_of_ends(request)
         }
@@ -312,7 +312,7 @@ class _Describing:
         )
 
     def _failures(self, step: TransactionStep, request: WriteRequest | None) -> tuple[Refusal, ...]:
-        """What a client is told where the condition fails: the item is missing or there, or has another version."""
+        """Returns the refusals if the condition fails: the item is missing or exists, or has another version."""
         told = step.refusal(None) if step.action.condition is not None else None
         if told is None or self._is_upserted(request):
             return ()
@@ -322,7 +322,7 @@ class _Describing:
         return (told,)
 
     def _is_upserted(self, request: WriteRequest | None) -> bool:
-        """Whether somebody else's write makes a change of an upsert's creation, or the other way round."""
+        """Returns whether a concurrent write could turn an upsert's change into a creation, or the reverse."""
         wheres = {each.where for each in self._requests if isinstance(each, Upsert)}
         return request is not None and request.where in wheres
 
@@ -374,7 +374,7 @@ class _Describing:
 
 
 def _with_unread(step: TransactionStep, changes: str | None) -> str | None:
-    """An update expression, in which it says so that what is read tells an amount."""
+    """Returns an update expression with `{what is read}` for amounts that a read determines."""
     made = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
     for change in made:
         if isinstance(change, actions.AddNumber) and changes and abs(change.amount) >= _UNREAD - 1:

@@ -1,7 +1,7 @@
-"""Finding what names a node: on every path that leads to it, whether or not the model declares a list.
+"""Finds the records that name a node: on every path that leads to it, whether or not the model declares a list.
 
 The table and its local indexes are read consistently. A global index cannot be: each item that it leads to is read from
-the table, so that nothing is found that is no more, but DynamoDB may not have put into it what was written a moment ago.
+the table, so no outdated item is found, but a write of a moment ago may not have reached the index yet.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _AT_A_TIME = 100
 
 
 class NamingRecord(NamedTuple):
-    """A record that names the node, and where."""
+    """A record that names the node, and its reference to it."""
 
     reference: EndReference
     identity: Texts
-    """That of the node."""
+    """The identity of the node."""
     item: Item
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What is still to be read of one partition for one reference."""
+    """The rest of one partition that must be read for one reference."""
 
     reference: EndReference
     identity: Texts
@@ -42,7 +42,7 @@ class Range:
 
 
 def ranges(graph: Graph, references: Iterable[EndReference], identity: Texts) -> list[Range]:
-    """Everything that has to be read to find what names a node at these references."""
+    """Returns everything that must be read to find the records that name a node at these references."""
     found = []
     for reference in references:
         if reference.path is None:
@@ -54,7 +54,7 @@ def ranges(graph: Graph, references: Iterable[EndReference], identity: Texts) ->
 
 
 async def look(sender: TransactionSender, wanted: Sequence[Range]) -> tuple[list[NamingRecord], list[Range]]:
-    """The next records of each range, at least one where there is any; and what is left to read."""
+    """Returns the next records of each range, at least one if there is any, and the ranges left to read."""
     read = await asyncio.gather(*(_next(sender, each) for each in wanted))
     return [named for found, _ in read for named in found], [rest for _, rest in read if rest is not None]
 

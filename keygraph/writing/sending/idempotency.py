@@ -1,8 +1,8 @@
-"""Idempotency keys: a write with one is carried out once, however often it is sent, and from whatever process.
+"""Idempotency keys: a write with one is carried out once, however often it is sent, by any process.
 
-The transaction of the write also puts a note of it into the table, under a key of its own. The note holds a hash of what was
-asked for and the identities of what was written, so that whoever sends the write again is answered as the first time. A
-write that fails leaves no note. DynamoDB deletes a note after a day, by the graph's TTL attribute.
+The transaction of the write also puts a note into the table, under its own key. The note holds a hash of the request
+and the identities of the written records, so that a repeated write gets the first answer. A write that fails leaves no
+note. DynamoDB deletes a note after a day, by the graph's TTL attribute.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from keygraph.writing.requests import Done
 from keygraph.writing.step import TransactionStep
 
 NOTE = "_keygraph"
-"""The attribute of a note that holds what it says. No other item has it."""
+"""The attribute that holds the contents of a note. No other item has it."""
 NOTE_SECONDS = 24 * 60 * 60
 LONGEST_KEY = 255
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """What a client calls a write."""
+    """A client's name for a write."""
 
     name: tuple[str | int, ...]
-    """What the client sent, and which part of it is meant."""
+    """The key that the client sent, and the part of its request that it names."""
     asked: bytes
-    """A hash of what is asked for: the same in every process, and another for another write."""
+    """A hash of the request: the same in every process, and different for another write."""
     where: InputPath = ()
-    """Where it stands in the client's input."""
+    """Its place in the client's input."""
 
 
 def is_note(item: Item) -> bool:
-    """Whether an item is a note, and none of the graph."""
+    """Returns whether an item is a note and so not part of the graph."""
     return NOTE in item
 
 
 def note_key(graph: Graph, key: IdempotencyKey) -> Key:
-    """The table key of the note."""
+    """Returns the table key of the note."""
     digest = hashlib.sha256(repr(key.name).encode()).digest()
     return tuple(_key_value(attribute, digest) for attribute in graph.table.keys)
 
 
 def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> TransactionStep:
-    """The step that leaves the note, where there is none that is still good."""
+    """Returns the step that leaves the note, unless there is one that is still valid."""
     names = [attribute.name for attribute in graph.table.keys]
     now = int(time.time())
     item: dict[str, Any] = {
@@ -66,13 +66,13 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Transa
         },
         graph.ttl_attribute: Decimal(now + NOTE_SECONDS),
     }
-    # DynamoDB may take days to delete what has expired.
+    # DynamoDB may take days to delete expired items.
     is_free = Or((Not(Exists((names[0],))), Le((graph.ttl_attribute,), Decimal(now))))
     return TransactionStep(PutItem(item, is_free), lambda _: None)
 
 
 def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[Done, ...] | None:
-    """What was done under the key; None where nothing was. Raises WriteRefused where it was another write."""
+    """Returns what was done under the key; None if nothing was. Raises WriteRefused if it was another write."""
     if note is None or cast(Decimal, note[graph.ttl_attribute]) <= time.time():
         return None
     said: Any = note[NOTE]

@@ -1,9 +1,9 @@
-"""Deleting and moving nodes that others may name.
+"""Deletes and moves nodes that other records may name.
 
-Each node is marked (`keygraph.writing.marks`), then what names it is looked for, then it goes if it still has the mark,
-in one transaction with what else is written. Nothing can come to name it in between. Where a delete takes the edges along
-and they are more than one transaction holds, they go first, page by page: after a crash the node is there, and can be
-deleted again.
+Each node is marked (`keygraph.writing.marks`), then the records that name it are searched for, then it is deleted if it
+still has the mark, in one transaction with the other writes. Nothing can start to name it in between. If a delete takes
+more edges along than one transaction holds, they go first, page by page: after a crash the node still exists, and can
+be deleted again.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.step import TransactionStep, merged
 
 _OF_NODES_THERE = (Delete, Move)
-"""What is asked of records that are there, and takes their keys from them."""
+"""The requests for existing records, whose keys they take."""
 _Node: TypeAlias = tuple[str, Texts]
 """A node, by its type's name and its identity."""
 
 
 @dataclass(slots=True)
 class _Batch:
-    """What is detached in one transaction."""
+    """The records that are detached in one transaction."""
 
     steps: list[TransactionStep] = field(default_factory=list)
     size: int = 0
     nodes: Counter[_Node] = field(default_factory=Counter)
     """How many records each node loses."""
     keys: set[Key] = field(default_factory=set)
-    """What it writes, adds to and checks."""
+    """The items that it writes, adds to and checks."""
 
     @property
     def actions(self) -> int:
-        """How many actions it is at most."""
+        """The most actions that it takes."""
         return len(self.keys)
 
 
 @dataclass(frozen=True, slots=True)
 class _Detaching:
-    """What keeps one record from naming nodes that go."""
+    """The steps that stop one record from naming deleted nodes."""
 
     steps: Sequence[TransactionStep]
     same: Sequence[NamingRecord]
@@ -75,13 +75,13 @@ class _Detaching:
     written: frozenset[Key]
     """The record's items."""
     keys: frozenset[Key]
-    """With what is added to and checked."""
+    """The same and the items that are added to and checked."""
     decided_by: frozenset[Key]
     """The other items that decide whether the viewer may detach it."""
 
 
 def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
-    """The requests that delete or move nodes that others may name."""
+    """Returns the requests that delete or move nodes that others may name."""
     return [
         request
         for request in requests
@@ -90,7 +90,7 @@ def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete |
 
 
 def first_pages(graph: Graph, requests: Iterable[WriteRequest]) -> list[Query]:
-    """The first page of each place that is searched for what names the nodes that are deleted or moved."""
+    """Returns the first pages of the search for records that name the deleted or moved nodes."""
     found = [
         each
         for request in named_nodes(graph, requests)
@@ -107,17 +107,17 @@ class Removal:
         self._graph = sender.graph
         self._requests = requests = sender.requests
         self.nodes = named_nodes(sender.graph, requests)
-        """What is asked of nodes that others may name."""
+        """The requests for nodes that others may name."""
         self._tokens: dict[Key, str] = {}
         """The marks that are set."""
         self._written: Mapping[Key, PutItem | UpdateItem | DeleteItem] = {}
-        """What the requests themselves do."""
+        """The actions of the requests themselves."""
         self._detached: Counter[_Node] = Counter()
 
     async def carry_out(
         self, steps: Sequence[TransactionStep], done: Sequence[Done], stored: Stored
     ) -> list[Done] | None:
-        """Carries out the steps of all requests; what became of them, None where another try may succeed."""
+        """Carries out the steps of all requests. Returns the results; None if another try may succeed."""
         refusals = Refusals()
         for request in self.nodes:
             key, old = self._sender.steps.place(request, stored, refusals)
@@ -134,7 +134,7 @@ class Removal:
         return await self._remove([self._guarded(step) for step in steps], done)
 
     async def release(self) -> None:
-        """Takes the marks away again."""
+        """Removes the marks."""
         for key, token in self._tokens.items():
             await self._sender.write_if(removal(key, token))
 
@@ -144,7 +144,7 @@ class Removal:
     # --- Marks --------------------------------------------------------------------------------------------
 
     async def _mark(self, request: Delete | Move, key: Key, guard: Guard) -> bool:
-        """Marks the node; False where another try may succeed. Raises WriteRefused where it is not there."""
+        """Marks the node; False if another try may succeed. Raises WriteRefused if it is missing."""
         token, condition = new_token(), UNMARKED
         for _ in range(2):
             there = await self._set_mark(request, key, guard, token, condition)
@@ -153,7 +153,7 @@ class Removal:
                 return True
             if not is_marked(there):
                 break
-            # Another delete works on it, or did before it crashed: both go on under one mark.
+            # Another delete is working on it, or crashed: both continue under one mark.
             token = token_of(there)
             condition = has_mark(token)
         return False
@@ -161,7 +161,7 @@ class Removal:
     async def _set_mark(
         self, request: Delete | Move, key: Key, guard: Guard, token: str, condition: Condition
     ) -> Item | None:
-        """Sets a mark if the condition holds; the node as it is where it does not."""
+        """Sets a mark if the condition holds; else returns the node as it is."""
         whole = And((*self._sender.steps.conditions(request, guard), condition))
         try:
             await self._sender.send(Write(UpdateItem(key, (set_mark(token),), whole)))
@@ -172,11 +172,11 @@ class Removal:
             self._sender.read_whole()
             return failed.item
         except TransactionCanceled:
-            return {}  # a transaction of somebody else is at it
+            return {}  # a concurrent transaction holds the item
         return None
 
     def _guarded(self, step: TransactionStep) -> TransactionStep:
-        """The step on condition that the mark is there, where it deletes a node."""
+        """Returns the step, with the condition that the mark is there if it deletes a node."""
         token = self._tokens.get(self._key_of(step))
         is_delete = token is not None and isinstance(step.action, DeleteItem)
         return step.on_condition(has_mark(token or "")) if is_delete else step
@@ -184,7 +184,7 @@ class Removal:
     # --- What names a node ----------------------------------------------------------------------------------
 
     def _references(self, request: Delete | Move, *, are_blocking: bool) -> list[EndReference]:
-        """Where a node may be named so that it has to stay; or so that it may go."""
+        """Returns the references that block the request, or those that do not."""
         is_refused = not isinstance(request, Delete) or request.on_edges is OnEdges.REFUSE
         return [
             each
@@ -193,7 +193,7 @@ class Removal:
         ]
 
     def _is_left(self, named: NamingRecord) -> bool:
-        """Whether the record names the node after what the requests themselves do."""
+        """Returns whether the record still names the node after the requests' own actions."""
         action = self._written.get(self._graph.table.key_of(named.item))
         if action is None:
             return True
@@ -201,7 +201,7 @@ class Removal:
         return after is not None and named.reference.names(after, named.identity)
 
     async def _refuse_named(self, request: Delete | Move, refusals: Refusals) -> None:
-        """Refuses to take a node away that is named."""
+        """Refuses to remove a node that is named."""
         blocking = self._references(request, are_blocking=True)
         wanted = ranges(self._graph, blocking, request.identity)
         seen, is_named = list[NamingRecord](), False
@@ -222,7 +222,7 @@ class Removal:
             refusals.found.append(Refusal(Code.CONFLICT, (told,), request.where, is_by_hidden=True))
 
     def _is_seen(self, named: NamingRecord) -> bool:
-        """Whether the viewer sees a record that names the node."""
+        """Returns whether the viewer sees a record that names the node."""
         access, record, item = self._sender.steps.access, named.reference.record, named.item
         return access is None or access.sees(record, record.read_identity(item) or (), item)
 
@@ -256,7 +256,7 @@ class Removal:
     # --- Taking it away -------------------------------------------------------------------------------------
 
     async def _remove(self, steps: Sequence[TransactionStep], done: Sequence[Done]) -> list[Done] | None:
-        """Detaches what names the nodes, and carries out the steps; None where another try may succeed."""
+        """Detaches the records that name the nodes, and carries out the steps; None if another try may succeed."""
         everything = [
             each
             for request in self.nodes
@@ -293,10 +293,10 @@ class Removal:
             yield TransactionStep(UpdateItem(key, (set_mark(token),), has_mark(token)), lambda _: None)
 
     async def _batches(self, found: Iterable[NamingRecord], *, is_all: bool) -> AsyncIterator[_Batch]:
-        """What detaches these records, in as few transactions as hold it.
+        """Yields what detaches these records, in as few transactions as possible.
 
-        A record that decides whether the viewer may detach others goes last. If these records are not all (`is_all`), it stays
-        for now.
+        A record that decides whether the viewer may detach others goes last. If these are not all records (`is_all`),
+        it stays for now.
         """
         most = TRANSACTION_ACTIONS - len(self._tokens)
         made = await self._detaching(found)
@@ -317,7 +317,7 @@ class Removal:
             yield batch
 
     async def _detaching(self, found: Iterable[NamingRecord]) -> list[_Detaching]:
-        """What detaches these records, each of them once."""
+        """Returns what detaches these records, each of them once."""
         grouped: dict[Key, list[NamingRecord]] = {}
         for named in found:
             if self._is_left(named):
@@ -338,7 +338,7 @@ class Removal:
         return made
 
     async def _stored(self, detaching: Sequence[tuple[list[EndReference], list[NamingRecord]]]) -> Stored:
-        """What must be known of these records and their other items."""
+        """Returns the items that must be known of these records and their other items."""
         requests = [self._sender.steps.detaching(references, same[0].item) for references, same in detaching]
         known: dict[Key, Item | None] = {
             key: None

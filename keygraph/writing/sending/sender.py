@@ -1,7 +1,7 @@
-"""Sending what one write needs, and reading what the store says where it refuses.
+"""Sends what one write needs, and reads the store's reasons for a refusal.
 
-What a transaction refuses is told as the conditions that failed mean it; where somebody else was faster, or where more has to
-be known first, the write is tried again.
+A refused transaction is reported as its failed conditions mean it. If another write was faster, or if more has to be
+known first, the write is tried again.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from keygraph.writing.steps import StepMaker
 
 _TRIES = 10
 _PAUSE = 0.005
-"""The longest pause before the second try, in seconds; it doubles with each one."""
+"""The longest pause before the second try, in seconds; it doubles with each try."""
 
 _PASSING = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
-"""What another try may not meet."""
+"""The codes that another try may not meet."""
 
 
 class TransactionSender:
-    """Sends what one write needs, and knows what that costs."""
+    """Sends what one write needs, and adds up its cost."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class TransactionSender:
         self.requests = requests
         self.cost = Cost()
         self.written: dict[Key, Action] = {}
-        """What its transactions have done to items."""
+        """The actions of its transactions, by item."""
         self._store = store
         self._key = idempotency_key
         self._note = () if idempotency_key is None else (note_key(graph, idempotency_key),)
@@ -71,17 +71,17 @@ class TransactionSender:
 
     @property
     def own_actions(self) -> int:
-        """How many actions of the last transaction are none of the requests'."""
+        """The number of actions of the last transaction that do not come from the requests."""
         return len(self._note)
 
     async def send(self, request: Request[Answer]) -> Answer:
-        """What the store answers."""
+        """Returns the store's answer."""
         answer = await self._store.send(request)
         self.cost += cast(Any, answer).cost
         return answer
 
     async def write_if(self, action: UpdateItem) -> bool:
-        """Changes one item; whether its condition held, and no transaction of somebody else was at it."""
+        """Changes one item. Returns whether its condition held and no other transaction held the item."""
         try:
             await self.send(Write(action))
         except (ConditionFailed, TransactionCanceled):
@@ -92,7 +92,7 @@ class TransactionSender:
     # --- What must be known -------------------------------------------------------------------------------
 
     def needed(self, requests: Sequence[WriteRequest], stored: Stored | None = None) -> tuple[Key, ...]:
-        """The keys of what must be known before anything is written, as far as what is known tells."""
+        """Returns the keys of items that must be known before a write and follow from the known ones."""
         found: dict[Key, None] = {}
         there = stored or {}
         for request in requests:
@@ -102,9 +102,9 @@ class TransactionSender:
         return tuple([key for key in found if key not in there])
 
     async def read(self, *, is_noted: bool) -> tuple[Stored, tuple[Done, ...] | None]:
-        """What must be known, and what was done before under the idempotency key.
+        """Returns the items that must be known, and what was done before under the idempotency key.
 
-        `is_noted` asks for the latter even where nothing else has to be read.
+        `is_noted` asks for the latter even if nothing else has to be read.
         """
         keys = self.needed(self.requests)
         also = self._note if keys or is_noted or self._is_noted else ()
@@ -115,11 +115,11 @@ class TransactionSender:
         return stored, known[0] if known else None
 
     def read_whole(self) -> None:
-        """The next try reads what is changed: a rule of who may write may be about what a key of an index alone says."""
+        """Makes the next try read changed items: an access rule may use values that only an index's key holds."""
         self._is_whole = self._is_whole or self.steps.access is not None
 
     async def stored(self, requests: Sequence[WriteRequest], known: Stored) -> Stored:
-        """What must be known for requests of which some is known."""
+        """Returns the items that must be known for requests, given some of them."""
         while keys := self.needed(requests, known):
             known = await self._got(keys, known)
         return known
@@ -131,21 +131,21 @@ class TransactionSender:
         return {**known, **dict(zip(keys, self.live(batch.items), strict=True))}
 
     def live(self, items: Iterable[Item | None]) -> Iterator[Item | None]:
-        """The items, without those that have expired."""
+        """Returns the items, with None for expired ones."""
         at, is_expired = now(), self.graph.is_expired
         return (None if item is None or is_expired(item, at) else item for item in items)
 
     # --- Transactions -------------------------------------------------------------------------------------
 
     async def finish(self, steps: Sequence[TransactionStep], done: Sequence[Done]) -> bool:
-        """Whether the last steps were done, with the note of the idempotency key; else as `transact`."""
+        """Sends the last steps, with the note of the idempotency key. Returns the same as `transact`."""
         notes = [note_step(self.graph, self._key, done)] if self._key is not None else []
         return await self.transact([*steps, *notes])
 
     async def transact(self, steps: Sequence[TransactionStep]) -> bool:
-        """Whether the steps were done; False where another try may succeed.
+        """Sends the steps. Returns whether they were done; False if another try may succeed.
 
-        Raises WriteRefused with what failed conditions mean, and what the store raises.
+        Raises WriteRefused with the meaning of the failed conditions, and the store's errors.
         """
         try:
             await self.send(Transaction(tuple([step.action for step in steps]), uuid4().hex))
@@ -155,7 +155,7 @@ class TransactionSender:
         except ItemTooLarge:
             if self._is_whole:
                 raise
-            # How large an update makes an item is known where the item is.
+            # The size of the updated item depends on the stored one.
             self._is_whole = True
         except TransactionCanceled as canceled:
             self.cost += Cost(requests=1)
@@ -169,7 +169,7 @@ class TransactionSender:
         return False
 
     async def _read_reasons(self, steps: Sequence[TransactionStep], canceled: TransactionCanceled) -> None:
-        """Raises WriteRefused, or makes the next try know more."""
+        """Raises WriteRefused, or makes the next try read more."""
         failed: list[tuple[TransactionStep, Reason]] = []
         for step, reason in zip(steps, canceled.reasons, strict=True):
             if reason is None or reason.code in _PASSING:
@@ -180,7 +180,7 @@ class TransactionSender:
         if any(self._key_of(step) in self._note for step, _ in failed):
             self._is_noted = True
             return
-        # Where the edge is not as it was read, its other item need not be either.
+        # If the edge is not as it was read, its other item need not be either.
         told = [each for each in failed if not each[0].is_partner] or failed
         found = [refusal for step, reason in told if (refusal := step.refusal(reason.item)) is not None]
         if found:
@@ -188,7 +188,7 @@ class TransactionSender:
         self.read_whole()
         self._are_nodes_read = self._are_nodes_read or any(step.is_added_to for step, _ in failed)
         for step, reason in failed:
-            # A mark that nobody respects any more is taken away.
+            # An expired mark is removed.
             if reason.item is not None and is_marked(reason.item):
                 removal = removal_of_old(self._key_of(step), reason.item)
                 if removal is not None:
@@ -198,7 +198,7 @@ class TransactionSender:
         return key_of(step.action, self.graph.table)
 
     async def pause(self) -> None:
-        """Waits before another try. Raises WriteRefused where there were enough."""
+        """Waits before another try. Raises WriteRefused after too many."""
         self._tries += 1
         if self._tries == _TRIES:
             told = ("Others change the same items all the time. Try again.",)

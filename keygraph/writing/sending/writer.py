@@ -1,6 +1,6 @@
-"""Carries out writes: reads what must be known, sends one transaction, and says what its failure means.
+"""Carries out writes: reads what must be known, sends one transaction, and explains its failure.
 
-Where somebody else changed what was read in the meantime, it is read again, after a pause, some times.
+If somebody changed in the meantime what was read, it is read again, after a pause, several times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Writer:
     """Writes to one graph in one store."""
 
     def __init__(self, graph: Graph, store: Store, permissions: Permissions | None = None) -> None:
-        """`permissions` are those of whoever writes; None allows everything."""
+        """`permissions` are the writer's; None allows everything."""
         self._graph = graph
         self._store = store
         self._permissions = permissions
@@ -33,11 +33,11 @@ class Writer:
     async def write(
         self, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None
     ) -> WriteAnswer:
-        """Carries out all requests or none. Raises WriteRefused, and what the store raises.
+        """Carries out all requests or none. Raises WriteRefused, and the store's errors.
 
-        Under an idempotency key that is known, nothing is written, and the answer is what was done the first time. A node
-        whose edges are more than one transaction holds loses them first. The permissions learn what was written, even where
-        a later transaction fails.
+        Under a known idempotency key, nothing is written, and the answer is the first one. A node with more edges than
+        one transaction holds loses them first. The permissions learn what was written, even if a later transaction
+        fails.
         """
         refusals = Refusals()
         self._steps.refuse(requests, refusals)
@@ -76,15 +76,15 @@ class Writer:
             raise
 
     def needed(self, requests: Sequence[WriteRequest]) -> tuple[Key, ...]:
-        """The keys of what must be known before anything is written."""
+        """Returns the keys of items that must be known before anything is written."""
         return self._sender(requests).needed(requests)
 
     def needed_later(self, requests: Sequence[WriteRequest]) -> int:
-        """How many items may have to be read besides, once those are known."""
+        """Returns how many further items may have to be read once those are known."""
         return sum(map(self._steps.most_read_later, requests))
 
     def searched(self, requests: Sequence[WriteRequest]) -> list[Query]:
-        """The first pages that are read to find what names nodes that are deleted or moved. Others may follow."""
+        """Returns the first pages of the search for records that name deleted or moved nodes. Others may follow."""
         return first_pages(self._graph, requests)
 
     def _sender(
