@@ -1,6 +1,6 @@
 """A graph in one DynamoDB table: declarations, keys, requests, stores.
 
-This package knows nothing of GraphQL and HTTP. A model is declared with the names below and nothing else.
+This package contains no GraphQL and no HTTP. A model is declared with the names below and nothing else.
 """
 
 from keygraph.access.claims import Viewer

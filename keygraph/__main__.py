@@ -3,5 +3,5 @@
 from importlib.metadata import entry_points
 
 if __name__ == "__main__":
-    # By its entry point, since this package imports no other of the distribution.
+    # Found by its entry point, because this package imports no other package of the distribution.
     next(iter(entry_points(group="console_scripts", name="keygraph"))).load()()

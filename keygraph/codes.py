@@ -1,4 +1,4 @@
-"""The codes of errors: what a client can cause, or must act on, in reads and writes.
+"""The codes of errors that a client can cause, or must act on, in reads and writes.
 
 The string under a code is its page in `docs/errors/`: what it means, what to do, and whether to try again.
 """
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What `KeygraphError.code` may be."""
+    """The values of `KeygraphError.code`."""
 
     ALREADY_EXISTS = "ALREADY_EXISTS"
     """There is already a record with the key that a create or a move wants.

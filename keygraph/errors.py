@@ -5,19 +5,19 @@
     │   ├── ItemTooLarge          an item above DynamoDB's limit
     │   └── TransactionTooLarge   a transaction above DynamoDB's limits
     ├── ConditionFailed           a write whose condition does not hold
-    ├── TransactionCanceled       a transaction of which an action could not be done
+    ├── TransactionCanceled       a transaction with an action that could not be done
     ├── TokenReused               another transaction was sent under the same token
     ├── WriteRefused              a write with everything that is wrong with it
     ├── CorruptItem               an item that does not fit its declaration
     └── StoreError                the store could not answer
-        ├── Throttled             DynamoDB refused for load, after all retries
+        ├── Throttled             DynamoDB refused because of load, after all retries
         ├── TimedOut              the deadline passed
         ├── TooMuchWork           an operation that takes too much processor time (`keygraph.turns`)
         ├── Unavailable           no connection, a server error, no credentials
         └── TableMissing          there is no such table
     ModelError                    a graph that cannot be served: every mistake of its declaration
 
-The codes are those that GraphQL clients see in `extensions.code`; `keygraph.codes` says what each means.
+GraphQL clients see the codes in `extensions.code`; `keygraph.codes` says what each means.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class BadUserInput(KeygraphError):
         super().__init__("".join(parts))
 
     def told(self, shown: Callable[[str], str]) -> str:
-        """The message with the names of fields as `shown` writes them. It is not called `message`: graphql-core takes an
-        attribute of that name for the text."""
+        """Returns the message with the names of fields as `shown` writes them. It is not called `message`, because
+        graphql-core takes an attribute of that name as the text."""
         return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
 
 
@@ -74,7 +74,7 @@ class TransactionTooLarge(BadUserInput):
     code = Code.TRANSACTION_TOO_LARGE
 
     def __init__(self, message: str, **details: int) -> None:
-        """`details` is what a client is told beside the message: how much it has, and the limit."""
+        """`details` are the numbers that the client sees beside the message: its own, and the limit."""
         self.details = details
         super().__init__(message)
 
@@ -85,7 +85,7 @@ class ConditionFailed(KeygraphError):
     code = Code.CONFLICT
 
     def __init__(self, item: dict[str, Any] | None) -> None:
-        """`item` is what is there; None for none."""
+        """`item` is the existing item; None if there is none."""
         self.item = item
         super().__init__("the condition of a write does not hold")
 
@@ -95,9 +95,9 @@ class Reason:
     """Why one action canceled its transaction."""
 
     code: str
-    """DynamoDB's name of the reason, for example `ConditionalCheckFailed`."""
+    """DynamoDB's name for the reason, for example `ConditionalCheckFailed`."""
     item: dict[str, Any] | None = None
-    """What is there, where a condition failed; None for none."""
+    """The existing item if a condition failed; None if there is none."""
     message: str = ""
 
 
@@ -107,7 +107,7 @@ class TransactionCanceled(KeygraphError):
     code = Code.CONFLICT
 
     def __init__(self, reasons: Sequence[Reason | None]) -> None:
-        """The reasons in the order of the actions; None for an action that canceled nothing."""
+        """`reasons` are in the order of the actions; None for an action that canceled nothing."""
         self.reasons = tuple(reasons)
         codes = sorted({reason.code for reason in self.reasons if reason})
         super().__init__(f"the transaction was canceled: {', '.join(codes)}")
@@ -120,7 +120,7 @@ class TokenReused(KeygraphError):
 
 
 InputPath: TypeAlias = "tuple[str | int, ...]"
-"""Where something stands in a client's input. Names of fields are `FieldName`s."""
+"""A place in a client's input. Names of fields are `FieldName`s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +129,12 @@ class Refusal:
 
     code: str
     parts: tuple[str, ...]
-    """The message, as that of BadUserInput."""
+    """The message, in parts as in BadUserInput."""
     path: InputPath = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else the client is told, by name."""
+    """Other details for the client, by name."""
     is_by_hidden: bool = False
-    """Whether something that the viewer does not see is the reason: told only where there is no other."""
+    """Whether the reason is something that the viewer does not see: it is reported only if there is no other."""
 
     @property
     def message(self) -> str:
@@ -185,12 +185,12 @@ class TableMissing(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing that is wrong in a declaration, where it stands, and what to do about it."""
+    """One mistake in a declaration, its place, and how to fix it."""
 
     kind: str
     """A short stable name of the kind of mistake, for example `no-path`."""
     where: str
-    """The type, or `Type.field`; the name of the table or index where it is theirs."""
+    """The type, or `Type.field`; the name of the table or index if the mistake is there."""
     problem: str
     mend: str
 

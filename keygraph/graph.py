@@ -1,7 +1,7 @@
-"""The graph of one table: its record types, what is wrong with them, and the keys of nodes.
+"""The graph of one table: its record types, its mistakes, and the keys of nodes.
 
-Everything that reads or serves a table starts from a `Graph`. As `RecordTypes` it knows which type an item has and
-which path leads from one node to others; here it makes keys, and refuses values that make none.
+Everything that reads or serves a table starts from a `Graph`. As `RecordTypes` it finds the type of an item and the
+path from one node to others; here it makes keys, and refuses values that make none.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None,
-    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False, paths=False)`: list the types, or in `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
-    written as attributes; the type attribute is that in which every item says its record type, where there is one;
-    `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
-    the separator is a character that stands between the parts of keys, and in no text in them. With
-    `store_key_fields=False` writes leave out the attributes of what an item's keys say. The TTL attribute is that by which
-    DynamoDB deletes expired items: that of the fields declared as `ttl()`, else `ttl`.
+    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False, paths=False)`: pass types,
+    modules that declare them (`models`), or both. The case ("snake", "camel" or "pascal") says how field names become
+    attributes. The type attribute holds the record type of every item. `formats` are formats for placeholders by their
+    names, and the usual formats of Python types, in keys and attributes. The separator is a character between the parts
+    of keys that no text in them contains. With `store_key_fields=False`, writes leave out attributes whose values are
+    in the item's keys. DynamoDB deletes expired items by the TTL attribute: that of `ttl()` fields, else `ttl`.
 
-    `access` are rules that everything is behind: one of them has to allow it besides those of its type, and every type has
-    the fields that they name, in its own fields or in its key. `shared` are the types that are outside of that.
+    `access` are rules for all types: one of them has to allow an access, in addition to the rules of its type. Every
+    type has the fields that they name, in its own fields or in its key. `shared` are the types without these rules.
 
-    `lists` are further lists at the root, by their names: `lists={"timeline": many(Post | Photo, index=gsi1)}` lists what stands
-    in one partition of several types. With `explore=True` every node has `neighbours`: everything that stands in its
+    `lists` are more lists at the root, by their names: `lists={"timeline": many(Post | Photo, index=gsi1)}` lists the
+    items of several types in one partition. With `explore=True` every node has `neighbours`: everything in its
     partition of the table. With `paths=True` the root answers how one node is connected to another.
     """
 
     def made(self, make: Callable[[Graph], _Made]) -> _Made:
-        """What a function or a class makes of the graph, which is made once."""
+        """Returns what a function or a class makes of the graph. It is made only once."""
         if make not in self._made:
             self._made[make] = make(self)
         found: _Made = self._made[make]
@@ -57,14 +57,14 @@ class Graph(RecordTypes):
     # --- Mistakes -------------------------------------------------------------------------------------
 
     def check(self) -> Graph:
-        """The graph itself. Raises ModelError, with every mistake of the declaration, where it has any."""
+        """Returns the graph itself. Raises ModelError with every mistake of the declaration if it has any."""
         if self.mistakes:
             raise ModelError(self.mistakes)
         return self
 
     @cached_property
     def mistakes(self) -> list[Mistake]:
-        """Everything that is wrong with the declaration. The names of a schema are checked by who makes one."""
+        """All mistakes of the declaration. The code that makes a schema checks the schema's names."""
         found = [*self.resolution.mistakes.found, *table_mistakes(self.table)]
         if not self.types and not found:
             mend = "Write Graph(table, User, …) or Graph(table, models=[module])."
@@ -79,7 +79,7 @@ class Graph(RecordTypes):
     # --- Keys -----------------------------------------------------------------------------------------
 
     def plain_lengths(self, keys: Keys) -> tuple[int, ...]:
-        """Up to how many ASCII characters `checked_key` refuses none of these keys."""
+        """Returns the lengths up to which ASCII keys always pass `checked_key`."""
         return self._rivals.plain_lengths(keys)
 
     @cached_property
@@ -87,9 +87,9 @@ class Graph(RecordTypes):
         return Rivals(self.types)
 
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
-        """The identity of a node or edge with those key fields, by argument name.
+        """Returns the identity of a node or edge with these key fields, by argument name.
 
-        Raises BadUserInput where they make no key that parses back to them.
+        Raises BadUserInput if they make no key that parses back to them.
         """
         texts = []
         for slot, name in _named_slots(record):
@@ -102,7 +102,7 @@ class Graph(RecordTypes):
         return tuple(texts)
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
-        """The text of a value in a slot. Raises BadUserInput where it has none, or one that says another value."""
+        """Returns the text of a value in a slot. Raises BadUserInput if it has none, or only one of another value."""
         text, difference = self._rendered(record, slot, value)
         if difference:
             raise _refused(record, slot, f" of {record.name}: its key would hold another value")
@@ -111,9 +111,9 @@ class Graph(RecordTypes):
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
-        """The text of a range's first or last value, which need not be one that a key can hold.
+        """Returns the text of a range's first or last value, which need not be one that a key can hold.
 
-        Raises BadUserInput where no text separates the keys there.
+        Raises BadUserInput if no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
         text = slot.text.bound(text)
@@ -132,7 +132,7 @@ class Graph(RecordTypes):
         return text
 
     def _rendered(self, record: RecordType, slot: Slot, value: object) -> tuple[str, int]:
-        """The text of a value, and whether it says the value (0), a smaller one (-1) or a larger one (1)."""
+        """Returns the text of a value, and whether it means that value (0), a smaller one (-1) or a larger one (1)."""
         try:
             text = slot.text.render(value)
             return text, 0 if slot.lossy else slot.text.difference(text, value)
@@ -140,7 +140,7 @@ class Graph(RecordTypes):
             raise _refused(record, slot, f" cannot be part of a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
-        """Raises BadUserInput where those texts make no key of the type that parses back to them."""
+        """Raises BadUserInput if these texts make no key of the type that parses back to them."""
         identity, lengths, write = tuple(identity), self._rivals.plain_identities(record), record.write_key
         if lengths and write is not None and "" not in identity:
             key: tuple[Any, ...] = write(identity)
@@ -160,11 +160,11 @@ class Graph(RecordTypes):
         )
 
     def may_have_rivals(self, record: RecordType) -> bool:
-        """Whether `refuse_rivals` may refuse a key of the type."""
+        """Returns whether `refuse_rivals` may refuse a key of the type."""
         return self._rivals.may_have(record)
 
     def refuse_rivals(self, record: RecordType, texts: Mapping[str, str | None], key: Iterable[str]) -> None:
-        """Raises BadUserInput where a table key of the type, with its texts, would be that of another type."""
+        """Raises BadUserInput if a table key of the type, with these texts, would be another type's key."""
         rivals = self._rivals.records(record, texts)
         if rivals:
             attributes = record.table_keys.attributes
@@ -174,17 +174,17 @@ class Graph(RecordTypes):
                     raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
-        """The keys under which the item with that identity can stand: one, or one for each shard."""
+        """Returns the keys that the item with that identity can have: one, or one for each shard."""
         if record.write_key is not None:
             return [record.write_key(identity)]
         texts, keys = record.texts(identity), record.table_keys
         return [keys.rendered({**texts, **shard}) for shard in keys.shard_texts]
 
     def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
-        """The text of the partition key (0) or the sort key (1) with those texts.
+        """Returns the partition key (0) or the sort key (1) with those texts.
 
-        Raises BadUserInput where it is empty or too long, does not parse back to the texts, or has the shape of
-        another type's key there.
+        Raises BadUserInput if it is empty or too long, does not parse back to the texts, or has the shape of another
+        type's key there.
         """
         return self.checked_key(record, keys, number, texts, keys.templates[number].render(texts))
 
@@ -196,7 +196,7 @@ class Graph(RecordTypes):
         texts: Mapping[str, str | None],
         key: str | None,
     ) -> str:
-        """The partition key (0) or sort key (1) that was rendered from those texts. Raises as `render` does."""
+        """Returns the partition key (0) or sort key (1) that was rendered from those texts. Raises as `render` does."""
         if key and len(key) <= self._rivals.plain_lengths(keys)[number] and key.isascii():
             return key
         problem = self._problem(record, keys, number, key, texts)
@@ -225,7 +225,7 @@ class Graph(RecordTypes):
         found = template.parse(key)
         if found is None:
             return "it would be read back as something else"
-        # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
+        # The text of a method may contain its separator: readers of such an index render it again.
         if found != wanted and (keys.index is None or not any(slot.computed for slot in template.slots)):
             return "it would be read back as something else"
         for rival in self._rivals.templates(keys, number, texts):
@@ -236,7 +236,7 @@ class Graph(RecordTypes):
 
 @kept("what keys tell", 2048, 2_000)
 def _named_slots(record: RecordType) -> list[tuple[Slot, str]]:
-    """The slots of a type's identity, with the names of the arguments that give them."""
+    """Returns the slots of a type's identity, with the names of the arguments that give them."""
     return [(slot, record.leaf_name(slot.path)) for slot in record.identity]
 
 

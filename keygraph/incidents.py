@@ -1,4 +1,4 @@
-"""Incidents: what may happen thousands of times in a minute is logged when it begins, and then once a minute with its count."""
+"""Incidents: events that may come thousands of times a minute are logged at first, then once a minute with a count."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ _REPORTED_SECONDS = 60.0
 
 
 class Incident:
-    """One kind of trouble. `count` is how often it has happened since the process began."""
+    """One kind of trouble. `count` is how often it has happened since the process started."""
 
     def __init__(self, log: logging.Logger) -> None:
         self.count = 0
         self._log = log
         self._message = ""
         self._told = 0
-        """How many of them the log has been told of."""
+        """How many of them the log has reported."""
         self._reporting: asyncio.TimerHandle | None = None
 
     def happened(self, message: str) -> None:
-        """Counts it, and logs the message, which is a sentence without its period, where it is a new incident."""
+        """Counts it, and logs the message, a sentence without its period, if the incident is new."""
         self.count += 1
         self._message = message
         if self._reporting is None:

@@ -1,4 +1,4 @@
-"""What a process keeps of what comes again: bounded in bytes, and counted."""
+"""Caches of a process for repeated work: bounded in bytes, and counted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _KEPT: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
 
 
 def kept(name: str, most: int, entry_bytes: int, *, typed: bool = False) -> Callable[[FunctionT], FunctionT]:
-    """Makes a function remember what it gave for its last `most` arguments, as `lru_cache` does.
+    """Makes a function remember its results for its last `most` arguments, as `lru_cache` does.
 
-    An entry, which is the arguments and what was given for them, takes `entry_bytes` at most: the function takes no long
-    ones, or raises for them. Its bytes are counted under the name, with those of all caches of that name.
+    An entry, which is the arguments and their result, takes at most `entry_bytes`: the function takes no long
+    arguments, or raises for them. The bytes are counted under the name, together with all caches of that name.
     """
 
     def made(function: FunctionT) -> FunctionT:
@@ -32,7 +32,7 @@ def kept(name: str, most: int, entry_bytes: int, *, typed: bool = False) -> Call
 
 
 def kept_bytes() -> dict[str, int]:
-    """How many bytes the functions of this process remember at most, by the names of their caches."""
+    """Returns the most bytes that the functions of this process remember, by the names of their caches."""
     found: dict[str, int] = {}
     for remembering, (name, entry_bytes) in list(_KEPT.items()):
         found[name] = found.get(name, 0) + remembering.cache_info().currsize * entry_bytes
@@ -40,21 +40,21 @@ def kept_bytes() -> dict[str, int]:
 
 
 class SizedCache(OrderedDict[KeyT, ValueT]):
-    """Keeps values within a number of bytes, which it counts: the first ones make room for a new one.
+    """Keeps values within a number of bytes, which it counts: the first values make room for a new one.
 
-    To keep what is asked for again and again, move it to the end when it is. A value that is larger than a quarter of the
-    cache is not kept: it would drive all others out.
+    To keep what is used often, move it to the end on each use. A value larger than a quarter of the cache is not kept:
+    it would push out all others.
     """
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self._most = most_bytes
         self.bytes = 0
-        """How much it holds."""
+        """The bytes that it holds."""
         self._sizes: dict[KeyT, int] = {}
 
     def keep(self, key: KeyT, value: ValueT, size: int) -> None:
-        """Keeps a value of so many bytes, as the last one."""
+        """Keeps a value of `size` bytes, as the last one."""
         if size > self._most // 4:
             return
         self.bytes += size - self._sizes.get(key, 0)

@@ -9,38 +9,38 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[^\W_]+")
 
 
 def words(name: str) -> list[str]:
-    """The words of a name in any case: `user_id`, `userId` and `UserId` are `user`, `id`."""
+    """Returns the words of a name in any case: `user_id`, `userId` and `UserId` are `user`, `id`."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
 def snake(name: str) -> str:
-    """`OrderItem` as `order_item`."""
+    """Returns `OrderItem` as `order_item`."""
     return "_".join(words(name))
 
 
 def camel(name: str) -> str:
-    """`user_id` as `userId`."""
+    """Returns `user_id` as `userId`."""
     first, *rest = words(name) or [name]
     return first + "".join(word.capitalize() for word in rest)
 
 
 def constant(name: str) -> str:
-    """`user_id` as `USER_ID`."""
+    """Returns `user_id` as `USER_ID`."""
     return snake(name).upper()
 
 
 def pascal(name: str) -> str:
-    """`order_items` as `OrderItems`."""
+    """Returns `order_items` as `OrderItems`."""
     return "".join(word[0].upper() + word[1:] for word in words(name))
 
 
 def end_names(end: str, node: str, fields: Iterable[str]) -> dict[str, str]:
-    """What a node's key fields are called where an end refers to it, by field: the end and the field, in camel case if one
-    of them is, else in snake case.
+    """Returns the names of a node's key fields at an end that refers to it, by field: the end and the field, in camel
+    case if one of them is, else in snake case.
 
-    The field is written without the node's own name, and a word that ends the one and begins the other is written once:
-    `customer` and User's `user_id` are `customer_id`, `page` and `page_name` are `page_name`. Where two would be called
-    alike, nothing is left out.
+    The node's own name is left out of the field, and a word that ends one and begins the other is written once:
+    `customer` and User's `user_id` are `customer_id`, `page` and `page_name` are `page_name`. If two would get the same
+    name, nothing is left out.
     """
     whole = [*fields]
     short = {field: _end_name(words(end), words(node), words(field)) for field in whole}
@@ -56,7 +56,7 @@ def _end_name(end: list[str], node: list[str], field: list[str]) -> str:
 
 
 def _shared(before: list[str], after: list[str]) -> int:
-    """How many words end the one and begin the other."""
+    """Returns how many words end the one and begin the other."""
     numbers = range(min(len(before), len(after)), 0, -1)
     return next((number for number in numbers if before[-number:] == after[:number]), 0)
 
@@ -65,7 +65,7 @@ _VOWEL = re.compile(r"(?!Eu|One|U[nst][aeio])[AEIOU]")
 
 
 def with_article(name: str) -> str:
-    """The name of a type after its article: `an Order`, `a User`."""
+    """Returns the name of a type after its article: `an Order`, `a User`."""
     return f"{'an' if _VOWEL.match(name) else 'a'} {name}"
 
 
@@ -75,7 +75,7 @@ CASES = tuple(_CASES)
 
 
 def cased(name: str, case: str) -> str:
-    """A Python name in an attribute case."""
+    """Returns a Python name in an attribute case."""
     return _CASES[case](name)
 
 
@@ -83,9 +83,9 @@ _IRREGULAR = {"person": "people", "child": "children", "man": "men", "woman": "w
 
 
 def plural(name: str) -> str:
-    """The plural of a snake-case name: `order_item` as `order_items`, `category` as `categories`.
+    """Returns the plural of a snake-case name: `order_item` as `order_items`, `category` as `categories`.
 
-    English's regular forms and a few others; a list whose plural is another is named by `lists=`.
+    Knows English's regular forms and a few others; `lists=` names a list with any other plural.
     """
     *before, last = name.split("_")
     if last in _IRREGULAR:

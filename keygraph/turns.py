@@ -1,4 +1,4 @@
-"""Work on many items: in turns with whatever else the event loop has to do, and within a budget of processor time."""
+"""Work on many items: in turns with the other work of the event loop, and within a budget of processor time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 AT_ONCE = 500
-"""So many items are worked on in one turn: 5 to 15 milliseconds."""
+"""How many items are processed in one turn: 5 to 15 milliseconds."""
 
 
 TURN_SECONDS = 0.004
-"""Who goes on with many things lets others have their turn after so much processor time."""
+"""The processor time after which long work lets others have their turn."""
 
 
 class TooMuchWork(StoreError):
@@ -30,28 +30,28 @@ class TooMuchWork(StoreError):
 
 
 class Rounds(Protocol):
-    """The rounds of the event loop: what all operations work in one of them, and who waits for another."""
+    """The rounds of the event loop: the work of all operations in one, and the operations that wait for another."""
 
     def count(self, seconds: float) -> None:
-        """Somebody has worked in this round."""
+        """Counts work in this round."""
 
     async def wait(self) -> None:
-        """Waits for a round in which nobody else goes on who has waited too."""
+        """Waits for a round in which no other waiting operation continues."""
 
 
 class WorkBudget:
     """The processor time that an operation may spend on pages of many items, in seconds, and what it has spent.
 
-    It holds nothing else of the operation: timers keep the context of a task for a time after its end.
+    It references nothing else of the operation: timers keep the context of a task for some time after its end.
     """
 
     seconds = 5.0
     spent = 0.0
     rounds: Rounds | None = None
-    """Those of the event loop, where operations share them."""
+    """The rounds of the event loop, if operations share them."""
 
     def spend(self, seconds: float) -> None:
-        """Counts processor time. Raises TooMuchWork where there was none left."""
+        """Counts processor time. Raises TooMuchWork if none was left."""
         if self.spent > self.seconds:
             raise TooMuchWork(
                 f"More than {self.seconds:g} seconds of work: ask for a smaller range, or for values in a key"
@@ -70,7 +70,7 @@ BUDGET: ContextVar[WorkBudget | None] = ContextVar("keygraph-work", default=None
 
 
 def _budget() -> WorkBudget:
-    """That of the running operation; outside of operations, such as in a command, one without a limit."""
+    """Returns the budget of the running operation; one without a limit outside of operations, such as in a command."""
     found = BUDGET.get()
     if found is None:
         found = WorkBudget()
@@ -79,7 +79,7 @@ def _budget() -> WorkBudget:
 
 
 async def step_by_step(steps: Iterable[object]) -> None:
-    """Does all steps, in turns with whatever else there is to do. Raises TooMuchWork."""
+    """Does all steps, in turns with other work. Raises TooMuchWork."""
     budget = _budget()
     began = time.thread_time()
     for _ in steps:
@@ -94,7 +94,7 @@ async def step_by_step(steps: Iterable[object]) -> None:
 async def in_turns(
     work: Callable[[Sequence[ItemT]], Sequence[ResultT]], items: Sequence[ItemT]
 ) -> list[ResultT]:
-    """What the work gives for the items, `AT_ONCE` in each turn. Raises TooMuchWork."""
+    """Returns the results of the work on the items, `AT_ONCE` in each turn. Raises TooMuchWork."""
     budget, found = _budget(), list[ResultT]()
     for start in range(0, len(items), AT_ONCE):
         if len(items) > AT_ONCE:
