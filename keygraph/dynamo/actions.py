@@ -42,7 +42,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class AddNumber:
-    """Adds to a number; one that is missing is 0."""
+    """Adds to a number; a missing one is 0."""
 
     path: Path
     amount: Decimal
@@ -50,7 +50,7 @@ class AddNumber:
 
 @dataclass(frozen=True, slots=True)
 class AddMembers:
-    """Adds members to a set; one that is missing is empty. A set inside a map cannot be changed so."""
+    """Adds members to a set; a missing one is empty. It cannot change a set inside a map."""
 
     path: Path
     members: frozenset[Scalar]
@@ -58,7 +58,7 @@ class AddMembers:
 
 @dataclass(frozen=True, slots=True)
 class RemoveMembers:
-    """Removes members from a set, which goes with its last one. A set inside a map cannot be changed so."""
+    """Removes members from a set; a set without members is removed. It cannot change a set inside a map."""
 
     path: Path
     members: frozenset[Scalar]
@@ -66,7 +66,7 @@ class RemoveMembers:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Appends to a list; one that is missing is empty."""
+    """Appends to a list; a missing one is empty."""
 
     path: Path
     values: tuple[Value, ...]
@@ -79,17 +79,17 @@ AttributeChange: TypeAlias = SetTo | Remove | AddNumber | AddMembers | RemoveMem
 
 @value(frozen=True, slots=True)
 class PutItem:
-    """Writes a whole item, in the place of one with the same key."""
+    """Writes a whole item, replacing one with the same key."""
 
     item: Item
     condition: Condition | None = None
     size: int | None = field(default=None, compare=False)
-    """The item's size, where `WriteRules.check` has found nothing wrong with it."""
+    """The item's size, if `WriteRules.check` found nothing wrong with it."""
 
 
 @value(frozen=True, slots=True)
 class UpdateItem:
-    """Changes some attributes of an item; makes it where there is none. No two changes may be of one path."""
+    """Changes some attributes of an item; creates it if there is none. No two changes may have the same path."""
 
     key: Key
     changes: tuple[AttributeChange, ...]
@@ -98,7 +98,7 @@ class UpdateItem:
 
 @value(frozen=True, slots=True)
 class DeleteItem:
-    """Deletes an item. One that is not there stays so."""
+    """Deletes an item. Does nothing if there is none."""
 
     key: Key
     condition: Condition | None = None
@@ -116,7 +116,7 @@ Action: TypeAlias = PutItem | UpdateItem | DeleteItem | CheckItem
 
 
 def key_of(action: Action, table: Table) -> Key:
-    """The table key of the action's item. Raises BadUserInput for an item that lacks one."""
+    """Returns the table key of the action's item. Raises BadUserInput for an item that lacks one."""
     if not isinstance(action, PutItem):
         return action.key
     try:
@@ -129,9 +129,9 @@ def key_of(action: Action, table: Table) -> Key:
 
 
 def outcome(action: Action, old: Item | None, table: Table) -> Item | None:
-    """What an action makes of the item that is there: the item afterwards, None for none.
+    """Returns the item after an action on the existing item; None for none.
 
-    Raises ConditionFailed, and BadUserInput for a change that does not fit what is there.
+    Raises ConditionFailed, and BadUserInput for a change that does not fit the item.
     """
     if action.condition is not None and not holds(action.condition, old or {}):
         raise ConditionFailed(old)
@@ -149,7 +149,7 @@ def outcome(action: Action, old: Item | None, table: Table) -> Item | None:
 
 
 def refuse_changes(changes: Sequence[AttributeChange], keys: Sequence[str]) -> None:
-    """Refuses changes of the table's keys, two of one path or inside each other, and of a set inside a map."""
+    """Refuses changes of the table's keys, two with the same path or inside each other, and of a set inside a map."""
     paths = [change.path for change in changes]
     for number_, path in enumerate(paths):
         if path[0] in keys:
@@ -164,7 +164,7 @@ def refuse_changes(changes: Sequence[AttributeChange], keys: Sequence[str]) -> N
 
 
 def changed(item: Item, changes: Sequence[AttributeChange]) -> Item:
-    """A copy of the item with the changes made; all of them see the item as it was.
+    """Returns a copy of the item with the changes made; all of them see the item as it was.
 
     Raises BadUserInput where the existing value has another type.
     """
@@ -199,7 +199,7 @@ def _sum(value: Decimal, amount: Decimal) -> Decimal:
 
 
 def _members(value: object, path: Path, others: frozenset[Scalar]) -> frozenset[Scalar]:
-    """The members of a set, which must be of the type of the others."""
+    """Returns the members of a set, which must have the type of the others."""
     found: frozenset[Scalar] = _expected(value, frozenset, path, frozenset())
     if len({type(member) for member in found | others}) > 1:
         _refuse(path)
@@ -207,7 +207,7 @@ def _members(value: object, path: Path, others: frozenset[Scalar]) -> frozenset[
 
 
 def _expected(value: object, type_: type, path: Path, missing: Any) -> Any:
-    """The value, which must be of the type; `missing` where there is none."""
+    """Returns the value, which must have the type; `missing` if there is none."""
     if value is _MISSING:
         return missing
     if type(value) is not type_:
@@ -224,7 +224,7 @@ def _drop(item: Item, path: Path) -> None:
 
 
 def _parent(item: Item, path: Path) -> dict[str, Value]:
-    """The map that holds the last name of the path, copied on the way. Raises BadUserInput where there is none."""
+    """Returns the map with the last name of the path; copies maps on the way. Raises BadUserInput if there is none."""
     holder: dict[str, Value] = item
     for name in path[:-1]:
         inner = holder.get(name)
@@ -242,7 +242,7 @@ def _refuse(path: Path) -> NoReturn:
 
 
 def fingerprint(actions: Sequence[Action]) -> bytes:
-    """The same bytes for equal actions, in every process."""
+    """Returns the same bytes for equal actions, in every process."""
     text = orjson.dumps(_plain(tuple(actions)), default=base64_text, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).digest()
 

@@ -1,8 +1,8 @@
 """Conditions on an item: DynamoDB's comparisons and functions as values, joined by And, Or and Not.
 
-A condition can be written as DynamoDB's expression (`keygraph.dynamo.expressions`) or evaluated here, with the same outcome.
-A comparison between different types is false. So is one with a missing attribute, except that a missing attribute is
-unequal to everything.
+A condition can be written as DynamoDB's expression (`keygraph.dynamo.expressions`) or evaluated here, with the same
+result. A comparison between different types is false. A comparison with a missing attribute is false too, except that a
+missing attribute is unequal to everything.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Path: TypeAlias = tuple[str, ...]
 
 
 class _Sent:
-    """A condition that may be sent many times: most of those of writes are made once for a type."""
+    """A condition that may be sent many times: most conditions of writes are made once for a type."""
 
     __slots__ = ("expression",)
     expression: Mapping[str, Any]
-    """What `keygraph.dynamo.expressions` made of it, once it has."""
+    """The result of `keygraph.dynamo.expressions`, once it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ _ORDERS: dict[type, Callable[[Any, Any], bool]] = {
 
 
 def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> object:
-    """The value at the path, or `missing` where the item has none."""
+    """Returns the value at the path, or `missing` if the item has none."""
     if len(path) == 1:
-        # Asked of every attribute that is written, most of which stand in no map.
+        # Called for every attribute that is written, most of which are not inside a map.
         return item.get(path[0], missing)
     value: object = item
     for name in path:
@@ -124,7 +124,7 @@ def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> ob
 
 
 def put_at_path(item: dict[str, Value], path: Path, value: Value) -> None:
-    """Puts a value at the path. Maps on the way are new ones: they may be another item's."""
+    """Puts a value at the path. Maps on the way are copied: they may be another item's."""
     name = path[0]
     if len(path) == 1:
         item[name] = value
@@ -136,7 +136,7 @@ def put_at_path(item: dict[str, Value], path: Path, value: Value) -> None:
 
 
 def paths_of(condition: Condition) -> list[Path]:
-    """The paths that the condition looks at."""
+    """Returns the paths that the condition uses."""
     match condition:
         case And(conditions) | Or(conditions):
             return [path for inner in conditions for path in paths_of(inner)]
@@ -146,13 +146,13 @@ def paths_of(condition: Condition) -> list[Path]:
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
-    """The paths, none twice, without those inside another one."""
+    """Returns the paths without duplicates and without those inside another one."""
     asked = dict.fromkeys(paths)
     return [path for path in asked if not any(path[:i] in asked for i in range(1, len(path)))]
 
 
 def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
-    """Whether the condition is true of the item, as DynamoDB would decide it."""
+    """Returns whether the condition is true for the item, as DynamoDB would decide it."""
     match condition:
         case And(conditions):
             return all(holds(inner, item) for inner in conditions)
@@ -181,12 +181,12 @@ def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
 
 
 def conjunction(*conditions: Condition | None) -> Condition | None:
-    """The condition that all of these hold, as far as there are any; None for none."""
+    """Returns the condition that all given conditions hold; None if there are none."""
     return _joined(And, conditions)
 
 
 def disjunction(*conditions: Condition | None) -> Condition | None:
-    """The condition that one of these holds, as far as there are any; None for none."""
+    """Returns the condition that one of the given conditions holds; None if there are none."""
     return _joined(Or, conditions)
 
 

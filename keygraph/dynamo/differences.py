@@ -6,7 +6,7 @@ from keygraph.dynamo.table import Index, KeyAttribute, Table
 
 
 def table_differences(declared: Table, found: Table) -> list[str]:
-    """Why a graph that declares one table cannot be served from the other; empty where it can.
+    """Returns the reasons why a graph that declares one table cannot be served from the other; empty if it can.
 
     The store's table may have more indexes, and its indexes may project more attributes.
     """
@@ -27,7 +27,7 @@ def table_differences(declared: Table, found: Table) -> list[str]:
             differences.append(
                 f"its index {index.name} is {kinds[theirs.local]}, but the model declares a {kinds[index.local]} one"
             )
-        # Keys are always there.
+        # Keys are always projected.
         missing = index.named.difference(theirs.named, [key.name for key in (*declared.keys, *index.keys)])
         if theirs.projection != "ALL" and (index.projection == "ALL" or missing):
             differences.append(

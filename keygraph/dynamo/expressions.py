@@ -1,7 +1,7 @@
 """Conditions, key ranges and projections as the text of DynamoDB's expressions.
 
-Names and values are always placeholders (`#n0` for a name, `:v0` for a value), so reserved words and punctuation need no
-care. The grammar: "Expressions" in the DynamoDB developer guide.
+Names and values are always placeholders (`#n0` for a name, `:v0` for a value), so reserved words and punctuation need
+no care. The grammar: "Expressions" in the DynamoDB developer guide.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ class Placeholders:
     values: dict[str, TypedValue] = field(default_factory=dict)
 
     def path(self, path: Path) -> str:
-        """The path in an expression: `#n0.#n1`. Raises BadUserInput for one that is too deep for DynamoDB."""
+        """Returns the path in an expression: `#n0.#n1`. Raises BadUserInput for one that is too deep for DynamoDB."""
         refuse_deep_path(path)
         return ".".join(self.names.setdefault(name, f"#n{len(self.names)}") for name in path)
 
     def value(self, value: Value) -> str:
-        """The placeholder of the value. Raises ValueError for what DynamoDB cannot hold."""
+        """Returns the placeholder of the value. Raises ValueError for a value that DynamoDB cannot hold."""
         placeholder = f":v{len(self.values)}"
         self.values[placeholder] = to_typed(value)
         return placeholder
 
     def attributes(self) -> dict[str, Any]:
-        """The parts of the request that define the placeholders; DynamoDB refuses empty ones."""
+        """Returns the parts of the request that define the placeholders; DynamoDB refuses empty ones."""
         attributes: dict[str, Any] = {}
         if self.names:
             attributes["ExpressionAttributeNames"] = {short: name for name, short in self.names.items()}
@@ -102,10 +102,10 @@ class Placeholders:
 
 
 def simplified(condition: Condition) -> Condition | bool:
-    """The condition without the parts that are always true or always false; a bool where nothing else is left.
+    """Returns the condition without the parts that are always true or always false; a bool if nothing else is left.
 
-    DynamoDB has no constants and refuses an empty AND, OR or IN. Raises BadUserInput for bounds that are crossed
-    or of two types, and for an operand that has no order or cannot be a prefix.
+    DynamoDB has no constants and refuses an empty AND, OR or IN. Raises BadUserInput for bounds that are crossed or
+    have two types, and for an operand that has no order or cannot be a prefix.
     """
     match condition:
         case And(conditions):
@@ -147,7 +147,7 @@ def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Cond
 
 
 def filter_text(condition: Condition, placeholders: Placeholders, name: str = "filter") -> str:
-    """The expression of a simplified condition that is a filter, or whatever else `name` says.
+    """Returns the expression of a simplified condition that is a filter, or what `name` says.
 
     Raises BadUserInput for one that is too long for DynamoDB, or compares with a value that DynamoDB cannot hold.
     """
@@ -161,9 +161,9 @@ def filter_text(condition: Condition, placeholders: Placeholders, name: str = "f
 
 
 def condition_parameters(condition: Condition) -> Mapping[str, Any] | bool:
-    """The parameters of a write that has this condition and no other expression; a bool where it always or never holds.
+    """Returns the parameters of a write with only this condition; a bool if it always or never holds.
 
-    They are made once and kept with the condition. Raises as `filter_text`.
+    They are made once and kept with the condition. Raises as `filter_text` does.
     """
     try:
         return condition.expression
@@ -178,7 +178,7 @@ def condition_parameters(condition: Condition) -> Mapping[str, Any] | bool:
 
 
 def conditional(text: str) -> dict[str, Any]:
-    """The condition of a write. Where it does not hold, the answer has what is there."""
+    """Returns the parameters of a write's condition. If it does not hold, the answer contains the existing item."""
     return {"ConditionExpression": text, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
@@ -192,7 +192,7 @@ def _operations(condition: Condition) -> int:
 
 
 def condition_text(condition: Condition, placeholders: Placeholders) -> str:
-    """The expression of a simplified condition. It has no redundant parentheses, which DynamoDB refuses."""
+    """Returns the expression of a simplified condition, without redundant parentheses, which DynamoDB refuses."""
     match condition:
         case And(conditions):
             return " AND ".join(_part_text(part, placeholders) for part in conditions)
@@ -229,7 +229,7 @@ def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
 
 
 def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeholders) -> str:
-    """The condition on the keys of the table or index that is read."""
+    """Returns the condition on the keys of the table or index that is read."""
     text = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
     range_ = request.range
     if range_ is None or keyed.sort is None:
@@ -246,7 +246,7 @@ def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeho
 
 
 def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
-    """The projection expression: every path but those inside another one, which DynamoDB refuses."""
+    """Returns the projection expression: every path except those inside another one, which DynamoDB refuses."""
     return ", ".join(map(placeholders.path, outermost(paths)))
 
 
@@ -254,7 +254,7 @@ def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
 
 
 def changes_text(changes: Iterable[AttributeChange], placeholders: Placeholders) -> str:
-    """The update expression of the changes. Raises BadUserInput for one that is too long for DynamoDB."""
+    """Returns the update expression of the changes. Raises BadUserInput for one that is too long for DynamoDB."""
     clauses: dict[str, list[str]] = {}
     for change in changes:
         clause, text = _change_text(change, placeholders)
@@ -266,7 +266,7 @@ def changes_text(changes: Iterable[AttributeChange], placeholders: Placeholders)
 
 
 def _change_text(change: AttributeChange, placeholders: Placeholders) -> tuple[str, str]:
-    """The clause that the change belongs to, and its part of that clause."""
+    """Returns the clause of the change, and its part of that clause."""
     path, value = placeholders.path(change.path), placeholders.value
     match change:
         case SetTo(_, set_to):

@@ -1,7 +1,7 @@
-"""What has to hold of an item before it is changed, so that a condition holds of it afterwards.
+"""The condition that an item must meet before changes, so that a given condition holds afterwards.
 
-Where the changes alone decide a part of the condition, nothing of that part is left. So a condition on the item as it will
-be is one on the item that is there, and no other write can come in between.
+If the changes alone decide a part of the condition, that part is removed. This turns a condition on the future item
+into one on the existing item, and no other write can come in between.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from keygraph.dynamo.items import Item, Value
 ALWAYS: Condition = And(())
 NEVER: Condition = Or(())
 _EXACT = Context(prec=100)
-"""DynamoDB's numbers have 38 digits, and any two of them a difference of more."""
+"""DynamoDB's numbers have 38 digits; the difference of two numbers has more."""
 
 
 def before(condition: Condition, changes: Sequence[AttributeChange]) -> Condition:
-    """The condition that an item has to meet before the changes. Raises ValueError for one that no condition says: of a set
-    to which members are added, or from which they are removed, only what it contains can be told."""
+    """Returns the condition that an item has to meet before the changes. Raises ValueError if no condition can express
+    it: for a set to which members are added, or from which they are removed, only what it contains can be known."""
     match condition:
         case And(conditions):
             return And(tuple(before(each, changes) for each in conditions))
@@ -80,7 +80,7 @@ def _before(condition: Comparison, change: AttributeChange) -> Condition:
 
 
 def _with_members(condition: Comparison, path: Path, added: Value) -> Condition:
-    """The condition of a set or a list to which that is added."""
+    """Returns the condition for a set or a list to which `added` is added."""
     if isinstance(condition, Contains):
         return ALWAYS if _holds_of(condition, path, added) else condition
     if isinstance(condition, Exists) or getattr(condition, "value", added) is None:
@@ -99,7 +99,7 @@ def _holds_of(condition: Condition, path: Path, value: Value) -> bool:
 
 
 def _shifted(condition: Comparison, amount: Decimal) -> Condition:
-    """The comparison of a number that is so much less."""
+    """Returns the comparison for a number that is smaller by `amount`."""
 
     def less(value: Any) -> Any:
         return _EXACT.subtract(value, amount) if isinstance(value, Decimal) else value

@@ -22,7 +22,7 @@ TypedValue: TypeAlias = dict[str, Any]
 """A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
 
 _PLAIN = re.compile(r"0|-?(?:[1-9][0-9]{0,17}|0(?=\.))(?:\.[0-9]{0,17}[1-9])?")
-"""Text of numbers within all limits, written as DynamoDB writes them."""
+"""Text of numbers within all limits, as DynamoDB writes them."""
 _EXACT = Context(
     prec=NUMBER_DIGITS,
     Emin=LOWEST_EXPONENT,
@@ -32,9 +32,9 @@ _EXACT = Context(
 
 
 def number(value: str | int | Decimal) -> Decimal:
-    """The exact number, with trailing zeros removed as DynamoDB does.
+    """Returns the exact number, with trailing zeros removed as DynamoDB does.
 
-    Raises ValueError for what DynamoDB does not hold: more than 38 digits, a magnitude of 1E126 or more or
+    Raises ValueError for a number that DynamoDB does not hold: more than 38 digits, a magnitude of 1E126 or more or
     below 1E-130, infinity, not a number.
     """
     try:
@@ -52,7 +52,7 @@ def number(value: str | int | Decimal) -> Decimal:
 
 @kept("numbers", 4096, 700)
 def number_text(value: Decimal) -> str:
-    """The number as DynamoDB writes it: plain digits where they are short, else with an exponent."""
+    """Returns the number as DynamoDB writes it: plain digits if they are short, else with an exponent."""
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text
@@ -62,7 +62,7 @@ def number_text(value: Decimal) -> str:
 
 
 def to_typed(value: Value) -> TypedValue:
-    """The value in DynamoDB's typed form; binary stays `bytes`. Raises ValueError for what it cannot hold."""
+    """Returns the value in DynamoDB's typed form; binary stays `bytes`. Raises ValueError for an unsupported value."""
     match value:
         case bool():
             return {"BOOL": value}
@@ -92,7 +92,7 @@ def _typed_set(value: frozenset[Scalar]) -> TypedValue:
 
 
 def from_typed(typed: Mapping[str, Any]) -> Value:
-    """The value of DynamoDB's typed form; binary may be `bytes` or base64 text. Raises ValueError."""
+    """Returns the value of DynamoDB's typed form; binary may be `bytes` or base64 text. Raises ValueError."""
     if len(typed) != 1:
         raise ValueError("a typed value has exactly one type")
     for kind, content in typed.items():
@@ -104,7 +104,7 @@ def from_typed(typed: Mapping[str, Any]) -> Value:
 
 
 def base64_text(value: object) -> str:
-    """Binary as JSON holds it, for encoders of JSON. Raises TypeError for anything else."""
+    """Returns binary as base64 text, for JSON encoders. Raises TypeError for anything else."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     raise TypeError(f"a value of type {type(value).__name__}")
@@ -116,7 +116,7 @@ def _binary(content: bytes | str) -> bytes:
 
 @kept("numbers", 4096, 700)
 def known_number(text: str) -> Decimal:
-    """`number` of a text that DynamoDB wrote: most are plain and need no check, and quantities, prices and versions repeat."""
+    """Returns `number` of a text that DynamoDB wrote: most are plain, and quantities, prices and versions repeat."""
     if not _PLAIN.fullmatch(text):
         return number(text)
     return Decimal(text) if text[-1] != "0" else Decimal(text).normalize(_EXACT)
@@ -137,7 +137,7 @@ _READERS: dict[str, Callable[[Any], Value]] = {
 
 
 def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
-    """The item in DynamoDB's typed form."""
+    """Returns the item in DynamoDB's typed form."""
     return {
         name: {"S": value}
         if type(value) is str
@@ -149,12 +149,12 @@ def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
 
 
 def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
-    """The item of DynamoDB's typed form."""
+    """Returns the item of DynamoDB's typed form."""
     return {name: from_typed(value) for name, value in typed.items()}
 
 
 def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
-    """The items of an answer of DynamoDB, whose typed form needs no checks.
+    """Returns the items of an answer of DynamoDB, whose typed form needs no checks.
 
     100 items of 11 attributes take 0.4 of the time of `untyped_item` (by timeit).
     """
@@ -172,22 +172,22 @@ def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> li
 
 
 def text_size(text: str) -> int:
-    """The size of text in UTF-8. Raises UnicodeEncodeError for text that is not valid Unicode."""
+    """Returns the size of text in UTF-8. Raises UnicodeEncodeError for text that is not valid Unicode."""
     return len(text) if text.isascii() else len(text.encode())
 
 
 def item_size(item: Mapping[str, Value]) -> int:
-    """The item's size in bytes by DynamoDB's rules: attribute names and values in UTF-8.
+    """Returns the item's size in bytes by DynamoDB's rules: attribute names and values in UTF-8.
 
     The rules: "DynamoDB item sizes and formats" in the DynamoDB developer guide.
     """
-    # Most values are short text, which is measured faster together.
+    # Most values are short text, which is faster to measure together.
     size = text_size("".join(item)) + text_size("".join([v for v in item.values() if type(v) is str]))
     return size + sum([value_size(value) for value in item.values() if type(value) is not str])
 
 
 def value_size(value: Value) -> int:
-    """The size of one value in bytes by DynamoDB's rules."""
+    """Returns the size of one value in bytes by DynamoDB's rules."""
     match value:
         case None | bool():
             return 1
@@ -205,11 +205,11 @@ def value_size(value: Value) -> int:
 
 
 def number_size(value: Decimal) -> int:
-    """The size of a number. Raises ValueError for one that DynamoDB does not hold.
+    """Returns the size of a number. Raises ValueError for one that DynamoDB does not hold.
 
-    A byte for each pair of significant digits, one more, and one for a minus sign; never more than 21. Pairs are
-    counted from the point: 11 is one, 110 is two (1 and 10). The guide says "approximately one byte for two digits";
-    this is what DynamoDB Local charges by.
+    One byte for each pair of significant digits, one more, and one for a minus sign; never more than 21. Pairs are
+    counted from the decimal point: 11 is one, 110 is two (1 and 10). The guide says "approximately one byte for two
+    digits"; DynamoDB Local charges by this rule.
     """
     return _number_text_size(str(value))
 

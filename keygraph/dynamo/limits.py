@@ -17,7 +17,7 @@ ATTRIBUTE_NAME_BYTES = 65_535
 NESTED_LEVELS = 32
 """Levels of an item or a path. A scalar inside a list or a map is a level too."""
 LOCAL_ENTRY_BYTES = 100
-"""What an item's entry in a local index takes beside its attributes when it is written."""
+"""The bytes that an item's entry in a local index takes in a write, in addition to its attributes."""
 NUMBER_DIGITS = 38
 NUMBER_BYTES = 21
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -130, 125
@@ -29,13 +29,13 @@ PAGE_BYTES = 1024 * 1024
 """A page of a Query or a Scan ends with the item that reaches this size."""
 BATCH_GET_KEYS = 100
 BATCH_GET_BYTES = 16 * 1024 * 1024
-"""A BatchGetItem leaves what it finds beyond this size unprocessed."""
+"""A BatchGetItem returns items beyond this size as unprocessed."""
 BATCH_WRITE_ITEMS = 25
 TRANSACTION_ACTIONS = 100
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TOKEN_BYTES = 36
 TOKEN_SECONDS = 600
-"""How long DynamoDB knows the token of a transaction."""
+"""How long DynamoDB remembers the token of a transaction."""
 SCAN_SEGMENTS = 1_000_000
 IN_VALUES = 100
 EXPRESSION_BYTES = 4096
@@ -52,4 +52,4 @@ WRITE_UNIT_BYTES = 1024
 KEY_NAME_BYTES = 255
 LOCAL_INDEXES = 5
 PROJECTED_ATTRIBUTES = 100
-"""Attributes that the indexes of one table may name together."""
+"""The attributes that the indexes of one table may name, all indexes together."""

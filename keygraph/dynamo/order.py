@@ -21,15 +21,15 @@ from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, SORT_KEY_B
 from keygraph.dynamo.table import KeyAttribute, KeyValue
 
 LAST = "\U0010ffff"
-"""The last character of Unicode: no text with a prefix comes after the prefix and this."""
+"""The last character of Unicode: no text with a prefix comes after the prefix with this character."""
 EXTENSIBLE_BYTES = SORT_KEY_BYTES - len(LAST.encode())
-"""A sort key of up to this size can be followed by `LAST` and is still within DynamoDB's limit."""
+"""The largest size of a sort key that stays within DynamoDB's limit when `LAST` is appended."""
 
 _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
 
 
 def key_bytes(value: KeyValue) -> bytes:
-    """The bytes of a key value. Raises ValueError for invalid Unicode, and for a number that DynamoDB does not hold."""
+    """Returns the bytes of a key value. Raises ValueError for invalid Unicode or an unsupported number."""
     match value:
         case str():
             return value.encode()
@@ -40,12 +40,12 @@ def key_bytes(value: KeyValue) -> bytes:
 
 
 def key_reader(attribute: KeyAttribute) -> Callable[[bytes], KeyValue]:
-    """The function that reads what `key_bytes` wrote, for an attribute of that type."""
+    """Returns the function that reads what `key_bytes` wrote, for an attribute of that type."""
     return _READERS[attribute.type]
 
 
 def number_bytes(value: Decimal) -> bytes:
-    """The number's bytes, at most 22. Raises ValueError for a number that DynamoDB does not hold."""
+    """Returns the number's bytes, at most 22. Raises ValueError for a number that DynamoDB does not hold."""
     sign, digits, exponent = number(value).as_tuple()
     if digits == (0,):
         return bytes((_ZERO,))
@@ -59,7 +59,7 @@ def number_bytes(value: Decimal) -> bytes:
 
 
 def number_of(stored: bytes) -> Decimal:
-    """The number that `number_bytes` wrote."""
+    """Returns the number that `number_bytes` wrote."""
     kind = stored[0]
     if kind == _ZERO:
         return Decimal(0)
@@ -75,7 +75,7 @@ _READERS: dict[str, Callable[[bytes], KeyValue]] = {"S": bytes.decode, "B": byte
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The smallest bytes above everything that begins with the prefix; None where nothing is above."""
+    """Returns the smallest bytes above everything that begins with the prefix; None if nothing is above."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes((stripped[-1] + 1,)) if stripped else None
 
@@ -84,17 +84,17 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 def text_after_all(prefix: str) -> str | None:
-    """The smallest text above everything that begins with the prefix; None where nothing is above."""
+    """Returns the smallest text above everything that begins with the prefix; None if nothing is above."""
     stripped = prefix.rstrip(LAST)
     if not stripped:
         return None
-    # No character stands between U+D7FF and U+E000.
+    # There is no character between U+D7FF and U+E000.
     last = ord(stripped[-1])
     return stripped[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
 
 
 def last_below(text: str) -> str:
-    """The largest text below this one that a bound can name: no key has the last character of Unicode."""
+    """Returns the largest text below this one that can be a bound: no key has the last character of Unicode."""
     before, last = text[:-1], ord(text[-1])
     if last == 0:
         return before

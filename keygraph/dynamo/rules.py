@@ -1,7 +1,7 @@
-"""What DynamoDB refuses in a read, in a key and in an item that is written, and where a read can go on.
+"""What DynamoDB refuses in a read, in a key and in an item that is written, and where a read can continue.
 
-Every function that refuses raises BadUserInput. All engines ask these, so that all refuse the same. An item is checked in one
-pass, which also finds its keys as ordered bytes and its size; a load checks each item before, where its line is known.
+Every function that refuses raises BadUserInput. All engines use these functions, so that all refuse the same. One pass
+checks an item, and finds its keys as ordered bytes and its size; a load checks each item while its line is known.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from keygraph.kept import kept
 
 
 class KeyBounds(NamedTuple):
-    """What a Query or a Count reads of a table or an index, in ordered bytes (`keygraph.dynamo.order`)."""
+    """The part of a table or an index that a Query or a Count reads, in ordered bytes (`keygraph.dynamo.order`)."""
 
     partition: bytes
     low: bytes | None
-    """The first sort key of the range; None where nothing is before it."""
+    """The first sort key of the range; None if nothing is before it."""
     end: bytes | None
-    """The first sort key above the range; None where nothing is."""
+    """The first sort key above the range; None if there is none."""
 
 
 class ReadRules:
-    """What DynamoDB asks of the reads of a table, or of one of its indexes, and of keys and positions there."""
+    """DynamoDB's rules for reads of a table, or of one of its indexes, and for keys and positions there."""
 
     def __init__(self, table: Table, index: str | None) -> None:
-        """None for the table itself. KeyError where the table lacks the index."""
+        """None is the table itself. Raises KeyError if the table lacks the index."""
         self.keyed = keyed = table.keyed(index)
         sort_keys = (table.sort, keyed.sort)
         self.limits = {
@@ -72,8 +72,8 @@ class ReadRules:
         self._held = table.projected(keyed) if isinstance(keyed, Index) and self._is_global else None
 
     def check(self, request: Query | Count) -> None:
-        """Refuses a consistent read of a global index, the projection of an attribute that a global index lacks, a range where
-        there is no sort key, and a prefix of a number."""
+        """Refuses a consistent read of a global index, the projection of an attribute that a global index lacks, a
+        range without a sort key, and a prefix of a number."""
         keyed = self.keyed
         if self._is_global and request.consistent:
             raise BadUserInput(f"The global index {keyed.name} cannot be read consistently.")
@@ -88,7 +88,7 @@ class ReadRules:
                 raise BadUserInput("A number has no prefix.")
 
     def bounds(self, request: Query | Count) -> KeyBounds:
-        """What a request reads, which is checked. Next to each key is that key and a zero."""
+        """Returns the bounds of a checked request. The smallest key above a key is that key and a zero byte."""
         self.check(request)
         refuse_limit(request)
         partition, sort, range_ = self.keyed.partition, self.keyed.sort, request.range
@@ -116,18 +116,18 @@ class ReadRules:
                 return KeyBounds(stored, key, key + b"\xff" if sort.type == "S" else after_prefix(key))
 
     def position_bytes(self, position: Position) -> tuple[bytes, ...]:
-        """The values of a position as ordered bytes. Refuses one that does not fit."""
+        """Returns the values of a position as ordered bytes. Refuses one that does not fit."""
         refuse_positions((position,), self.limits)
         fitting = zip(self.limits.items(), position, strict=True)
         return tuple([checked_key_bytes(key, value, limit) for (key, limit), value in fitting])
 
     def positions_bytes(self, positions: Iterable[Position]) -> list[tuple[bytes, ...]]:
-        """The same of several."""
+        """Returns the ordered bytes of several positions."""
         return [self.position_bytes(position) for position in positions]
 
 
 def no_such_index(table: Table, index: str | None) -> BadUserInput:
-    """The refusal of a read of an index that the table lacks."""
+    """Returns the refusal of a read of an index that the table lacks."""
     return BadUserInput(f"The table {table.name} has no index {index}.")
 
 
@@ -138,7 +138,7 @@ def refuse_limit(request: Query | Count | Scan) -> None:
 
 
 def refuse_segment(request: Scan) -> None:
-    """Refuses a segment that the scan does not have."""
+    """Refuses a segment number that the scan does not have."""
     if not 0 <= request.segment < request.segments <= SCAN_SEGMENTS:
         raise BadUserInput(
             f"Segments are numbered from 0 to one less than their count, which is at most {SCAN_SEGMENTS:,}."
@@ -146,7 +146,7 @@ def refuse_segment(request: Scan) -> None:
 
 
 def refuse_crossed_bounds(low: KeyValue, high: KeyValue) -> None:
-    """Refuses bounds that are crossed or of two types."""
+    """Refuses bounds that are crossed or have two types."""
     if type(low) is not type(high):
         raise BadUserInput("The two bounds of a range must be of one type.")
     if low > high:  # type: ignore[operator]  # both are of one type, which is ordered
@@ -164,13 +164,13 @@ def refuse_positions(positions: Iterable[Position], attributes: Collection[KeyAt
 
 
 def refuse_unordered(value: object) -> None:
-    """Refuses a value without an order, which nothing is below or above."""
+    """Refuses a value that has no order, so that nothing is below or above it."""
     if not isinstance(value, str | Decimal | bytes):
         raise BadUserInput("A filter can only order text, numbers and bytes.")
 
 
 def refuse_prefix(value: object) -> None:
-    """Refuses a value that nothing begins with."""
+    """Refuses a value that cannot be a prefix."""
     if not isinstance(value, str | bytes):
         raise BadUserInput("A filter can only look for a prefix that is text or bytes.")
 
@@ -182,12 +182,12 @@ def refuse_deep_path(path: Path) -> None:
 
 
 def refuse_filtered(paths: Iterable[Path], keyed: Table | Index, table: Table) -> None:
-    """Refuses a filter on these paths where one is of a key of the table or index that is read, or is not projected."""
+    """Refuses a filter on a key of the table or index that is read, or on a path that it does not project."""
     keys = {key.name for key in keyed.keys}
     for name in sorted({path[0] for path in paths}):
         if name in keys:
             raise BadUserInput(f"A filter cannot use {name}, which is a key of {keyed.name}.")
-        # A local index fetches from the table what is selected, but nothing for a filter.
+        # A local index fetches selected attributes from the table, but not those of a filter.
         if isinstance(keyed, Index) and not table.has(keyed.name, name):
             raise BadUserInput(f"A filter cannot use {name}, which the index {keyed.name} does not project.")
 
@@ -196,10 +196,10 @@ def refuse_filtered(paths: Iterable[Path], keyed: Table | Index, table: Table) -
 
 
 def can_go_on(request: Query | Count, position: Position) -> bool:
-    """Whether an item of the range can follow a position in it: where a page has ended, or where one begins.
+    """Returns whether an item of the range can follow a position in it, where a page ends or begins.
 
-    In an index one always can, since many items may have one sort key there. In a table none can follow a bound: DynamoDB
-    never answers with that position, and refuses to start there.
+    In an index one always can, because many items may have the same sort key. In a table none can follow a bound:
+    DynamoDB never answers with that position, and refuses to start there.
     """
     if request.index is not None or position[0] != request.partition:
         return True
@@ -222,9 +222,9 @@ def can_go_on(request: Query | Count, position: Position) -> bool:
 
 
 def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> bytes:
-    """The key value as ordered bytes.
+    """Returns the key value as ordered bytes.
 
-    Raises BadUserInput for a value that is of another type, empty, not Unicode, not a number that DynamoDB holds, or
+    Raises BadUserInput for a value that has another type, is empty, not Unicode, not a number that DynamoDB holds, or
     larger than `limit` bytes.
     """
     try:
@@ -232,7 +232,7 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
         if type(value) is str and attribute.type == "S":
             stored = value.encode()
         elif attribute.holds(value):
-            stored = key_bytes(value)  # type: ignore[arg-type]  # holds() has said that it is a KeyValue
+            stored = key_bytes(value)  # type: ignore[arg-type]  # holds() has checked that it is a KeyValue
         else:
             raise BadUserInput(f"The key {attribute.name} is of type {attribute.type}.")
     except UnicodeEncodeError:
@@ -249,7 +249,7 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
 def check_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) -> None:
     """Raises BadUserInput for the first value that `checked_key_bytes` refuses.
 
-    Plain text is checked together, which takes half of the time of a BatchGet's rendering off.
+    Plain texts are checked together, which halves the time of rendering a BatchGet.
     """
     if len(values) > 1 and attribute.type == "S" and set(map(type, values)) == {str}:
         texts = cast("Sequence[str]", values)
@@ -260,7 +260,7 @@ def check_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) ->
 
 
 class WriteRules:
-    """What DynamoDB asks of an item that is written into one table."""
+    """DynamoDB's rules for an item that is written into one table."""
 
     def __init__(self, table: Table) -> None:
         limits: dict[str, int] = {}
@@ -274,11 +274,11 @@ class WriteRules:
         self._local = [index for index in table.indexes if index.local]
 
     def keys_of(self, item: Item) -> dict[str, bytes]:
-        """The ordered bytes of the keys that the item has, of the table and its indexes."""
+        """Returns the ordered bytes of the item's keys, of the table and its indexes."""
         return {name: key_bytes(cast(KeyValue, item[name])) for _, name, *_ in self._keys if name in item}
 
     def check(self, item: Item) -> int:
-        """The size of the item. Raises BadUserInput for an item that DynamoDB refuses.
+        """Returns the size of the item. Raises BadUserInput for an item that DynamoDB refuses.
 
         An item that lacks a key of an index is not in the index, but the keys that it has must fit.
         """
@@ -313,7 +313,7 @@ class WriteRules:
 
 
 def refuse_transaction(request: Transaction, table: Table) -> None:
-    """Refuses too many actions, none, two of one item, and a token that DynamoDB refuses."""
+    """Refuses an empty transaction, too many actions, two on one item, and a token that DynamoDB refuses."""
     actions = request.actions
     if not actions:
         raise BadUserInput("A transaction has at least one action.")
@@ -342,21 +342,21 @@ def refuse_transaction_size(size: int) -> None:
 
 @kept("names of attributes", 256, 16_000)
 def _names_size(names: tuple[str, ...]) -> int:
-    """The size of an item's names, which many items have in common. Raises BadUserInput for a name that is refused."""
+    """Returns the size of an item's names, which many items share. Raises BadUserInput for a name that is refused."""
     for name in names:
         _refuse_name(name)
     return sum(map(text_size, names))
 
 
 def _checked_size(value: Value) -> int:
-    """The size of a value. Raises BadUserInput or ValueError for one that DynamoDB refuses."""
+    """Returns the size of a value. Raises BadUserInput or ValueError for one that DynamoDB refuses."""
     _refuse_nesting(value, 1)
     to_typed(value)
     return value_size(value)
 
 
 def _refuse_nesting(value: Value, level: int) -> None:
-    """Raises BadUserInput for lists and maps that are nested too deep, or a name in them that DynamoDB refuses."""
+    """Raises BadUserInput for lists and maps that are nested too deeply, or a name in them that DynamoDB refuses."""
     if not isinstance(value, dict | list):
         return
     if level >= NESTED_LEVELS:
@@ -371,15 +371,15 @@ def _refuse_nesting(value: Value, level: int) -> None:
 def _refuse_name(name: str) -> None:
     if not name:
         raise BadUserInput("The item has a value without a name.")
-    # A character is four bytes at most, so most names need not be encoded.
+    # A character has at most four bytes, so most names need not be encoded.
     if len(name) * 4 > ATTRIBUTE_NAME_BYTES and len(name.encode(errors="replace")) > ATTRIBUTE_NAME_BYTES:
         raise BadUserInput(f"The item has a name of more than {ATTRIBUTE_NAME_BYTES:,} bytes.")
 
 
 def _entry_size(item: Item, index: Index) -> int:
-    """What counts of the item's entry in the index: not the table's sort key, unless the index projects everything.
+    """Returns the size of an item's entry in the index: without the table's sort key, unless the index projects all.
 
-    Nothing where the item lacks a key of the index, which is sparse.
+    0 if the item lacks a key of the index, which is sparse.
     """
     keys = [key.name for key in index.keys]
     if any(name not in item for name in keys):

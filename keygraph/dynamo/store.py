@@ -1,8 +1,8 @@
-"""The seam to a store: requests are values, answers are items with their cost.
+"""The interface to a store: requests are values, answers are items with their cost.
 
 A `Store` serves one table, `table`. It has two methods: `send` answers one request, `close` frees its resources. Every
-engine answers as DynamoDB would: the same order, the same pages, limits that count before the filter.
-`Query`, `Count` and `Scan` answer one page; `pages` follows a `Query` or a `Scan` to the end. `BatchGet` and `BatchWrite` take any
+engine answers as DynamoDB would: the same order, the same pages, limits that count before the filter. `Query`, `Count`
+and `Scan` answer one page; `pages` follows a `Query` or a `Scan` to the end. `BatchGet` and `BatchWrite` take any
 number of keys or items and answer when all are done.
 """
 
@@ -78,7 +78,7 @@ Range: TypeAlias = Equals | Prefix | Within | AtLeast | AtMost | Above | Below
 
 @value(frozen=True, slots=True)
 class Cost:
-    """What a request cost: requests on the wire, capacity units."""
+    """The cost of a request: requests on the wire, capacity units."""
 
     requests: int = 0
     read_units: float = 0.0
@@ -86,7 +86,7 @@ class Cost:
 
     @classmethod
     def of_reads(cls, requests: int, sizes: Iterable[int], *, consistent: bool) -> Cost:
-        """What requests cost that read parts of so many bytes, each of which is rounded up: a page, or the items of a batch."""
+        """Returns the cost of requests that read parts of these sizes, each rounded up: a page, or a batch's items."""
         return cls(requests, sum([read_units(size, consistent) for size in sizes], 0.0))
 
     def __add__(self, other: Cost) -> Cost:
@@ -122,7 +122,7 @@ class Counted:
 
 @value(frozen=True, slots=True)
 class Batch:
-    """The items of a `BatchGet`, one for each key in the order asked for; None where there is none."""
+    """The items of a `BatchGet`, one for each key in the order of the request; None if there is none."""
 
     items: list[Item | None]
     cost: Cost
@@ -137,7 +137,7 @@ class Written:
 
 @value(frozen=True, slots=True)
 class Changed:
-    """One item was written. `item` is what was there before a put or a delete, and what is there after an update."""
+    """One item was written. `item` is the old item for a put or a delete, and the new one for an update."""
 
     item: Item | None
     cost: Cost
@@ -151,17 +151,17 @@ class Changed:
 
 
 def read_units(size: int, consistent: bool) -> float:
-    """The units for reading so many bytes. A missing item, or an empty page, costs one unit too."""
+    """Returns the units for reading so many bytes. A missing item, or an empty page, costs one unit too."""
     units = max(1, -(-size // READ_UNIT_BYTES))
     return float(units) if consistent else units / 2
 
 
 TRANSACTION_UNITS = 2
-"""How many times the units of a write it takes in a transaction."""
+"""The factor for the units of a write in a transaction."""
 
 
 def write_units(size: int) -> int:
-    """The units for writing so many bytes. Deleting a missing item costs one unit too."""
+    """Returns the units for writing so many bytes. Deleting a missing item costs one unit too."""
     return max(1, -(-size // WRITE_UNIT_BYTES))
 
 
@@ -221,7 +221,7 @@ class Scan(Request[Page]):
 
 @value(frozen=True, slots=True)
 class BatchWrite(Request[Written]):
-    """Puts, then deletes, without conditions. Where two have the same key, the last one wins."""
+    """Puts, then deletes, without conditions. If two have the same key, the last one wins."""
 
     puts: tuple[Item, ...] = ()
     deletes: tuple[Key, ...] = ()
@@ -231,7 +231,7 @@ class BatchWrite(Request[Written]):
 class Write(Request[Changed]):
     """Writes one item, if its condition holds.
 
-    It is sent once: where no answer comes, whether it was written is not known.
+    It is sent once: if no answer comes, it is not known whether it was written.
     """
 
     action: PutItem | UpdateItem | DeleteItem
@@ -239,9 +239,9 @@ class Write(Request[Changed]):
 
 @value(frozen=True, slots=True)
 class Transaction(Request[Written]):
-    """All of these actions or none; no two are of the same item.
+    """All of these actions or none; no two are for the same item.
 
-    Sent again under the same token within ten minutes, it is answered as the first time and writes nothing more.
+    Sent again under the same token within ten minutes, it gets the same answer and writes nothing more.
     """
 
     actions: tuple[Action, ...]
@@ -250,12 +250,12 @@ class Transaction(Request[Written]):
 
 @value(frozen=True, slots=True)
 class CreateTable(Request[None]):
-    """Creates the table with its indexes, and waits until it can be used. Does nothing where it exists."""
+    """Creates the table with its indexes, and waits until it can be used. Does nothing if it exists."""
 
 
 @value(frozen=True, slots=True)
 class DescribeTable(Request["Table | None"]):
-    """The table as the store has it, or None where there is none."""
+    """The table as the store has it, or None if there is none."""
 
 
 @value(frozen=True, slots=True)
@@ -265,23 +265,24 @@ class ListTables(Request[tuple[str, ...]]):
 
 @value(frozen=True, slots=True)
 class DeleteTable(Request[None]):
-    """Deletes the table with everything in it. Does nothing where there is none."""
+    """Deletes the table with everything in it. Does nothing if there is none."""
 
 
 class Store(Protocol):
-    """What an engine has to be."""
+    """The interface of an engine."""
 
     @property
     def table(self) -> Table:
         """The table that the requests are for."""
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        """The answer to a request. Raises StoreError where no answer comes, and BadUserInput for one that DynamoDB refuses.
+        """Returns the answer to a request. Raises StoreError if no answer comes, BadUserInput for a request that
+        DynamoDB refuses.
 
-        That is a key that is of another type, empty or too large, an item above 400 KB, crossed bounds, a consistent read of a
-        global index, a filter that is too long or uses a key of what is read, an attribute that the index does not project, an
-        index that the table lacks, an update that does not fit what is there. A `Write` raises ConditionFailed, a
-        `Transaction` TransactionCanceled or TokenReused.
+        DynamoDB refuses a key that has another type, is empty or too large, an item above 400 KB, crossed bounds, a
+        consistent read of a global index, a filter that is too long or uses a key of what is read, an attribute that
+        the index does not project, an index that the table lacks, an update that does not fit the item. A `Write`
+        raises ConditionFailed, a `Transaction` TransactionCanceled or TokenReused.
         """
 
     async def close(self) -> None:
@@ -289,9 +290,9 @@ class Store(Protocol):
 
 
 async def pages(store: Store, request: Query | Scan) -> AsyncIterator[Page]:
-    """Every page of the request, to the end of its range.
+    """Yields every page of the request, to the end of its range.
 
-    A `limit` is that of each page.
+    A `limit` is the limit of each page.
     """
     while True:
         page: Page = await store.send(request)
@@ -303,7 +304,7 @@ async def pages(store: Store, request: Query | Scan) -> AsyncIterator[Page]:
 
 @dataclass(slots=True)
 class UnreadStore:
-    """In the place of a store where nothing may be read, as while an operation is explained."""
+    """Replaces a store when nothing may be read, such as while an operation is explained."""
 
     table: Table
 
@@ -311,4 +312,4 @@ class UnreadStore:
         raise RuntimeError(f"nothing is read here: {request}")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing, because nothing is open."""

@@ -1,6 +1,6 @@
 """The table and its indexes: names, key attributes and projections.
 
-A store is opened for a `Table`. An `Index` is also callable: that is how a record type declares its keys in the index, `gsi1("USER", "{created_at}")`.
+A store is opened for a `Table`. To declare keys in an `Index`, a record type calls it: `gsi1("USER", "{created_at}")`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class KeyAttribute(NamedTuple):
     type: KeyType = "S"
 
     def holds(self, value: object) -> bool:
-        """Whether the value is of this key's type."""
+        """Returns whether the value has this key's type."""
         return type(value) is _KEY_PYTHON_TYPES[self.type]
 
     def text(self, value: object) -> str | None:
-        """The text of a key's value, as templates read it; None where the value is of another type.
+        """Returns the text of a key's value, as templates read it; None if the value has another type.
 
-        Of a number it is the digits, of bytes one character for each.
+        A number's text is its digits; the text of bytes has one character for each byte.
         """
         match value:
             case str() if self.type == "S":
@@ -48,14 +48,14 @@ class KeyAttribute(NamedTuple):
         return None
 
     def value(self, text: str) -> KeyValue:
-        """The key's value of a text that a template rendered. Raises ValueError where it cannot be one."""
+        """Returns the key's value from a text that a template rendered. Raises ValueError if it cannot be one."""
         if self.type == "N":
             return number(text)
         return text.encode("latin-1") if self.type == "B" else text
 
 
 Shards: TypeAlias = int | range | list[str] | tuple[str, ...]
-"""What `shards=` takes: a count (the shards are 0, 1 and so on), their numbers, or their names."""
+"""The values of `shards=`: a count (the shards are 0, 1 and so on), their numbers, or their names."""
 KeyDeclaration: TypeAlias = str | tuple[str, KeyType]
 
 
@@ -65,7 +65,7 @@ def _key_attribute(declared: KeyDeclaration) -> KeyAttribute:
 
 @dataclass(frozen=True, slots=True, init=False)
 class _KeySchema:
-    """What a table and an index have in common."""
+    """The part that a table and an index have in common."""
 
     name: str
     partition: KeyAttribute
@@ -99,8 +99,8 @@ def _merged(own: tuple[KeyAttribute, ...], others: tuple[KeyAttribute, ...]) -> 
 class IndexKey:
     """The keys that a record type has in one index: their templates, and the fields that read it.
 
-    `lists` names the root list that reads it (False: none), `finds` the root field that finds one item;
-    `shards` tells the partitions that it is spread over.
+    `lists` names the root list that reads it (False: none), `finds` the root field that finds one item; `shards` are
+    the partitions that it is spread over.
     """
 
     index: Index
@@ -126,7 +126,7 @@ class Index(_KeySchema):
         projection: Literal["ALL", "KEYS_ONLY"] | list[str] | tuple[str, ...] = "ALL",
         local: bool = False,
     ) -> None:
-        """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that it has besides its keys."""
+        """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that it has in addition to its keys."""
         _KeySchema.__init__(self, name, partition_key, sort_key)
         named = projection if isinstance(projection, str) else tuple(projection)
         object.__setattr__(self, "projection", named)
@@ -139,7 +139,7 @@ class Index(_KeySchema):
         finds: str | None = None,
         shards: Shards | None = None,
     ) -> IndexKey:
-        """The keys of a record type in this index: its partition template and its sort template."""
+        """Returns the keys of a record type in this index: its partition template and its sort template."""
         return IndexKey(self, templates, lists, finds, shards)
 
     @property
@@ -165,50 +165,50 @@ class Table(_KeySchema):
     ) -> None:
         _KeySchema.__init__(self, name, partition_key, sort_key)
         object.__setattr__(self, "indexes", tuple(indexes))
-        # Asked of every page. Of two indexes of one name, which are a mistake, the first one counts.
+        # Used for every page. If two indexes have the same name, which is a mistake, the first one counts.
         positions = {index.name: _merged(index.keys, self.keys) for index in reversed(self.indexes)}
         object.__setattr__(self, "_positions", {None: self.keys, **positions})
 
     def index(self, name: str) -> Index:
-        """The index of that name; KeyError where the table lacks it."""
+        """Returns the index of that name. Raises KeyError if the table lacks it."""
         for index in self.indexes:
             if index.name == name:
                 return index
         raise KeyError(name)
 
     def keyed(self, index: str | None) -> Table | Index:
-        """What a read with that index name reads: the index, or the table for None."""
+        """Returns the target of a read with that index name: the index, or the table for None."""
         return self if index is None else self.index(index)
 
     def position(self, index: str | None) -> tuple[KeyAttribute, ...]:
-        """The attributes that give an item's place: an index's keys, then the table's, none twice. KeyError where the table
-        lacks the index."""
+        """Returns the attributes of an item's position: an index's keys, then the table's, without duplicates. Raises
+        KeyError if the table lacks the index."""
         return self._positions[index]
 
     def projected(self, index: Index) -> frozenset[str] | None:
-        """The attributes that the index holds of its items; None for all."""
+        """Returns the attributes that the index holds of its items; None for all."""
         if index.projection == "ALL":
             return None
         return index.named | {key.name for key in self.position(index.name)}
 
     def has(self, index: str | None, attribute: str) -> bool:
-        """Whether the table (None) or the index holds that attribute of its items."""
+        """Returns whether the table (None) or the index holds that attribute of its items."""
         held = None if index is None else self.projected(self.index(index))
         return held is None or attribute in held
 
     def key_of(self, item: Mapping[str, Value]) -> Key:
-        """The item's table key. KeyError where it lacks a key attribute."""
-        # Asked of every item of a batch, so written out.
+        """Returns the item's table key. Raises KeyError if it lacks a key attribute."""
+        # Called for every item of a batch, so there is no loop.
         partition: Any = item[self.partition.name]
         sort: Any = None if self.sort is None else item[self.sort.name]
         return (partition,) if self.sort is None else (partition, sort)
 
     def position_of(self, item: Mapping[str, Value], index: str | None) -> Position:
-        """The item's place in the table or the index. KeyError where it lacks a key attribute."""
+        """Returns the item's position in the table or the index. Raises KeyError if it lacks a key attribute."""
         return tuple(cast(KeyValue, item[key.name]) for key in self.position(index))
 
     def key_attributes(self) -> tuple[KeyAttribute, ...]:
-        """Every attribute that is a key of the table or of an index, none twice."""
+        """Returns every attribute that is a key of the table or of an index, without duplicates."""
         found: dict[str, KeyAttribute] = {}
         for keys in (self.keys, *(index.keys for index in self.indexes)):
             for key in keys:

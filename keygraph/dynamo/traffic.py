@@ -1,4 +1,4 @@
-"""What a store has sent and what became of it, as counts that are kept while it runs, for whoever watches it."""
+"""Counts of the requests that a store has sent and of their outcomes, for monitoring while it runs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ class Traffic:
     """The requests of a store since it was opened."""
 
     sent: Counter[str] = field(default_factory=Counter)
-    """By operation, every attempt."""
+    """Every attempt, by operation."""
     retried: int = 0
     throttled: int = 0
     failed: int = 0
-    """Attempts without an answer, or with a server error; those that were throttled are not among them."""
+    """Attempts without an answer, or with a server error, except those that were throttled."""
     refused: int = 0
     """Requests that were not sent, because of an outage."""
     under_way: int = 0
-    """How many are sent and not answered at the moment."""
+    """How many requests are sent and not answered at the moment."""
     waiting: int = 0
-    """How many wait for others to be answered before they are sent."""
+    """How many requests wait for answers to others before they are sent."""
     outages: int = 0
     outage: str | None = None
     """Why nothing is sent at the moment; None if requests are sent."""
 
 
 def traffic_of(store: Store) -> Traffic | None:
-    """The counts of a store; None for one that sends nothing anywhere."""
+    """Returns the counts of a store; None for one that sends no requests."""
     found: Traffic | None = getattr(store, "traffic", None)
     return found
