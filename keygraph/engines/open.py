@@ -18,10 +18,10 @@ def open_store(
     deadline: float = 10.0,
     transport: TransportName = TransportName.DIRECT,
 ) -> AbstractAsyncContextManager[Store]:
-    """The store at the address, for use with `async with`.
+    """Returns the store at the address, for use with `async with`.
 
-    `concurrency` is how many requests are sent at once, `deadline` how many seconds one may take with its retries,
-    `transport` what carries them; all three are for DynamoDB. Raises ValueError for an unknown form of address.
+    `concurrency` is the most requests that are sent at once, `deadline` the seconds that one may take with its retries,
+    `transport` what sends them; all three are for DynamoDB. Raises ValueError for an unknown form of address.
     """
     # Engines are imported on use, so that the embedded one starts without AWS's libraries.
     scheme, _, path = url.partition(":")
@@ -51,5 +51,5 @@ def _is_endpoint(url: str) -> bool:
 
 
 def shown_address(url: str) -> str:
-    """The address of a store without a user name and a password."""
+    """Returns the address of a store without a user name and a password."""
     return f"{url.partition(':')[0]}://…@{url.rpartition('@')[2]}" if "@" in url and "://" in url else url

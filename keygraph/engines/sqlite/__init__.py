@@ -1,5 +1,5 @@
 """The embedded engine: tables in one SQLite file, with DynamoDB's answer to every request.
 
-`engine` is the way in. `catalogue` knows which tables the file has, `layout` how a table is stored, `rows` how an item is
-stored; `reads` and `writes` answer the requests.
+Start at `engine`. `catalogue` finds the tables of the file, `layout` defines how a table and its items are stored;
+`reads` and `writes` answer the requests.
 """

@@ -1,7 +1,7 @@
-"""The catalogue of a SQLite file: the tables that it has, with their keys and indexes.
+"""The catalogue of a SQLite file: its tables, with their keys and indexes.
 
-Tables are found by name; their SQLite tables are named by number, since SQLite takes `Shop` and `shop` for the same name.
-A number is never reused, so what was read of it stays true.
+Tables are found by name; their SQLite tables are named by number, because SQLite treats `Shop` and `shop` as the same
+name. A number is never reused, so what was read about it stays true.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAYOUT_VERSION = 2
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:
-    """Makes a new file one of Keygraph's. Raises Unavailable for another program's file, or one of a later layout."""
+    """Makes a new file one of Keygraph's. Raises Unavailable for another program's file, or one with a later layout."""
     application, version, objects = (
         connection.execute(sql).fetchone()[0]
         for sql in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
@@ -49,21 +49,21 @@ def prepare_file(connection: sqlite3.Connection) -> None:
 
 
 class Catalogue:
-    """Finds one table in the file, for any connection to it. To be used inside a transaction."""
+    """Finds one table in the file, for any connection to it. Use it inside a transaction."""
 
     def __init__(self, table: Table) -> None:
         """`table` is the declared table."""
         self._declared = table
         self.known: Layout | None = None
-        """The layout that was last returned. Its tables may be gone: then SQLite says so, since names are not reused."""
+        """The layout that was last returned. SQLite reports if its tables are gone, because names are not reused."""
 
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        """The names of all tables in the file, in order."""
+        """Returns the names of all tables in the file, in order."""
         rows = connection.execute("SELECT name FROM keygraph_tables ORDER BY name")
         return tuple(str(name) for (name,) in rows)
 
     def find(self, connection: sqlite3.Connection) -> Layout | None:
-        """The table's layout, or None where the file has no such table."""
+        """Returns the table's layout, or None if the file has no such table."""
         row = connection.execute(
             "SELECT number, schema FROM keygraph_tables WHERE name = ?", (self._declared.name,)
         ).fetchone()
@@ -75,7 +75,7 @@ class Catalogue:
         return known if is_known else Layout(_table(orjson.loads(schema)), number)
 
     def layout(self, connection: sqlite3.Connection) -> Layout:
-        """The table's layout. Raises TableMissing, and Unavailable where the file's table differs from the declared one."""
+        """Returns the table's layout. Raises TableMissing, and Unavailable if the declared table differs."""
         layout = self.find(connection)
         if layout is None:
             raise TableMissing(
@@ -91,7 +91,7 @@ class Catalogue:
         return layout
 
     def create(self, connection: sqlite3.Connection) -> None:
-        """Creates the declared table, unless there is one of its name."""
+        """Creates the declared table, unless a table of that name exists."""
         if self.find(connection) is not None:
             return
         row = (self._declared.name, orjson.dumps(_schema(self._declared)).decode())
@@ -101,7 +101,7 @@ class Catalogue:
             connection.execute(keyed.create)
 
     def delete(self, connection: sqlite3.Connection) -> None:
-        """Deletes the table with its items, if there is one of its name."""
+        """Deletes the table with its items, if a table of that name exists."""
         layout = self.find(connection)
         if layout is None:
             return

@@ -1,10 +1,10 @@
 """The embedded engine: a store in a SQLite file, which answers as DynamoDB would.
 
-A small read is answered at once, on the event loop: it takes less time than handing it to a thread. A read that turns out to
-need more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long; there it rests again and
-again, and ends when nobody waits for it. Every read is one transaction,
-and each reading thread has its own connection. One thread writes, and puts all waiting writes into one transaction. A write
-is acknowledged when it is on disk (write-ahead log, `synchronous=FULL`).
+A small read is answered at once, on the event loop: that takes less time than handing it to a thread. A read that needs
+more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long; there it pauses regularly,
+and ends when nobody waits for it. Every read is one transaction, and each reading thread has its own connection. One
+thread writes, and puts all waiting writes into one transaction. A write is acknowledged when it is on disk (write-ahead
+log, `synchronous=FULL`).
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
 """About half a millisecond, which is enough for lists of 100 items."""
 _READ_SECONDS = 10.0
-"""How long a read may take: as long as a request to DynamoDB by default."""
+"""How long a read may take: by default the same as a request to DynamoDB."""
 _STATEMENTS = 512
 """How many prepared statements a connection keeps: each index and form of a range has a few."""
 _WRITES_TOGETHER = 64
 _WRITER_CACHE_KB = 32 * 1024
 _CHECKPOINT_PAGES = 4000
-"""16 MB: with fewer checkpoints, a page that changes often is written fewer times."""
+"""16 MB: with fewer checkpoints, a page that changes often is written less often."""
 
 
 @asynccontextmanager
@@ -84,10 +84,10 @@ async def open_sqlite(
     locked_seconds: float = _LOCKED_SECONDS,
     read_seconds: float = _READ_SECONDS,
 ) -> AsyncIterator[SQLiteStore]:
-    """The store of one table in the file, which is created, with its folders, if it does not exist.
+    """Opens the store of one table in the file, and creates the file and its folders if they do not exist.
 
-    `readers` is how many reads run at once; `locked_seconds` is how long to wait while another process locks
-    the file, `read_seconds` how long a read may take. Raises Unavailable where the file cannot be used.
+    `readers` is the most reads that run at once; `locked_seconds` is how long to wait while another process locks the
+    file, `read_seconds` how long a read may take. Raises Unavailable if the file cannot be used.
     """
     store = SQLiteStore(
         path, table, readers=readers, locked_seconds=locked_seconds, read_seconds=read_seconds
@@ -120,14 +120,14 @@ class SQLiteStore:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Opens the file. Raises Unavailable where it cannot be used."""
+        """Opens the file. Raises Unavailable if it cannot be used."""
         await self._writing.run(self._connect)
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        """The answer.
+        """Returns the answer.
 
-        Raises TableMissing, TimedOut, Unavailable, and BadUserInput for what DynamoDB would refuse, a start outside the range too.
-        A write whose caller is cancelled may still happen, but only as a whole.
+        Raises TableMissing, TimedOut, Unavailable, and BadUserInput for requests that DynamoDB would refuse, including
+        a start outside the range. A write may still happen after its caller is canceled, but only as a whole.
         """
         if self._is_closed:
             raise Unavailable("the store is closed")
@@ -149,7 +149,7 @@ class SQLiteStore:
     async def close(self) -> None:
         """Waits for running requests, then closes the connections and ends the threads."""
         self._is_closed = True
-        # Shielded: the connections must be closed even if the caller is cancelled.
+        # Shielded: the connections must be closed even if the caller is canceled.
         await asyncio.shield(self._close())
 
     async def _close(self) -> None:
@@ -161,7 +161,7 @@ class SQLiteStore:
         self._reading.close()
         if self._at_once is not None:
             self._at_once.close()
-        # The writer is closed last: SQLite removes the write-ahead log with the last connection, which must be able to write.
+        # The writer is closed last: SQLite removes the write-ahead log with the last connection, which must write.
         self._writing.close()
 
     # --- Connections ------------------------------------------------------------------------------------
@@ -195,10 +195,10 @@ class SQLiteStore:
     # --- Reads ------------------------------------------------------------------------------------------
 
     async def _read_at_once(self, request: Query | Count | BatchGet) -> object:
-        """The answer to a small read; None for a large one, and where the file is locked."""
+        """Returns the answer to a small read; None for a large one, and if the file is locked."""
         self._asking += 1
         try:
-            # As with every store, other tasks run first, so that requests of the same moment are sent together.
+            # As with every store, other tasks run first, so that requests made at the same time are sent together.
             await asyncio.sleep(0)
             if self._at_once is None:
                 return None
@@ -278,9 +278,9 @@ class SQLiteStore:
                 done.set_result(outcome)
 
     def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
-        """The answer to one write, or the error that refused it; then nothing of it was written.
+        """Returns the answer to one write, or the error that refused it; then nothing of it was written.
 
-        No savepoint is needed, of which SQLite would keep a copy of every page: a write is refused before its first change.
+        It needs no savepoint, for which SQLite would copy every page: a write is refused before its first change.
         """
         try:
             write_ = _WRITES.get(type(request))
@@ -342,7 +342,7 @@ def _unusable(error: sqlite3.Error) -> Unavailable:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, for the person who runs the server."""
+    """Returns what is wrong, for the person who runs the server."""
     match error:
         case sqlite3.Error(sqlite_errorcode=sqlite3.SQLITE_BUSY):
             return "another process has locked it"

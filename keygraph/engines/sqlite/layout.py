@@ -1,12 +1,12 @@
 """How a table is stored in a SQLite file: one SQLite table for the table itself, and one for each of its indexes.
 
-Each is `WITHOUT ROWID`, so its rows are in the order of their key columns, which are those of `Table.position`. A row has its
-keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the projected item. The size
-comes before the item, so that a count does not read items.
+Each is `WITHOUT ROWID`, so its rows are in the order of their key columns, which are those of `Table.position`. A row
+has its keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the projected
+item. The size comes before the item, so that a count does not read items.
 
-An item is a JSON object. Text, whole numbers of up to 18 digits, true, false and null are stored as JSON's own; every other
-value is in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had the typed form for all values,
-so its rows can be read as they are. No more of an item is decoded than is asked for.
+An item is a JSON object. Text, whole numbers of up to 18 digits, true, false and null are stored as JSON values; every
+other value is in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had the typed form for
+all values, so its rows can be read as they are. Only the requested parts of an item are decoded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ StoredKey = tuple[bytes, ...]
 SEVERAL = 50
 """How many keys one statement looks up."""
 _WHOLE_DIGITS = 18
-"""Numbers of so many digits fit an integer of 64 bits in every JSON reader."""
+"""Numbers with so many digits fit an integer of 64 bits in every JSON reader."""
 
 Stored: TypeAlias = dict[str, Any]
 """An item as JSON."""
@@ -48,7 +48,7 @@ Decoder: TypeAlias = Callable[[Stored], Item]
 
 
 class Row(NamedTuple):
-    """An item as the table or one index stores it."""
+    """An item as stored in the table or in one index."""
 
     key: StoredKey
     size: int
@@ -59,20 +59,20 @@ class Keyed:
     """The SQLite table of the table itself or of one of its indexes, and the statements for its rows."""
 
     def __init__(self, name: str, table: Table, index: Index | None) -> None:
-        """`name` is that of the SQLite table, `index` the index whose rows it has; None for the table itself."""
+        """`name` is the name of the SQLite table, `index` the index whose rows it has; None for the table itself."""
         self.name = name
         self.rules = ReadRules(table, None if index is None else index.name)
         self.attributes = tuple(self.rules.limits)
-        """The attributes that its rows are ordered by; each is a column."""
+        """The attributes that order its rows; each is a column."""
         self.names = tuple([attribute.name for attribute in self.attributes])
         self.key_readers = [key_reader(attribute) for attribute in self.attributes]
-        """What reads each of its key columns."""
+        """The functions that read its key columns."""
         self.table_key = [self.attributes.index(key) for key in table.keys]
-        """Where the table's own key is among them."""
+        """The places of the table's own key among them."""
         self.projected = None if index is None else table.projected(index)
         """The attributes that its rows have; None for all."""
         self.overhead = LOCAL_ENTRY_BYTES if index is not None and index.local else 0
-        """The bytes that a row takes beside its attributes when it is written."""
+        """The bytes that a row takes in a write in addition to its attributes."""
         self._own_names = [key.name for key in (index or table).keys]
         self.columns = tuple([f"k{at}" for at in range(len(self.attributes))])
         columns, marks = ", ".join(self.columns), ", ".join("?" for _ in self.columns)
@@ -86,7 +86,7 @@ class Keyed:
         self.get_several = (
             f"SELECT {columns}, size, item FROM (VALUES {several}) CROSS JOIN {name} ON {joined}"
         )
-        """Finds the rows of `SEVERAL` keys."""
+        """The statement that finds the rows of `SEVERAL` keys."""
         stored_keys = ", ".join(f"{column} BLOB NOT NULL" for column in self.columns)
         self.create = (
             f"CREATE TABLE {name} ({stored_keys}, size INTEGER NOT NULL, item BLOB NOT NULL,"
@@ -94,7 +94,7 @@ class Keyed:
         )
 
     def row(self, item: Item, keys: Mapping[str, bytes], whole: Row) -> Row | None:
-        """The item's row in this index, or None where it lacks a key of it: the index is sparse.
+        """Returns the item's row in this index, or None if it lacks a key of the index, which is sparse.
 
         `keys` are its keys as ordered bytes, by name; `whole` is its row in the table.
         """
@@ -109,7 +109,7 @@ class Keyed:
 
 
 class _ReadFrom(dict[str | None, Keyed]):
-    """What a read with the name of an index reads; None is the table. Raises BadUserInput for an index that the table lacks."""
+    """The SQLite table for an index's name, or None for the table. Raises BadUserInput for a missing index."""
 
     def __init__(self, table: Table, of_index: Iterable[tuple[str | None, Keyed]]) -> None:
         super().__init__(of_index)
@@ -123,7 +123,7 @@ class Layout:
     """One table of the file, with its indexes."""
 
     def __init__(self, table: Table, number: int) -> None:
-        """The SQLite tables are named by the table's number in the catalogue."""
+        """`number` is the table's number in the catalogue, which names the SQLite tables."""
         self.table = table
         self.number = number
         self.rules = WriteRules(table)
@@ -141,7 +141,7 @@ class Layout:
 
 
 def content_of(item: Item) -> bytes:
-    """The item's bytes.
+    """Returns the item's bytes.
 
     Raises ValueError for a value that DynamoDB cannot hold, orjson.JSONEncodeError for invalid Unicode.
     """
@@ -157,7 +157,7 @@ def _stored(value: Value) -> object:
 
 @kept("numbers", 4096, 700)
 def _stored_number(text: str) -> object:
-    """The JSON of a number. It is cached and must not be changed: quantities, prices and versions repeat."""
+    """Returns the JSON of a number. It is cached and must not be changed: quantities, prices and versions repeat."""
     if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
         return int(text)
     return to_typed(Decimal(text))
@@ -170,7 +170,7 @@ stored_item: Callable[[bytes], Stored] = orjson.loads
 
 
 def value_of(stored: object) -> Value:
-    """The value of its JSON, for all but text."""
+    """Returns the value of its JSON, for all types except text."""
     if isinstance(stored, dict):
         return from_typed(stored)
     if type(stored) is int:
@@ -180,23 +180,23 @@ def value_of(stored: object) -> Value:
 
 
 def whole(stored: Stored) -> Item:
-    """Every attribute of the item."""
+    """Returns every attribute of the item."""
     return {name: value if type(value) is str else value_of(value) for name, value in stored.items()}
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Whether two rows have the same item, whatever layout and order they were written in."""
+    """Returns whether two rows have the same item, regardless of the layout and order in which they were written."""
     return one == other or _ordered(one) == _ordered(other)
 
 
 def _ordered(content: bytes) -> bytes:
-    # As bytes, since true and 1 are equal to Python.
+    # Compared as bytes, because true and 1 are equal in Python.
     return orjson.dumps(orjson.loads(content_of(whole(stored_item(content)))), option=orjson.OPT_SORT_KEYS)
 
 
 @kept("projections", 256, 16_000)
 def decoder(paths: tuple[Path, ...] | None) -> Decoder:
-    """A function that decodes these paths of a stored item and nothing else; the whole item for None.
+    """Returns a function that decodes only these paths of a stored item; the whole item for None.
 
     Raises BadUserInput for a path that is too deep.
     """

@@ -1,6 +1,6 @@
 """Query, Count, Scan and BatchGet on a SQLite connection, answered as DynamoDB would.
 
-Every function is called inside a transaction, so that all its statements see one state of the file. `SQLiteStore.send` says
+Call every function inside a transaction, so that all its statements see one state of the file. `SQLiteStore.send` says
 what they raise.
 """
 
@@ -54,7 +54,7 @@ class _RowRange:
         self.values.extend(values)
 
     def go_on_after(self, key: StoredKey, fixed: int) -> None:
-        """Leaves out the rows up to the key, whose first `fixed` columns all rows share."""
+        """Excludes the rows up to the key, whose first `fixed` columns are the same in all rows."""
         columns = self.keyed.columns[fixed:]
         if not columns:
             self.add("FALSE")
@@ -68,7 +68,7 @@ class _RowRange:
 def _select(
     name: str, columns: tuple[str, ...], conditions: tuple[str, ...], forward: bool, with_items: bool
 ) -> str:
-    """The statement. The same text finds SQLite's prepared statement again."""
+    """Returns the statement. Equal texts find SQLite's prepared statement again."""
     order = ", ".join(column if forward else f"{column} DESC" for column in columns)
     return (
         f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {name}"
@@ -77,9 +77,9 @@ def _select(
 
 
 def _partition_rows(keyed: Keyed, request: Query | Count, bounds: KeyBounds) -> _RowRange:
-    """The rows of a Query or a Count, from its start on.
+    """Returns the rows of a Query or a Count, from its start on.
 
-    DynamoDB refuses a start outside the range, so this does too.
+    Refuses a start outside the range, as DynamoDB does.
     """
     partition, low, end = bounds
     forward = request.forward if isinstance(request, Query) else True
@@ -105,10 +105,10 @@ def _partition_rows(keyed: Keyed, request: Query | Count, bounds: KeyBounds) -> 
 def _filter(
     condition: Condition, table: Table, read: Table | Index, request: Query | Count
 ) -> Callable[[Stored], bool]:
-    """Tells whether an item passes the condition, and decodes nothing but what the condition uses."""
+    """Returns a function that checks whether an item passes the condition, and decodes only what the condition uses."""
     paths = tuple(paths_of(condition))
     refuse_filtered(paths, read, table)
-    # The expression is written only to measure it as DynamoDB would, keys first.
+    # The expression is written only to measure it as DynamoDB would, with the keys first.
     placeholders = Placeholders()
     key_text(request, read, placeholders)
     filter_text(condition, placeholders)
@@ -117,7 +117,7 @@ def _filter(
 
 
 class TooMuch(Exception):
-    """The read needs more than it is allowed."""
+    """The read needs more than it may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +126,25 @@ class Allowance:
 
     items: int
     sizes: int
-    """Rows of which only the size is read."""
+    """Rows from which only the size is read."""
     bytes: int
     turns: Turns | None = None
-    """Those of a read in a thread."""
+    """The turns of a read in a thread."""
 
     def under(self, condition: Condition) -> Allowance:
-        """What it is where each item is held against a condition."""
+        """Returns the allowance if each item is checked against a condition."""
         terms = sum(1 for _ in paths_of(condition))
         return self if terms <= 1 else replace(self, items=max(1, self.items // terms))
 
     @classmethod
     def in_turns(cls, turns: Turns) -> Allowance:
-        """Any number of items, in turns."""
+        """Returns an allowance for any number of items, in turns."""
         return cls(sys.maxsize, sys.maxsize, sys.maxsize, turns)
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What has been read of a page, which ends at the limit, or with the row that reaches 1 MB."""
+    """The part of a page read so far. A page ends at the limit, or with the row that reaches 1 MB."""
 
     request: Query | Count | Scan
     with_items: bool
@@ -164,7 +164,7 @@ class _Reading:
         passes: Callable[[Stored], bool] | None = None,
         fetched: Callable[[tuple[Any, ...]], Stored] | None = None,
     ) -> None:
-        """Reads the rows one by one, without their items where only the sizes are asked for."""
+        """Reads the rows one by one, without their items if only the sizes are needed."""
         keyed, limit = span.keyed, self.request.limit
         sql = _select(keyed.name, keyed.columns, tuple(span.conditions), span.forward, self.with_items)
         width = len(keyed.columns)
@@ -191,14 +191,14 @@ class _Reading:
 
 
 def query(connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance) -> Page:
-    """One page of a partition."""
+    """Returns one page of a partition."""
     decoded = decoder(request.projection)
     reading, cost = _read_partition(connection, layout, request, allowed)
     return Page([decoded(stored) for stored in reading.found], reading.scanned, reading.last, cost)
 
 
 def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance) -> Counted:
-    """How many items one page of a partition has."""
+    """Returns how many items one page of a partition has."""
     reading, cost = _read_partition(connection, layout, request, allowed)
     counted = reading.scanned if request.filter is None else len(reading.found)
     return Counted(counted, reading.scanned, reading.last, cost)
@@ -207,7 +207,7 @@ def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowe
 def _read_partition(
     connection: sqlite3.Connection, layout: Layout, request: Query | Count, allowed: Allowance
 ) -> tuple[_Reading, Cost]:
-    """Reads a page. A filter that nothing can pass costs no request, nor does a start that nothing can follow."""
+    """Reads a page. A filter that nothing can pass costs no request; neither does a start that nothing can follow."""
     keyed = layout.read_from[request.index]
     bounds = keyed.rules.bounds(request)
     reading = _Reading(request, isinstance(request, Query) or request.filter is not None)
@@ -227,7 +227,7 @@ def _read_partition(
     is_projected = keyed.projected is None or asked <= keyed.projected
 
     def from_table(row: tuple[Any, ...]) -> Stored:
-        # Of a local index: `ReadRules` refuses a global one that lacks what is asked for.
+        # This is a local index: `ReadRules` refuses a global one that lacks a selected attribute.
         key = [row[at] for at in keyed.table_key]
         size, content = connection.execute(layout.items.get, key).fetchone()
         reading.fetched.append(size)
@@ -240,7 +240,7 @@ def _read_partition(
 
 
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed: Allowance) -> Page:
-    """One page of a segment of the table. Partitions are in the order of their keys."""
+    """Returns one page of a segment of the table. Partitions are in the order of their keys."""
     keyed = layout.items
     refuse_segment(request)
     refuse_limit(request)
@@ -259,7 +259,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
 
 
 def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance) -> Batch:
-    """The items with these keys."""
+    """Returns the items with these keys."""
     if len(request.keys) > allowed.items:
         raise TooMuch
     decoded = decoder(request.projection)

@@ -1,4 +1,4 @@
-"""Writes on a SQLite connection: the table and its indexes kept in step, at DynamoDB's price."""
+"""Writes on a SQLite connection: the table and its indexes change together, at DynamoDB's price."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from keygraph.engines.sqlite.layout import (
 from keygraph.errors import ConditionFailed, Reason, TokenReused, TransactionCanceled
 
 _IndexRows: TypeAlias = Sequence[Row | None]
-"""An item's row in each index, in the order of the layout; None where it is not in it."""
+"""An item's row in each index, in the order of the layout; None if it is not in the index."""
 _Wanted: TypeAlias = dict[StoredKey, tuple[Row, _IndexRows] | None]
-"""The rows that keys shall have; None for a key that shall have no item."""
+"""The rows to be stored, by key; None for a key without an item."""
 
 
 def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
-    """Puts and deletes. To be called inside a transaction that writes.
+    """Puts and deletes. Call it inside a transaction that writes.
 
-    Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error of SQLite's, which may leave
-    a part written, the transaction must be rolled back. So it is with every function here.
+    Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error from SQLite, which
+    may leave a part written, the transaction must be rolled back. This applies to every function here.
     """
     wanted: _Wanted = {}
     for item in request.puts:
         new, after = _rows(layout, item)
-        # Removed first, since a dict keeps the place of a key that is set again.
+        # Removed first, because a dict keeps the place of a key that is set again.
         wanted.pop(new.key, None)
         wanted[new.key] = (new, after)
     for key in request.deletes:
@@ -62,7 +62,7 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
 
 
 def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Changed:
-    """One conditional write. Raises ConditionFailed."""
+    """Does one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
     found = _stored_rows(connection, layout.items, [key])
@@ -74,7 +74,7 @@ def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Cha
 
 
 def transaction(connection: sqlite3.Connection, layout: Layout, request: Transaction) -> Written:
-    """All actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
+    """Does all actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
     refuse_transaction(request, layout.table)
     refuse_transaction_size(
         sum(item_size(each.item) for each in request.actions if isinstance(each, PutItem))
@@ -111,7 +111,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: Transac
 def _replace(
     connection: sqlite3.Connection, layout: Layout, wanted: _Wanted, found: Mapping[StoredKey, Row]
 ) -> int:
-    """Writes the wanted rows in the place of those found, in the table and its indexes. Returns the write units."""
+    """Replaces the found rows by the wanted ones, in the table and its indexes. Returns the write units."""
     in_table, *in_indexes = tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
     nowhere: _IndexRows = [None] * len(in_indexes)
     units = 0
@@ -137,7 +137,7 @@ def _item(row: Row | None) -> Item | None:
 
 
 def _known_token(connection: sqlite3.Connection, token: str) -> bytes | None:
-    """What was asked for under the token in the last ten minutes; None for nothing."""
+    """Returns the fingerprint of the request under the token in the last ten minutes; None for none."""
     row = connection.execute(
         "SELECT asked FROM keygraph_tokens WHERE token = ? AND at > ?", (token, time.time() - TOKEN_SECONDS)
     ).fetchone()
@@ -151,14 +151,14 @@ def _remember_token(connection: sqlite3.Connection, token: str, asked: bytes) ->
 
 
 def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
-    """The rows of a new item. Raises BadUserInput for an item that DynamoDB refuses."""
+    """Returns the rows of a new item. Raises BadUserInput for an item that DynamoDB refuses."""
     size, keys = layout.rules.check(item), layout.rules.keys_of(item)
     in_table = Row(tuple([keys[name] for name in layout.items.names]), size, content_of(item))
     return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
 
 def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
-    """The rows that an item has in the indexes, by its row in the table."""
+    """Returns the rows that an item has in the indexes, given its row in the table."""
     item = whole(stored_item(in_table.content))
     keys = layout.rules.keys_of(item)
     return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
@@ -167,7 +167,7 @@ def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
 def _stored_rows(
     connection: sqlite3.Connection, keyed: Keyed, keys: Iterable[StoredKey]
 ) -> dict[StoredKey, Row]:
-    """The rows of those keys that have one."""
+    """Returns the rows of those keys that have one."""
     wanted = list(keys)
     found: dict[StoredKey, Row] = {}
     several = len(wanted) - len(wanted) % SEVERAL
@@ -184,7 +184,7 @@ def _stored_rows(
 
 @dataclass(slots=True)
 class _Changes:
-    """The changes of one SQLite table. No two of a batch are of the same row, except one item's delete and put."""
+    """The changes of one SQLite table. No two of a batch are for the same row, except one item's delete and put."""
 
     keyed: Keyed
     deleted: list[StoredKey] = field(default_factory=list)
@@ -197,7 +197,7 @@ class _Changes:
         if self.deleted:
             connection.executemany(self.keyed.delete, self.deleted)
         if self.put:
-            # In the order of the keys, of which no two are equal, so that neighbors are written together.
+            # In the order of the keys, which are all different, so that neighbors are written together.
             self.put.sort()
             connection.executemany(self.keyed.insert, self.put)
 
