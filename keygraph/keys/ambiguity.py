@@ -1,4 +1,4 @@
-"""Ambiguity: whether one key can be of two types, told by an example that both accept."""
+"""Ambiguity: whether one key can belong to two types, shown by an example that both accept."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from keygraph.keys.types import Kind
 from keygraph.keys.union import written_out
 
 _Templates: TypeAlias = "tuple[Template, ...]"
-"""Those of a partition key, or of a partition key and a sort key."""
+"""The template of a partition key, or those of a partition key and a sort key."""
 
 _MOST_TRIED = 256
-"""How many keys of a template are tried."""
+"""The most keys of a template to try."""
 _TIME = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 _SAMPLES: dict[Kind, Sequence[object]] = {
     "id": ("a", "1", "2024-01-02"),
@@ -32,19 +32,19 @@ _SAMPLES: dict[Kind, Sequence[object]] = {
     "date": (_TIME.date(), date(1970, 1, 1)),
     "bytes": (b"a", b"1"),
 }
-"""Values of which texts are made, by their kind."""
+"""Sample values for texts, by kind."""
 
 
 def are_told_apart(one: _Templates, other: _Templates) -> bool:
-    """Whether keys alone tell which of the two an item is: no key is of both, or one of them goes before the other."""
+    """Returns whether keys alone decide which of the two an item is: no key is of both, or one goes first."""
     mine, theirs = shape(*one), shape(*other)
     return goes_before(mine, theirs) or goes_before(theirs, mine) or never_meet(one, other)
 
 
 def never_meet(one: _Templates, other: _Templates) -> bool:
-    """Whether no key is of both: by their form, or as nothing is found that both accept.
+    """Returns whether no key is of both: by their form, or because no key is found that both accept.
 
-    Only what is not known by its form is asked; a format's `parse` says no more than whether it takes a text.
+    Only what the form does not show is tried; a format's `parse` shows only whether it takes a text.
     """
     mine, theirs = shape(*one), shape(*other)
     if are_disjoint(mine, theirs):
@@ -53,7 +53,7 @@ def never_meet(one: _Templates, other: _Templates) -> bool:
 
 
 def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
-    """A key that is of both; None where none is found."""
+    """Returns a key that is of both; None if none is found."""
     written = {
         char
         for units in (*shape(*one), *shape(*other))
@@ -71,8 +71,8 @@ def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
 
 
 def _written_alike(one: _Templates, other: _Templates) -> Iterator[tuple[str, ...]]:
-    """Keys that both are written as; then those where a placeholder, or all of one of the two keys, have in all places what
-    they have in one of these."""
+    """Yields keys that have the form of both; then those in which a placeholder, or all of one of the two keys, has the
+    same text in all places as in one of these."""
     alike = [*common_texts(shape(*one), shape(*other))]
     yield from alike
     for own, others in ((one, other), (other, one)):
@@ -84,7 +84,7 @@ def _written_alike(one: _Templates, other: _Templates) -> Iterator[tuple[str, ..
 
 
 def _filled(templates: _Templates) -> Iterator[tuple[str, ...]]:
-    """Keys with samples in place of the placeholders."""
+    """Yields keys with samples in place of the placeholders."""
     for written in written_out(templates):
         samples = {slot.name: _samples(slot.text) for template in written for slot in template.slots}
         for number in range(max(map(len, samples.values()), default=1)):
@@ -95,7 +95,7 @@ def _filled(templates: _Templates) -> Iterator[tuple[str, ...]]:
 
 
 def _tried(templates: _Templates, chars: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Keys with each of some samples, and of these characters, in place of each placeholder: what repeats may meet there alone."""
+    """Yields keys with some samples, and with these characters, as placeholders' texts: only they may match repeats."""
     for written in written_out(templates):
         slots = {slot.name: slot.text for template in written for slot in template.slots}
         tried = [[*dict.fromkeys([*filter(text.accepts, chars), *_samples(text)])] for text in slots.values()]

@@ -1,4 +1,4 @@
-"""Declared formats: how values are written in keys, and in attributes, otherwise than is usual."""
+"""Declared formats: how values are written in keys and attributes if not in the usual way."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 BELOW_ALL, ABOVE_ALL = "\0", "\U0010ffff"
-"""The bounds of a range before the first text that there can be, and after the last one."""
+"""The bounds of a range before the first possible text, and after the last one."""
 
 TimeUnit: TypeAlias = Literal["s", "ms", "us"]
 
 _TICKS: dict[TimeUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000}
-"""How many of a unit are a second."""
+"""How many of a unit are in a second."""
 _SECOND_DIGITS = 10
 """How many digits the seconds since 1970 have, from 2001 to 2286."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,11 +28,10 @@ class Format:
     """A way to write values as texts.
 
     `render` makes the text, `parse` the value again; without `parse` the text loses something, as lower case does, and
-    the field is read from its attribute. `ordered` says that the order of the texts is that of the values: none of two
-    values has the later text if it is the smaller one. `prefixes` says of a format of text that what begins a value begins its
-    text, as in lower case. `pattern` describes the texts, as in `{id:[^#]+}`: by it keys are
-    told apart. Without it `parse` is asked, which refuses other texts with an exception. `number` says that attributes
-    hold the text as a number.
+    the field is read from its attribute. `ordered`: the texts sort as the values do, so that the smaller of two values
+    never has the later text. `prefixes`, for formats of text: the text of a value's beginning is the beginning of the
+    value's text, as in lower case. `pattern` describes the texts, as in `{id:[^#]+}`, and distinguishes keys. Without
+    it, `parse` decides, which raises an exception for other texts. `number`: attributes hold the text as a number.
 
     `Format.reversed` and `Format.base` are formats of numbers, `Epoch` is one of times.
     """
@@ -45,20 +44,20 @@ class Format:
     is_descending: bool = False
     """Whether the order of the texts is the opposite of that of the values."""
     digits: int | None = None
-    """How many digits a text has, where it is a whole number of a fixed number of digits."""
+    """How many digits a text has, if it is a whole number with a fixed number of digits."""
     kinds: frozenset[str] | None = None
     """The kinds of fields that it writes; None for all."""
     prefixes: bool = False
-    """Whether a text that begins another one is written as the beginning of the other's text."""
+    """Whether the text of a value's beginning is the beginning of the value's text."""
     time_bound: Callable[[datetime, bool], str] | None = None
-    """The first text of a time (True) or the last one, where a text begins with a time."""
+    """The first text of a time (True) or the last one, if a text begins with a time."""
 
     @staticmethod
     def reversed(most: int, of: Format | None = None) -> Format:
-        """Numbers as what is left up to `most`: 3 is `96` with `most=99`, so that the largest comes first.
+        """Returns a format that writes what is left up to `most`: 3 is `96` with `most=99`, so the largest comes first.
 
         The texts have as many digits as `most`. `of` makes the numbers: `Format.reversed(9999999999, of=Epoch("s"))` is
-        for times. Raises ValueError where `most` is not positive.
+        for times. Raises ValueError if `most` is not positive.
         """
         if most < 1:
             raise ValueError(f"most={most} is not positive")
@@ -78,10 +77,10 @@ class Format:
     def base(
         radix: int, width: int | None = None, *, upper: bool = False, of: Format | None = None
     ) -> Format:
-        """Whole numbers in another base, 2 to 36: `Format.base(36, width=4)` writes 1295 as `00zz`.
+        """Returns a format of whole numbers in another base, 2 to 36: `Format.base(36, width=4)` writes 1295 as `00zz`.
 
-        Only with a `width`, to which zeros pad, is the order of the texts that of the numbers. `of` makes the numbers,
-        as for `reversed`. Raises ValueError for another base or width.
+        The texts sort as the numbers do only with a `width`, to which zeros pad. `of` makes the numbers, as for
+        `reversed`. Raises ValueError for another base or width.
         """
         if not 2 <= radix <= len(_DIGITS) or (width is not None and width < 1):
             raise ValueError(
@@ -99,7 +98,7 @@ class Format:
         )
 
     def bound(self, text: str) -> str:
-        """The text of a range's first or last value, which need not be one that a key can hold."""
+        """Returns the text of a range's first or last value, which need not be one that a key can hold."""
         if self.digits is None or not text:
             return text
         if text.startswith("-"):
@@ -107,7 +106,7 @@ class Format:
         return ABOVE_ALL if len(text.partition(".")[0]) > self.digits else text
 
     def text(self, value: Any) -> str:
-        """The text of a value. Raises ValueError where it has none."""
+        """Returns the text of a value. Raises ValueError if it has none."""
         try:
             text = self.render(value)
         except Exception as error:
@@ -117,7 +116,7 @@ class Format:
         return text
 
     def value(self, text: str) -> Any:
-        """The value of a text. Raises ValueError where it has none."""
+        """Returns the value of a text. Raises ValueError if it has none."""
         if self.parse is None:
             raise ValueError("its format cannot be read back")
         try:
@@ -127,10 +126,10 @@ class Format:
 
 
 def Epoch(unit: TimeUnit = "s", *, text: bool = False) -> Format:  # noqa: N802  # it reads as a kind of format
-    """Times as the seconds, milliseconds ("ms") or microseconds ("us") since 1970, in UTC.
+    """Returns a format of times as the seconds, milliseconds ("ms") or microseconds ("us") since 1970, in UTC.
 
     Attributes hold them as numbers, with `text=True` as texts. In keys that are text they have 10 digits (13, 16), so
-    that their order is that of the times. Raises ValueError for another unit.
+    that they sort by time. Raises ValueError for another unit.
     """
     if unit not in _TICKS:
         raise ValueError(f"Epoch({unit!r}): the units are {', '.join(_TICKS)}")
@@ -151,7 +150,7 @@ def Epoch(unit: TimeUnit = "s", *, text: bool = False) -> Format:  # noqa: N802 
 
 
 def _padded(number: Decimal, width: int) -> str:
-    """The digits of a number, of which those before the point are padded."""
+    """Returns the digits of a number, padded before the decimal point."""
     whole, point, fraction = format(number, "f").partition(".")
     fraction = fraction.rstrip("0")
     return whole.zfill(width) + (point + fraction if fraction else "")
@@ -217,7 +216,7 @@ class _InBase:
     of: Format | None
 
     def __call__(self, value: Any) -> str:
-        # A fraction is left out: what is asked for with one is between two keys.
+        # A fraction is left out: a range bound with one is between two keys.
         number, digits = int(_number(self.of, value).to_integral_value("ROUND_FLOOR")), ""
         sign, number = "-" if number < 0 else "", abs(number)
         while number:

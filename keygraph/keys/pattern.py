@@ -1,7 +1,7 @@
-"""Patterns: the part of regular expressions in which the texts of a placeholder are described.
+"""Patterns: the subset of regular expressions that describes the texts of a placeholder.
 
-Characters, classes (`[A-Z]`, `[^#]`, `\\d`, `\\w`, `.`), groups with alternatives (`(?:a|b)`), and how often each of them
-stands: `?`, `*`, `+`, `{4}`, `{2,6}`. A pattern describes the whole text. Letters and digits are those of ASCII.
+Characters, classes (`[A-Z]`, `[^#]`, `\\d`, `\\w`, `.`), groups with alternatives (`(?:a|b)`), and repetitions: `?`,
+`*`, `+`, `{4}`, `{2,6}`. A pattern describes the whole text. Letters and digits are those of ASCII.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class AllBut:
-    """Every character but these."""
+    """Every character except these."""
 
     chars: frozenset[str] = frozenset()
 
@@ -25,11 +25,11 @@ class AllBut:
 
 
 Chars: TypeAlias = "frozenset[str] | AllBut"
-"""The characters that may stand at one place of a text."""
+"""The characters that are allowed at one place of a text."""
 CharStep: TypeAlias = "tuple[Chars, bool, bool]"
 """Characters, whether they may be absent, whether they may repeat."""
 CharSteps: TypeAlias = "Sequence[Sequence[CharStep]]"
-"""The ways in which texts can be written, character by character."""
+"""The ways to write texts, character by character."""
 
 ANY = AllBut()
 DIGITS = frozenset(string.digits)
@@ -41,7 +41,7 @@ _ESCAPES = {
 _SPECIAL = frozenset("()[]{}?*+|^$.")
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}", re.ASCII)
 _MOST_WAYS = 16
-"""Into more ways a pattern is not written out: its characters are taken to stand in any order instead."""
+"""A pattern with more ways is not written out: its characters are then allowed in any order."""
 _MOST_TIMES = 200
 
 
@@ -49,7 +49,7 @@ _LIKELY = "1a" + string.digits + string.ascii_letters
 
 
 def common_char(one: Chars, other: Chars) -> str | None:
-    """A character that is in both, which is a digit or a letter if it can be; None where there is none."""
+    """Returns a character that is in both, if possible a digit or a letter; None if there is none."""
     if isinstance(one, AllBut):
         if not isinstance(other, AllBut):
             return common_char(other, one)
@@ -60,10 +60,10 @@ def common_char(one: Chars, other: Chars) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TextPattern:
-    """What a pattern says of texts."""
+    """What a pattern says about texts."""
 
     source: str
-    """A regular expression that can stand inside of another one."""
+    """A regular expression that can be embedded in another one."""
     char_steps: CharSteps
     is_exact: bool
     """Whether the steps allow no other text than the pattern does."""
@@ -78,7 +78,7 @@ class TextPattern:
 
     @property
     def is_one_text(self) -> bool:
-        """Whether it is nothing but literal text."""
+        """Whether it is only literal text."""
         [steps, *others] = self.char_steps
         return not others and all(
             isinstance(chars, frozenset) and len(chars) == 1 and not absent and not more
@@ -87,7 +87,7 @@ class TextPattern:
 
 
 def read_pattern(source: str) -> TextPattern:
-    """What the pattern says. Raises ValueError where it is none."""
+    """Returns what the pattern says. Raises ValueError if it is invalid."""
     reader = _Reader(source)
     ways = reader.alternatives()
     if reader.rest:
@@ -104,7 +104,7 @@ _Ways: TypeAlias = "list[list[CharStep]]"
 
 
 class _Reader:
-    """Reads a pattern from the left to the right."""
+    """Reads a pattern from left to right."""
 
     def __init__(self, source: str) -> None:
         self.rest = source
@@ -123,7 +123,7 @@ class _Reader:
         return char
 
     def alternatives(self) -> _Ways:
-        """What stands up to the end, or to a closing parenthesis."""
+        """Returns the ways up to the end, or to a closing parenthesis."""
         ways = self._sequence()
         while self._take("|"):
             ways += self._sequence()
@@ -176,7 +176,7 @@ class _Reader:
         return self._escaped() if self._take("\\") else frozenset(self._next())
 
     def _repeated(self, ways: _Ways) -> _Ways:
-        """What is said so often as the pattern says behind it."""
+        """Returns the ways, repeated as the pattern says after them."""
         if self._take("?"):
             least, most = 0, 1
         elif self._take("*"):
@@ -219,7 +219,7 @@ class _Reader:
         return ways if len(ways) <= _MOST_WAYS else self._any_order(ways)
 
     def _any_order(self, ways: _Ways) -> _Ways:
-        """The characters of these ways in any order, which allows more than they do."""
+        """Returns the characters of these ways in any order, which allows more than they do."""
         self.is_exact = False
         may_be_absent = any(all(absent for _, absent, _ in way) for way in ways)
         return [[(_union(chars for way in ways for chars, _, _ in way), may_be_absent, True)]]

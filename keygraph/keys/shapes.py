@@ -1,8 +1,8 @@
-"""Shapes: what keys of a template look like, whatever its placeholders are called.
+"""Shapes: the form of a template's keys, regardless of the names of its placeholders.
 
-Is every key of one shape a key of the other, by the form of the two (`is_special_case`)? Can no key be of both
-(`are_disjoint`)? By these two items are told apart and ids are refused. And in which part of a key's order do those
-of a shape stand (`stretches`)? By that siblings are left out of what is read.
+Is every key of one shape a key of the other, by their form (`is_special_case`)? Can no key have both (`are_disjoint`)?
+These two decide the type of items and refuse ids. In which part of a key's order are the keys of a shape (`stretches`)?
+That excludes siblings from reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Wildcard:
 
 
 class _Border:
-    """What stands between a partition key and a sort key; no placeholder reaches across it."""
+    """The border between a partition key and a sort key; no placeholder crosses it."""
 
 
 _BORDER = _Border()
@@ -45,15 +45,15 @@ characters and wildcards."""
 
 @cache
 def shape(*templates: Template | None) -> Shape:
-    """The shape of a key: of one template, or of a partition template and a sort template together.
+    """Returns the shape of a key: of one template, or of a partition template and a sort template together.
 
-    A placeholder of a union makes as many alternatives as its members have keys.
+    A placeholder of a union makes one alternative for each key of its members.
     """
     return shape_of_one(*templates)
 
 
 def shape_of_one(*templates: Template | None) -> Shape:
-    """The same of a template that has the texts of one list in it, and so is not kept."""
+    """Returns the same for a template that contains the texts of one list, and so is not cached."""
     alternatives: list[_Units] = []
     for first, *others in written_out(tuple(each or Template(()) for each in templates)):
         parts = [_units(first.tokens)]
@@ -63,7 +63,7 @@ def shape_of_one(*templates: Template | None) -> Shape:
 
 
 def _units(tokens: tuple[Token, ...]) -> list[_Units]:
-    """The alternatives: without those that leave a part out of which every placeholder stands elsewhere."""
+    """Returns the alternatives, except those that leave out a part whose placeholders all occur elsewhere."""
     return [
         units
         for units, left_out in _alternatives(tokens)
@@ -100,9 +100,9 @@ def _labels(units: _Units) -> set[str]:
 
 
 def is_special_case(special: Shape, general: Shape) -> bool:
-    """Whether each alternative of the first has the form of one of the second.
+    """Returns whether each alternative of the first has the form of one of the second.
 
-    It has where literal text, a narrower type, several parts or a repeated placeholder stand for a placeholder.
+    That is so if literal text, a narrower type, several parts or a repeated placeholder replace a placeholder.
     """
     return all(any(_covers(wide, 0, narrow, 0, {}) for wide in general) for narrow in special)
 
@@ -140,8 +140,8 @@ def _is_within(part: _Units, text: KeyText) -> bool:
 
 
 def goes_before(special: Shape, general: Shape) -> bool:
-    """Whether a key that is of both shapes is the first one's: the first is a special case of the second, or each of
-    its alternatives is of those that it meets."""
+    """Returns whether a key with both shapes belongs to the first: the first is a special case of the second, or each
+    of its alternatives is one of those that it meets."""
     if is_special_case(special, general):
         return not is_special_case(general, special)
     if len(special) == len(general) == 1:
@@ -162,13 +162,13 @@ _Step: TypeAlias = "CharStep | tuple[_Border, bool, bool]"
 
 @cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
-    """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
+    """Returns whether no key can have both shapes, by their characters; repeated placeholders count as different."""
     return next(_meetings(one, other), None) is None
 
 
 def common_texts(one: Shape, other: Shape) -> Iterator[tuple[str, ...]]:
-    """Keys that are of both shapes by their characters, a partition key or that and a sort key: the shortest of each
-    alternative, where repeated placeholders count as different."""
+    """Yields keys that have both shapes by their characters, a partition key alone or with a sort key: the shortest of
+    each alternative. Repeated placeholders count as different."""
     for path in _meetings(one, other):
         texts = [""]
         for char in path:
@@ -180,7 +180,7 @@ def common_texts(one: Shape, other: Shape) -> Iterator[tuple[str, ...]]:
 
 
 def is_exact(shape: Shape) -> bool:
-    """Whether every text that is written as one of the shape is a key of it, but for repeated placeholders."""
+    """Returns whether every text written in this form is a key of the shape, except for repeated placeholders."""
     return all(unit.text.is_exact for units in shape for unit in units if isinstance(unit, Wildcard))
 
 
@@ -193,23 +193,23 @@ def _meetings(one: Shape, other: Shape) -> Iterator[list[str | _Border]]:
 
 @dataclass(frozen=True, slots=True)
 class _Automaton:
-    """The ways through a key: for each place the characters that lead on from it, and the places that are as good.
+    """The paths through a key: for each place the characters that lead to the next places, and equivalent places.
 
-    The first place is 0, the last one is the end. Values of an enum are ways side by side: there are as many
-    places as characters, where writing out every key would take the product of all enums.
+    The first place is 0, the last one is the end. The values of an enum are parallel paths: there are as many places as
+    characters; writing out every key would take the product of all enums.
     """
 
     ways: list[list[tuple[Chars | _Border, int]]]
     skips: list[list[int]]
 
     def place(self) -> int:
-        """A new place."""
+        """Returns a new place."""
         self.ways.append([])
         self.skips.append([])
         return len(self.ways) - 1
 
     def reached(self, places: set[int]) -> frozenset[int]:
-        """The places, and those that are as good."""
+        """Returns the places and the equivalent ones."""
         found, waiting = set(places), [*places]
         while waiting:
             new = set(self.skips[waiting.pop()]) - found
@@ -218,7 +218,7 @@ class _Automaton:
         return frozenset(found)
 
     def after(self, places: Iterable[int], char: str) -> frozenset[int]:
-        """The places behind one more character."""
+        """Returns the places after one more character."""
         ways = (way for place in places for way in self.ways[place])
         return self.reached(
             {then for chars, then in ways if not isinstance(chars, _Border) and char in chars}
@@ -249,7 +249,7 @@ def _automaton(units: _Units) -> _Automaton:
 
 
 def _meeting(one: _Automaton, other: _Automaton) -> list[str | _Border] | None:
-    """A text that leads through both; None where there is none."""
+    """Returns a text that leads through both; None if there is none."""
     end = len(one.ways) - 1, len(other.ways) - 1
     came: dict[tuple[int, int], tuple[tuple[int, int], str | _Border] | None] = {(0, 0): None}
     waiting = deque([(0, 0)])
@@ -286,7 +286,7 @@ def _way_to(
 
 
 def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
-    """The ways in which a part of a key can be written."""
+    """Returns the ways to write a part of a key."""
     if isinstance(unit, str):
         return [[(frozenset(unit), False, False)]]
     if isinstance(unit, Wildcard):
@@ -302,10 +302,10 @@ def _common(one: Chars | _Border, other: Chars | _Border) -> str | _Border | Non
 
 @cache
 def _includes(text: KeyText, part: _Units) -> bool:
-    """Whether every text of the part is written as those of the placeholder are."""
+    """Returns whether every text of the part has the form of the placeholder's texts."""
     wide, narrow = _automaton((Wildcard("", text),)), _automaton(part)
     classes = [chars for automaton in (wide, narrow) for ways in automaton.ways for chars, _ in ways]
-    # Characters that no class names are all alike: one of them stands for all.
+    # Characters that no class names are all alike: one of them represents all.
     named = {char for chars in classes if not isinstance(chars, _Border) for char in _named(chars)}
     alphabet = [*named, next(char for char in map(chr, count()) if char not in named)]
     ends = len(wide.ways) - 1, len(narrow.ways) - 1
@@ -327,7 +327,7 @@ def _named(chars: Chars) -> frozenset[str]:
     return chars.chars if isinstance(chars, AllBut) else chars
 
 
-# --- Where keys of a shape stand ----------------------------------------------------------------------
+# --- Where the keys of a shape are --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ class Stretch:
     """A part of a key's order: every text from `low` on, below `end` (None: to the end)."""
 
     text: str
-    """What every text of it begins with."""
+    """The common beginning of its texts."""
     low: str
     end: str | None
     is_filled: bool
@@ -347,16 +347,16 @@ class Stretch:
         return self.end == self.low + "\0"
 
     def widened(self) -> Stretch:
-        """Every text that begins as its texts do."""
+        """Returns every text that begins as its texts do."""
         return Stretch(self.text, self.text, text_after_all(self.text), is_filled=False)
 
     def meets(self, other: Stretch) -> bool:
-        """Whether the two have a text in common."""
+        """Returns whether the two have a text in common."""
         return (other.end is None or self.low < other.end) and (self.end is None or other.low < self.end)
 
 
 def stretches(shape: Shape, text: str) -> list[Stretch]:
-    """Where keys of the shape that begin with the text stand: as much of them as is literal, one character more."""
+    """Returns where the keys of the shape that begin with the text are: their literal part and one character more."""
     found: dict[Stretch, None] = {}
     for units in shape:
         for parts in product(*map(_unit_steps, units)):
@@ -392,7 +392,7 @@ def _stretch(units: _Units, steps: list[_Step], states: set[int], text: str) -> 
 
 
 def _closed(steps: list[_Step], states: set[int]) -> set[int]:
-    """The states, with those that are reached by leaving out what may be absent."""
+    """Returns the states and those that are reached by leaving out optional parts."""
     closed = set(states)
     for state in range(len(steps)):
         if state in closed and steps[state][1]:
@@ -401,7 +401,7 @@ def _closed(steps: list[_Step], states: set[int]) -> set[int]:
 
 
 def _advanced(steps: list[_Step], states: set[int], char: str) -> set[int]:
-    """The states behind one more character."""
+    """Returns the states after one more character."""
     after: set[int] = set()
     for state in states:
         if state < len(steps):

@@ -1,4 +1,4 @@
-"""Shards: what the placeholder `{shard}` of a partition template can be."""
+"""Shards: the values of the placeholder `{shard}` in a partition template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shard: TypeAlias = int | Enum
 
 
 def are_shards(given: object) -> bool:
-    """Whether `shards=` takes it: at least one shard, and none twice."""
+    """Returns whether `shards=` takes it: at least one shard, without duplicates."""
     match given:
         case bool():
             return False
@@ -30,7 +30,7 @@ def are_shards(given: object) -> bool:
 
 
 def shards_of(given: Shards | None) -> tuple[Shard, ...]:
-    """The shards that were declared; none where that means nothing."""
+    """Returns the declared shards; none if the declaration is invalid."""
     match given:
         case None:
             return ()
@@ -44,19 +44,19 @@ def shards_of(given: Shards | None) -> tuple[Shard, ...]:
 
 
 def shard_type(given: Shards | None) -> FieldType:
-    """The type of a placeholder for these shards."""
+    """Returns the type of a placeholder for these shards."""
     named = next((each for each in shards_of(given) if isinstance(each, Enum)), None)
     return FieldType("int") if named is None else FieldType("enum", python=type(named))
 
 
 @cache
 def _named(names: tuple[str, ...]) -> tuple[Enum, ...]:
-    # Equal shards have one enum, so that templates with them are equal.
+    # Equal shards share one enum, so that templates with them are equal.
     return tuple(cast(Any, Enum)("shard", {f"shard_{number}": name for number, name in enumerate(names)}))
 
 
 def shown_shards(shards: Sequence[Shard]) -> str:
-    """The shards in words: `0 to 3`, or their names."""
+    """Returns the shards in words: `0 to 3`, or their names."""
     names = [str(each.value if isinstance(each, Enum) else each) for each in shards]
     first, last = shards[0], shards[-1]
     is_run = isinstance(first, int) and isinstance(last, int) and last - first == len(shards) - 1 > 0

@@ -1,8 +1,8 @@
 """Key templates: `ORDER#{order_id}` renders a key from fields and parses a key back into fields.
 
-A template is written with names (`read_source` gives its parts); a record type binds the names to slots, which
-know how their values stand in a key. A bound `Template` works on texts alone: a mapping from slot names to the
-texts that stand, or shall stand, in the key.
+A template is written with names (`read_source` returns its parts); a record type binds the names to slots, which define
+how their values are written in a key. A bound `Template` works only on texts: a mapping from slot names to the texts in
+the key.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FieldPath: TypeAlias = tuple[str, ...]
 """The names from a record type to a field, through ends: `("customer", "user_id")`."""
 
 KeyTexts: TypeAlias = "tuple[str | None, ...]"
-"""The texts that stand in a key, in the order of the template's slots."""
+"""The texts in a key, in the order of the template's slots."""
 KeyReader: TypeAlias = "Callable[[str], KeyTexts | None]"
 
 SHARD: FieldPath = ("shard",)
-"""The path of the placeholder that spreads a partition, where no field has that name."""
+"""The path of the placeholder that spreads a partition, if no field has that name."""
 
 
 class TemplateError(Exception):
@@ -34,7 +34,7 @@ class TemplateError(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """A placeholder as it is written: a path of names, a format, and whether it may be absent."""
+    """A placeholder as it is written: a path of names, a format, and whether it is optional."""
 
     path: FieldPath
     format: str = ""
@@ -46,7 +46,7 @@ class Reference:
 
 
 def read_source(source: str) -> tuple[str | Reference, ...]:
-    """The parts of a template as it is written. Raises TemplateError."""
+    """Returns the parts of a template as it is written. Raises TemplateError."""
     parts: list[str | Reference] = []
     try:
         for literal, name, spec, conversion in Formatter().parse(source):
@@ -71,7 +71,7 @@ def read_source(source: str) -> tuple[str | Reference, ...]:
 
 @dataclass(frozen=True)
 class Slot:
-    """A placeholder bound to a field: its path, how it stands in the key, and its name in texts."""
+    """A placeholder bound to a field: its path, its form in the key, and its name in texts."""
 
     path: FieldPath
     text: KeyText
@@ -80,7 +80,7 @@ class Slot:
 
     @cached_property
     def name(self) -> str:
-        """The slot's name in texts: the path, and the format where there is one."""
+        """The slot's name in texts: the path, and the format if there is one."""
         return ".".join(self.path) + (f":{self.text.format}" if self.text.format else "")
 
     @property
@@ -89,30 +89,30 @@ class Slot:
 
     @property
     def lossy(self) -> bool:
-        """Whether its text cannot be made a value again."""
+        """Whether its text cannot be turned into a value again."""
         return self.text.lossy or self.computed
 
     @property
     def is_stored_text(self) -> bool:
-        """Whether its text is what the attribute of its field holds."""
+        """Whether its text is the value of its field's attribute."""
         return self.text.is_plain_text and self.text.type.written is None
 
     def rewritten(self, text: str, wanted: Slot) -> str:
-        """Its text as another slot of the same field writes it."""
+        """Returns its text as another slot of the same field writes it."""
         return text if self.text == wanted.text else wanted.text.render(self.text.value(text))
 
     def rewriter(self, wanted: Slot) -> Callable[[str], str] | None:
-        """What does that; None where both write the same."""
+        """Returns a function that does this; None if both write the same."""
         return None if self.text == wanted.text else partial(self.rewritten, wanted=wanted)
 
     def under(self, end: str) -> Slot:
-        """The same slot, seen from a type that has an end to this one's type."""
+        """Returns the same slot, seen from a type that has an end to this one's type."""
         return Slot((end, *self.path), self.text, self.computed)
 
 
 @dataclass(frozen=True)
 class Maybe:
-    """Tokens that stand in a key only where all their slots have a text."""
+    """Tokens that are in a key only if all their slots have a text."""
 
     tokens: tuple[Token, ...]
 
@@ -121,7 +121,7 @@ Token: TypeAlias = str | Slot | Maybe
 
 
 def joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
-    """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
+    """Returns the tokens with adjacent literal texts joined, so that equal templates are equal."""
     joined: list[Token] = []
     for token in tokens:
         if isinstance(token, str) and joined and isinstance(joined[-1], str):
@@ -132,7 +132,7 @@ def joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
 
 
 def replaced(tokens: Iterable[Token], written: Callable[[Slot], Iterable[Token]]) -> tuple[Token, ...]:
-    """The tokens with what is written in place of each slot."""
+    """Returns the tokens with each slot replaced by what `written` returns."""
     made: list[Token] = []
     for token in tokens:
         match token:
@@ -146,7 +146,7 @@ def replaced(tokens: Iterable[Token], written: Callable[[Slot], Iterable[Token]]
 
 
 def under(tokens: Iterable[Token], end: str) -> tuple[Token, ...]:
-    """The same tokens, seen from a type that has an end to this one's type."""
+    """Returns the same tokens, seen from a type that has an end to this one's type."""
     return replaced(tokens, lambda slot: (slot.under(end),))
 
 
@@ -159,7 +159,7 @@ def _slots(tokens: Iterable[Token]) -> Iterator[Slot]:
 
 
 def _flat(tokens: Iterable[Token]) -> Iterator[str | Slot]:
-    """The tokens with optional parts written out."""
+    """Yields the tokens with optional parts written out."""
     for token in tokens:
         if isinstance(token, Maybe):
             yield from _flat(token.tokens)
@@ -168,7 +168,7 @@ def _flat(tokens: Iterable[Token]) -> Iterator[str | Slot]:
 
 
 def is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
-    """Whether an optional part is always there, since each of its slots stands outside of it too."""
+    """Returns whether an optional part is always present, because each of its slots occurs outside of it too."""
     outside = {token.name for token in tokens if isinstance(token, Slot)}
     return {slot.name for slot in _slots(optional.tokens)} <= outside
 
@@ -214,9 +214,9 @@ class Template:
         return frozenset(slot.name for slot in self.slots)
 
     def parse(self, key: str) -> dict[str, str] | None:
-        """The texts that stand in the key, by slot name; None where the key is none of this template's.
+        """Returns the texts in the key, by slot name; None if it is not a key of this template.
 
-        A slot inside `Maybe` that is absent is not in the answer.
+        An absent slot inside `Maybe` is not in the result.
         """
         texts = self.read(key)
         if texts is None:
@@ -225,8 +225,8 @@ class Template:
 
     @cached_property
     def read(self) -> KeyReader:
-        """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
-        template's. Of a slot inside `Maybe` that is absent it is None."""
+        """A function that reads the texts in a key, in the order of `slots`; it returns None for a key of another
+        template. The text of an absent slot inside `Maybe` is None."""
         if not self.slots:
             literal = self.render({}) or ""
             return lambda key: () if key == literal else None
@@ -236,7 +236,7 @@ class Template:
 
     @cached_property
     def _around(self) -> tuple[str, str] | None:
-        """What stands before and behind the only slot: most keys have one, and are read without a pattern. None for
+        """The text before and after the only slot: most keys have one, and are read without a pattern. None for
         others."""
         match joined(("", *self.tokens, "")):
             case (str(before), Slot(), str(after)):
@@ -250,7 +250,7 @@ class Template:
 
     @property
     def beginning(self) -> str | None:
-        """The literal text with which every key begins, where any text may follow it; None for other templates."""
+        """The literal text at the start of every key, if any text may follow it; None for other templates."""
         if not self.says_any_text or self._around is None or self._around[1]:
             return None
         return self._around[0]
@@ -262,9 +262,9 @@ class Template:
 
     @cached_property
     def open_ended(self) -> frozenset[str]:
-        """The slots of which a key that begins with one text and what follows it may hold a longer text.
+        """The slots whose text may be longer in a key that begins with a given text and what follows it.
 
-        So it is where the text can contain what separates it from the rest.
+        That is so if the text can contain its separator from the rest.
         """
         return frozenset(
             token.name
@@ -274,8 +274,8 @@ class Template:
 
     @cached_property
     def uncertain(self) -> frozenset[str]:
-        """The slots whose text may be read from a key otherwise than it was written: a text and a later one can contain
-        what separates them."""
+        """The slots whose text may be read from a key in another way than it was written: a text and a later one can
+        contain their separator."""
         flat = tuple(_flat(self.tokens))
         found: set[str] = set()
         for number, (token, following) in enumerate(pairwise(flat)):
@@ -287,7 +287,7 @@ class Template:
         return frozenset(found)
 
     def is_cut(self, slot: Slot, text: str) -> bool:
-        """Whether a key that has the text there is read back with another one, whatever stands behind it."""
+        """Returns whether a key with the text there is read back with another one, whatever follows it."""
         if slot.name not in self.uncertain:
             return False
         samples = {each.name: each.text.shortest[0] for each in self.slots}
@@ -296,7 +296,7 @@ class Template:
         return found is not None and found.get(slot.name) != text
 
     def mismatch(self, key: str) -> tuple[int, str]:
-        """How many tokens fit a key that is none of this template's, and what is wrong with the next one."""
+        """Returns how many tokens fit a key of another template, and what is wrong with the next one."""
         match = None
         for count, token in enumerate(self.tokens, 1):
             rest = "" if count == len(self.tokens) else "(?s:.*)"
@@ -311,8 +311,8 @@ class Template:
 
     @cached_property
     def render(self) -> Callable[[Mapping[str, str | None]], str | None]:
-        """What makes the key with texts by slot name; None where one outside `Maybe` has none, or nothing is there at
-        all."""
+        """A function that makes the key from texts by slot name; it returns None if a slot outside `Maybe` has no text,
+        or the key would be empty."""
         match self.tokens:
             case (Slot(name=only),):
                 return lambda texts: texts.get(only) or None
@@ -340,11 +340,11 @@ class Template:
         return "".join(parts) or None
 
     def with_texts(self, texts: Mapping[str, str | None]) -> Template:
-        """The template with those texts in place of their slots; without optional parts of which one is None."""
+        """Returns the template with these texts in place of their slots; an optional part with a None is left out."""
         return Template(_with_texts(self.tokens, texts))
 
     def head(self, known: Collection[str]) -> tuple[Template, Template]:
-        """The template up to the first slot that is not known, and the rest from there."""
+        """Returns the template up to the first unknown slot, and the rest from there."""
         for count, token in enumerate(self.tokens):
             if not all(slot.name in known for slot in _slots((token,))):
                 return Template(self.tokens[:count]), Template(self.tokens[count:])
@@ -355,7 +355,7 @@ class Template:
 
 
 def _what_lacks(token: Token, before: tuple[Token, ...]) -> str:
-    """Why a key ends before the token, in words."""
+    """Returns why a key ends before the token, in words."""
     if isinstance(token, Slot):
         return f"no {token.text.type.name} stands for {_source((token,), is_optional=False)}"
     shown = _source((token,), is_optional=False)
@@ -365,7 +365,7 @@ def _what_lacks(token: Token, before: tuple[Token, ...]) -> str:
 
 
 def _source(tokens: tuple[Token, ...], *, is_optional: bool) -> str:
-    """The tokens as they are written."""
+    """Returns the tokens as they are written."""
     parts = []
     for token in tokens:
         match token:
@@ -402,7 +402,7 @@ def _pattern_reader(template: Template) -> KeyReader:
     last: tuple[str | None, KeyTexts | None] = (None, None)
 
     def read(key: str) -> KeyTexts | None:
-        # The same key is asked for several fields of one item, one after the other.
+        # The same key is read for several fields of one item, one after the other.
         nonlocal last
         if last[0] != key:
             last = key, matched(key)
@@ -417,7 +417,7 @@ def _pattern_reader(template: Template) -> KeyReader:
             if text is not None and not slot.text.accepts(text):
                 return None
         if repeats_optional:
-            # An optional part whose slots stand elsewhere too is there exactly where they are.
+            # An optional part whose slots occur elsewhere too is present exactly if they are.
             named = {slot.name: text for slot, text in zip(slots, texts, strict=True)}
             return texts if template.render(named) == key else None
         return texts
@@ -426,9 +426,9 @@ def _pattern_reader(template: Template) -> KeyReader:
 
 
 def pattern(tokens: tuple[Token, ...], *, is_named: bool) -> str:
-    """A regular expression for the keys; what a slot's text accepts decides the rest.
+    """Returns a regular expression for the keys; `accepts` of the slots' texts decides the rest.
 
-    `is_named` says that each slot is a group, and that one that repeats has one text.
+    `is_named`: each slot is a group, and a repeated one has one text.
     """
     groups: dict[str, str] = {}
 
@@ -453,7 +453,7 @@ def pattern(tokens: tuple[Token, ...], *, is_named: bool) -> str:
 
 
 def _repeats_optional(tokens: tuple[Token, ...]) -> bool:
-    """Whether a slot of an optional part stands elsewhere too."""
+    """Returns whether a slot of an optional part occurs elsewhere too."""
     names = [slot.name for slot in _slots(tokens)]
     optional = {slot.name for token in tokens if isinstance(token, Maybe) for slot in _slots(token.tokens)}
     return any(names.count(name) > 1 for name in optional)

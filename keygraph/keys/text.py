@@ -1,6 +1,6 @@
 """How the value of one placeholder is written in a key: as text, in a format, and back.
 
-There is one class for each kind of text; `key_text` picks the one for a field's type and the placeholder's format.
+Each kind of text has a class; `key_text` picks the one for a field's type and the placeholder's format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keygraph.keys.pattern import ANY, DIGITS, CharStep, CharSteps, TextPattern,
 from keygraph.keys.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, moment_text
 
 ANY_TEXT: CharSteps = (((ANY, False, True),),)
-"""The steps of a text of which nothing is said."""
+"""The steps of a text without restrictions."""
 _DIGIT: CharStep = (DIGITS, False, False)
 _DASH: CharStep = (frozenset("-"), False, False)
 _DATE_STEPS: list[CharStep] = [*[_DIGIT] * 4, _DASH, _DIGIT, _DIGIT, _DASH, _DIGIT, _DIGIT]
@@ -46,10 +46,10 @@ def key_text(
     alphabet: str = "",
     is_number: bool = False,
 ) -> KeyText:
-    """The texts of a placeholder of that type, in a format where it has one.
+    """Returns the texts of a placeholder of that type, in a format if it has one.
 
     `declared` is the format that the graph declares for it, `alphabet` the pattern of free text without a format.
-    `is_number` says that the key itself is a number. Raises UnusableFormat.
+    `is_number`: the key itself is a number. Raises UnusableFormat.
     """
     if is_number:
         return NumberKey(type_, format_, declared)
@@ -65,14 +65,14 @@ def key_text(
 
 @dataclass(unsafe_hash=True)
 class KeyText(ABC):
-    """The texts of one placeholder. Equal ones write a value alike. They never change once they are made."""
+    """The texts of one placeholder. Equal ones write a value alike. They never change after they are made."""
 
     type: FieldType
     format: str = ""
     declared: Format | None = None
-    """What renders and parses instead, where the graph declares the format."""
+    """The format that renders and parses instead, if the graph declares one."""
     alphabet: str = ""
-    """The pattern that free text has, where the graph declares one for all."""
+    """The pattern of all free text, if the graph declares one."""
 
     pattern = r"(?s:.+?)"
     """A regular expression for the texts; `accepts` decides the rest."""
@@ -81,19 +81,19 @@ class KeyText(ABC):
     ordered = False
     """Whether the order of the texts is that of the values."""
     choices = tuple[str, ...]()
-    """All texts that there are; nothing where they cannot be listed."""
+    """All possible texts; empty if they cannot be listed."""
     is_plain_text = False
     """Whether the text in the key is the value."""
     has_own_end = False
     """Whether a text ends by itself, so that another placeholder can follow without literal text between."""
     char_steps: CharSteps = attribute(default=ANY_TEXT, init=False, compare=False)
-    """The ways in which the texts can be written, character by character."""
+    """The ways to write the texts, character by character."""
     is_exact = False
-    """Whether every text that is written so is one of this placeholder's; else `accepts` is asked."""
+    """Whether every text that is written so is valid for this placeholder; else `accepts` decides."""
     takes_any_text = False
-    """Whether every text but the empty one is one of this placeholder's."""
+    """Whether every text except the empty one is valid for this placeholder."""
     width: int | None = attribute(default=None, init=False, compare=False)
-    """To how many characters numbers are padded; None where they are not."""
+    """The number of characters to which numbers are padded; None if they are not."""
 
     def __post_init__(self) -> None:
         if self.format:
@@ -101,29 +101,29 @@ class KeyText(ABC):
 
     @abstractmethod
     def render(self, value: Any) -> str:
-        """The text of a value. Raises ValueError, TypeError or AttributeError where it is none of the type's."""
+        """Returns the text of a value. Raises ValueError, TypeError or AttributeError for one not of the type."""
 
     @abstractmethod
     def value(self, text: str) -> Any:
-        """The value that the text says. Raises ValueError where it says none; only for what is not lossy."""
+        """Returns the value of the text. Raises ValueError if it has none. Not for lossy texts."""
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is said of its texts, so that any other text is a special case of them."""
+        """Whether its texts have no restrictions, so that any other text is a special case of them."""
         return self.takes_any_text or (self.type.is_text and self.char_steps is ANY_TEXT)
 
     def _take_form(self, form: TextPattern) -> None:
-        """Takes the form of its texts from a pattern."""
+        """Sets the form of its texts from a pattern."""
         self.pattern, self.char_steps = form.source, form.char_steps
         self.is_exact, self.has_own_end = form.is_exact, form.has_own_end
 
     def can_hold(self, char: str) -> bool:
-        """Whether the character may stand in its texts."""
+        """Returns whether its texts may contain the character."""
         return any(char in chars for steps in self.char_steps for chars, _, _ in steps)
 
     @property
     def shortest(self) -> list[str]:
-        """The shortest text of each way in which texts are written."""
+        """The shortest text of each way to write texts."""
         ways = [[step for step in steps if not step[1]] or steps[:1] for steps in self.char_steps]
         return ["".join(common_char(chars, ANY) or "" for chars, _, _ in way) for way in ways]
 
@@ -134,41 +134,41 @@ class KeyText(ABC):
 
     @property
     def has_prefixes(self) -> bool:
-        """Whether what begins a value begins its text."""
+        """Whether the text of a value's beginning is the beginning of the value's text."""
         return self.is_plain_text or (self.declared is not None and self.declared.prefixes)
 
     def prefix(self, beginning: str) -> str:
-        """What the texts of values with that beginning begin with."""
+        """Returns the beginning of the texts of values with that beginning."""
         return beginning if self.declared is None or not self.declared.prefixes else self.render(beginning)
 
     @property
     def time_bound(self) -> Callable[[datetime, bool], str] | None:
-        """The first text of a time (True) or the last one; None where texts begin with no time."""
+        """The first text of a time (True) or the last one; None if texts do not begin with a time."""
         return None if self.declared is None else self.declared.time_bound
 
     def bound(self, text: str) -> str:
-        """The text of a range's first or last value, so that it is in order among those of keys."""
+        """Returns the text of a range's first or last value, so that it is in order among those of keys."""
         return text
 
     def is_wider(self, text: str) -> bool:
-        """Whether a number has more digits than its padding, so that it is out of order."""
+        """Returns whether a number has more digits than its padding, so that it is out of order."""
         return self.width is not None and len(text.rstrip("\0")) > self.width
 
     def has_order(self, text: str) -> bool:
-        """Whether the text is in order among the others: of padded numbers the negative ones are not."""
+        """Returns whether the text is in order among the others: negative padded numbers are not."""
         return self.width is None or not text.startswith("-")
 
     def is_continued_by(self, following: str) -> bool:
-        """Whether a choice, with the first character of what follows it in the key, begins another choice.
+        """Returns whether a choice, with the first character of what follows it in the key, begins another choice.
 
-        Then a range of the first one's keys holds those of the other too.
+        Then a range of the first choice's keys contains the other's too.
         """
         return bool(following) and any(
             other.startswith(choice + following[0]) for choice in self.choices for other in self.choices
         )
 
     def covers(self, other: KeyText) -> bool:
-        """Whether every text of the other is one of this one's, as far as their types tell."""
+        """Returns whether every text of the other is also valid here, as far as their types show."""
         if other == self or self.is_open:
             return True
         if other.choices:
@@ -177,9 +177,9 @@ class KeyText(ABC):
         return not is_formatted and (other.type.kind, self.type.kind) in _COVERED_KINDS
 
     def difference(self, text: str, value: Any) -> int:
-        """Whether the text of a value says that value (0), a smaller one (-1) or a larger one (1).
+        """Returns whether the text of a value means that value (0), a smaller one (-1) or a larger one (1).
 
-        A format that keeps two decimals, or seconds, rounds what has more.
+        A format that keeps two decimals, or seconds, rounds a value that has more.
         """
         if not (self.format or self.declared):
             return 0
@@ -193,7 +193,7 @@ class KeyText(ABC):
         return re.compile(self.pattern)
 
     def accepts(self, text: str) -> bool:
-        """Whether the text can be one of this placeholder's: it is exactly as a value renders."""
+        """Returns whether the text is valid for this placeholder: it is exactly as a value renders."""
         if not text or not self._regex.fullmatch(text):
             return False
         if self.lossy:
@@ -221,7 +221,7 @@ def _given(value: Any) -> Any:
 
 
 class FreeText(KeyText):
-    """Any text that is not empty, or the texts of a pattern: `{id:[^#]+}`."""
+    """Any non-empty text, or the texts of a pattern: `{id:[^#]+}`."""
 
     ordered = True
     is_plain_text = True
@@ -252,7 +252,7 @@ class FreeText(KeyText):
 
 
 class _PaddedNumber(KeyText):
-    """A number, maybe in a format that pads it with zeros, so that the order of the texts is that of the numbers."""
+    """A number, optionally in a format that pads it with zeros, so that the texts sort as the numbers do."""
 
     def _pad(self, width: str | None) -> None:
         self.width = int(width) if width else None
@@ -263,7 +263,7 @@ class _PaddedNumber(KeyText):
 
 
 class WholeNumber(_PaddedNumber):
-    """An integer, maybe padded: `{number:07d}`."""
+    """An integer, optionally padded: `{number:07d}`."""
 
     pattern = r"-?[0-9]+"
 
@@ -273,7 +273,7 @@ class WholeNumber(_PaddedNumber):
         first, more = [_DIGIT] * (self.width or 1), (DIGITS, True, True)
         self.char_steps = [[*first, more], [_DASH, *(first[1:] or first), more]]
         if not self.format:
-            # Only what an integer renders as: where digits follow, a key would be cut at the wrong one.
+            # Only the form in which integers render: if digits follow, a key would be cut at the wrong one.
             self.pattern = r"(?:0|-?[1-9][0-9]*)"
             return
         try:
@@ -293,7 +293,7 @@ class WholeNumber(_PaddedNumber):
         if not super().accepts(text):
             return False
         try:
-            # No attribute can hold one of more than 38 digits.
+            # No attribute can hold a number of more than 38 digits.
             number(int(text))
         except ValueError:
             return False
@@ -334,7 +334,7 @@ class FloatText(KeyText):
 
 
 class BytesText(KeyText):
-    """Bytes, a character for each."""
+    """Bytes, one character for each."""
 
     def render(self, value: Any) -> str:
         return cast(bytes, _given(value)).decode("latin-1")
@@ -353,7 +353,7 @@ class EnumText(KeyText):
         super().__post_init__()
         self._values: dict[str, Any] = {}
         for text, value in self._texts():
-            # Of two members with one text it is the first's.
+            # If two members have the same text, it is the first member's.
             self._values.setdefault(text, value)
         self.choices = tuple(self._values)
         self.pattern = "|".join(sorted(map(re.escape, self.choices), key=len, reverse=True))
@@ -403,7 +403,7 @@ class IsoDatetime(KeyText):
 
 
 class IsoDate(KeyText):
-    """A date of ISO 8601."""
+    """An ISO 8601 date."""
 
     pattern = ISO_DATE.replace(r"\d", "[0-9]")
     ordered = True
@@ -418,12 +418,12 @@ class IsoDate(KeyText):
 
 
 class FormattedTime(KeyText):
-    """A time or a date in a format of strftime, in UTC: `{day:%Y%m%d}`."""
+    """A time or a date in a strftime format, in UTC: `{day:%Y%m%d}`."""
 
     _SAMPLE = datetime(2019, 11, 28, 13, 47, 59, tzinfo=UTC)
-    """A moment in which every part differs from every default, to find out what a format loses."""
+    """A time in which every part differs from every default, to find out what a format loses."""
     _OTHER = datetime(2002, 5, 6, 4, 35, 26, 700_000, tzinfo=UTC)
-    """One that differs from it in every part."""
+    """A time that differs from it in every part."""
 
     def __post_init__(self) -> None:
         if "%" not in self.format:
@@ -436,7 +436,7 @@ class FormattedTime(KeyText):
             self.lossy = self.value(text) != sample
         except (ValueError, TypeError):
             self.lossy = True
-        # The order is that of the values where year, month, day and so on are written in this order.
+        # Texts sort as the values do if year, month, day and so on are written in this order.
         parts = "".join(re.findall("%(.)", self.format.replace("%%", "")))
         self.ordered = bool(parts) and "YmdHMSf".startswith(parts)
         source = _strftime_pattern(self.format)
@@ -447,7 +447,7 @@ class FormattedTime(KeyText):
             self.is_exact = False
 
     def _of(self, moment: datetime) -> date:
-        """What a field of the type has of a moment."""
+        """Returns the part of a time that a field of the type holds."""
         return moment if self.type.kind == "datetime" else moment.date()
 
     def render(self, value: Any) -> str:
@@ -462,7 +462,7 @@ class FormattedTime(KeyText):
 
 
 def _strftime_pattern(source: str) -> str | None:
-    """The pattern of what a format of strftime writes; None where it has a directive that is not known."""
+    """Returns the pattern of the texts of a strftime format; None if it has an unknown directive."""
     parts = []
     for directive, literal in re.findall("%(-?.)|([^%]+)", source, re.DOTALL):
         part = re.escape(literal) if literal else _directive_pattern(directive)
@@ -484,7 +484,7 @@ def _directive_pattern(directive: str) -> str | None:
 _DIGITS_OF = (
     dict.fromkeys("mdHIMSyUWVg", 2) | dict.fromkeys("uw", 1) | dict.fromkeys("YG", 4) | {"j": 3, "f": 6}
 )
-"""How many digits a directive of strftime writes; one with `-` in front of it leaves out leading zeros."""
+"""How many digits a strftime directive writes; with a `-` before it, leading zeros are left out."""
 _NAMES = {
     "a": [*calendar.day_abbr],
     "A": [*calendar.day_name],
@@ -504,7 +504,7 @@ _PATTERNS = {
 
 
 class DeclaredText(KeyText):
-    """What a format that the graph declares writes."""
+    """The texts of a format that the graph declares."""
 
     def __post_init__(self) -> None:
         self._format = cast(Format, self.declared)
@@ -532,19 +532,19 @@ class DeclaredText(KeyText):
         return self._format.bound(text)
 
     def difference(self, text: str, value: Any) -> int:
-        # A text that is the value says it, also where it is only a part of what can be read back.
+        # A text that equals the value means it, even if only a part of it can be read back.
         return 0 if text == value else super().difference(text, value)
 
 
 def refuse_kind(format_: Format, type_: FieldType) -> None:
-    """Raises UnusableFormat where the format cannot write values of the type."""
+    """Raises UnusableFormat if the format cannot write values of the type."""
     if format_.kinds is not None and type_.kind not in format_.kinds:
         kinds = " or ".join(sorted(format_.kinds))
         raise UnusableFormat(f"its format is for {kinds} and cannot write a field of type {type_.name}")
 
 
 class NumberKey(KeyText):
-    """A key that is itself a number: every value has one text, and the order is that of numbers."""
+    """A key that is itself a number: every value has one text, and they sort as numbers."""
 
     pattern = _NUMBER
     takes_any_text = False

@@ -1,6 +1,6 @@
-"""Ids that begin with the time when they were made: ULID and KSUID.
+"""Ids that begin with their time of creation: ULID and KSUID.
 
-Each is a text, and knows its time. Their order is that of their times.
+Each is a text, and knows its time. They sort by their times.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimedId(str):
-    """An id that begins with a time. The constructor raises ValueError for a text that is none."""
+    """An id that begins with a time. The constructor raises ValueError for an invalid text."""
 
     __slots__ = ()
     digits: ClassVar[str]
-    """The digits of the number that an id is."""
+    """The digits of the number that the id represents."""
     length: ClassVar[int]
     bits: ClassVar[int]
-    """How many bits follow those of the time."""
+    """How many bits follow the bits of the time."""
     begin: ClassVar[datetime]
     tick: ClassVar[timedelta]
     pattern: ClassVar[str]
-    """What an id looks like, as `{id:[^#]+}` does."""
+    """The pattern of an id, as in `{id:[^#]+}`."""
 
     def __new__(cls, text: str) -> Self:
         if not re.fullmatch(cls.pattern, text):
@@ -35,7 +35,7 @@ class TimedId(str):
 
     @property
     def time(self) -> datetime:
-        """When it was made, in UTC. Raises ValueError where that is after the year 9999."""
+        """The time of creation, in UTC. Raises ValueError if that is after the year 9999."""
         number = 0
         for char in self:
             number = number * len(self.digits) + self.digits.index(char)
@@ -46,7 +46,7 @@ class TimedId(str):
 
     @classmethod
     def bound(cls, at: datetime, is_low: bool) -> str:
-        """The first of all ids that are made at a time or later, or the last one that is made then or before."""
+        """Returns the first of all ids made at a time or later, or the last one made then or before."""
         at = at if at.tzinfo else at.replace(tzinfo=UTC)
         ticks = -((cls.begin - at) // cls.tick) if is_low else (at - cls.begin) // cls.tick
         least = ticks << cls.bits
@@ -86,5 +86,5 @@ class KSUID(TimedId):
 
 
 def id_format(cls: type[TimedId]) -> Format:
-    """How such ids are written: as they are."""
+    """Returns the format of these ids, which writes them unchanged."""
     return Format(str, cls, ordered=True, pattern=cls.pattern, time_bound=cls.bound)

@@ -1,8 +1,8 @@
-"""The types of fields, and how each stands in an attribute.
+"""The types of fields, and how each is stored in an attribute.
 
-A `FieldType` is what an annotation means. `decode` makes an attribute's value the Python value that a model's
-methods see, `encode` the reverse; both raise ValueError for what does not fit. A datetime keeps the text that it
-was written as: `Moment`.
+A `FieldType` is the meaning of an annotation. `decode` turns an attribute's value into the Python value that a model's
+methods see, `encode` does the reverse; both raise ValueError for a value that does not fit. A datetime keeps the text
+that it was written as: `Moment`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Long = NewType("Long", int)
 """An integer that may be larger than 32 bits."""
 
 JSON = Annotated[Any, "JSON"]
-"""Anything that an attribute can hold, as it is."""
+"""Any value that an attribute can hold, unchanged."""
 
 Kind: TypeAlias = Literal[
     "id", "string", "int", "long", "float", "boolean", "decimal", "datetime", "date",
@@ -55,7 +55,7 @@ PLAIN: dict[object, Kind] = {
     JSON: "json",
     Any: "json",
 }
-"""The kinds of the annotations that are one type and nothing else."""
+"""The kinds of the annotations that are a single type."""
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 """The bounds of GraphQL's Int, and so of a field annotated `int`."""
@@ -65,7 +65,7 @@ ISO_DATE = r"\d{4}-\d\d-\d\d"
 _ISO_DATETIME = re.compile(ISO_DATETIME, re.ASCII)
 _ISO_DATE = re.compile(ISO_DATE, re.ASCII)
 _LONGEST_MOMENT = 64
-"""A fraction of a second may have any number of digits, and moments are remembered with their texts."""
+"""A fraction of a second may have any number of digits, and moments are cached with their texts."""
 
 
 class Moment(datetime):
@@ -73,13 +73,13 @@ class Moment(datetime):
 
     text: str
     said: str | None = None
-    """The text with an offset that a client wrote, where `text` is the same in UTC."""
+    """The text with an offset that a client wrote, if `text` is the same in UTC."""
 
     @staticmethod
     @kept("times", 4096, 700)
     def of_text(text: str) -> Moment:
-        """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
-        # The same moments are asked for again and again: whether a key is one, and then what it says.
+        """Returns the moment of the text, which it keeps. Raises ValueError if it is not ISO 8601."""
+        # The same moments are checked and read again and again: whether a key contains one, and which.
         if len(text) > _LONGEST_MOMENT or not _ISO_DATETIME.fullmatch(text):
             raise ValueError("not an ISO 8601 date and time")
         moment = Moment.fromisoformat(text)
@@ -88,9 +88,9 @@ class Moment(datetime):
 
 
 def moment_text(value: datetime) -> str:
-    """How a datetime is written: its own text, else in UTC with seconds and `Z`.
+    """Returns how a datetime is written: its own text, else in UTC with seconds and `Z`.
 
-    A datetime that knows no zone is written without one.
+    A datetime without a time zone is written without one.
     """
     text = getattr(value, "text", None)
     if isinstance(text, str):
@@ -113,7 +113,7 @@ class Member:
 
 @dataclass(frozen=True)
 class FieldType:
-    """What an annotation means: a kind, and for some kinds a Python class, an element type, members."""
+    """The meaning of an annotation: a kind, and for some kinds a Python class, an element type, members."""
 
     kind: Kind
     python: type | None = None
@@ -121,7 +121,7 @@ class FieldType:
     of_optional: bool = False
     members: tuple[Member, ...] = ()
     written: Format | None = None
-    """How its values are written in keys and attributes, where the graph declares it."""
+    """The format of its values in keys and attributes, if the graph declares one."""
 
     @property
     def element(self) -> FieldType:
@@ -151,11 +151,11 @@ class FieldType:
 
 
 class UnknownType(Exception):
-    """The annotation is not a field type; the message says which part of it."""
+    """The annotation is not a field type; the message says which part is wrong."""
 
 
 def is_optional(annotation: object) -> tuple[object, bool]:
-    """The annotation without `| None`, and whether it had that."""
+    """Returns the annotation without `| None`, and whether it had that."""
     parts: tuple[Any, ...] = union_parts(annotation)
     inner = [part for part in parts if part is not type(None)]
     if not inner or len(inner) == len(parts):
@@ -164,14 +164,14 @@ def is_optional(annotation: object) -> tuple[object, bool]:
 
 
 def is_list(annotation: object) -> tuple[object, bool]:
-    """The annotation of an element of a list, and whether it is one; of what may be None too."""
+    """Returns the annotation of a list's element, and whether it is a list, which may be None too."""
     inner, _ = is_optional(annotation)
     elements = typing.get_args(inner) if typing.get_origin(inner) is list else ()
     return (is_optional(elements[0])[0], True) if elements else (inner, False)
 
 
 def union_parts(annotation: object) -> tuple[object, ...]:
-    """What a union is of; the annotation itself where it is none."""
+    """Returns the parts of a union; the annotation itself if it is none."""
     is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
     return typing.get_args(annotation) if is_union else (annotation,)
 
@@ -179,13 +179,13 @@ def union_parts(annotation: object) -> tuple[object, ...]:
 _SET_ELEMENTS: tuple[Kind, ...] = (
     "id", "string", "int", "long", "float", "decimal", "datetime", "date", "bytes", "enum",
 )  # fmt: skip
-"""What a set of DynamoDB can hold: texts, numbers and bytes."""
+"""The element types of a DynamoDB set: texts, numbers and bytes."""
 
 
 @dataclass(frozen=True)
 class AttributeStyle:
-    """How a graph writes attributes and keys: the case of names, formats by name and Python type, and what separates
-    the parts of a key, which no text in it holds then."""
+    """How a graph writes attributes and keys: the case of names, formats by name and Python type, and the separator of
+    a key's parts, which no text in it then contains."""
 
     case: str = "snake"
     formats: Mapping[object, Format] = dataclasses.field(default_factory=dict)
@@ -193,12 +193,12 @@ class AttributeStyle:
 
     @property
     def alphabet(self) -> str:
-        """The pattern of free text in keys; empty where every text will do."""
+        """The pattern of free text in keys; empty if every text is allowed."""
         return f"[^{re.escape(self.separator)}]+" if self.separator else ""
 
 
 def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ...] = ()) -> FieldType:
-    """The type that the (resolved) annotation means in a graph that writes attributes so.
+    """Returns the type of the (resolved) annotation in a graph with this style.
 
     `inside` are the dataclasses that hold the field. Raises UnknownType.
     """
@@ -230,7 +230,7 @@ def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ..
 
 
 def written_as(type_: FieldType, format_: Format) -> FieldType:
-    """The type with values, or members of a list or a set, that are written in a format."""
+    """Returns the type with its values, or the members of its list or set, written in a format."""
     if type_.of is not None:
         return dataclasses.replace(type_, of=written_as(type_.of, format_))
     return dataclasses.replace(type_, written=format_)
@@ -254,13 +254,13 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
 
 
 def decode(type_: FieldType, value: Value) -> Any:
-    """The Python value of an attribute. Raises ValueError where it does not fit the type."""
+    """Returns the Python value of an attribute. Raises ValueError if it does not fit the type."""
     written = type_.written
     if written is not None and written.parse is not None:
         is_number = written.number and isinstance(value, Decimal)
         text = number_text(value) if is_number and isinstance(value, Decimal) else value
         if isinstance(text, str):
-            # What somebody else wrote in the usual way is still understood; of texts there is no usual way.
+            # Values that another program wrote in the usual way can still be read; texts have no usual way.
             with contextlib.suppress(ValueError):
                 return written.value(text)
             if type_.is_text:
@@ -269,11 +269,11 @@ def decode(type_: FieldType, value: Value) -> Any:
 
 
 def decoder(type_: FieldType) -> Callable[[Value], Any]:
-    """What decodes the values of one type, as `decode` does."""
+    """Returns a function that decodes the values of one type, as `decode` does."""
     made = partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
     if type_.kind != "enum" or type_.written is not None:
         return made
-    # Looking a text up here takes a fifth of the calls of `_decode_enum`, and most enums are texts.
+    # A lookup of a text here takes a fifth of a call of `_decode_enum`, and most enums are texts.
     texts = {
         text: member
         for text, member in _enum_members(typing.cast(Any, type_.cls)).items()
@@ -288,7 +288,7 @@ def decoder(type_: FieldType) -> Callable[[Value], Any]:
 
 
 def encode(type_: FieldType, value: Any) -> Value:
-    """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
+    """Returns the attribute of a Python value, the reverse of `decode`. Raises ValueError."""
     if type_.written is not None:
         text = type_.written.text(value)
         return number(text) if type_.written.number else text
@@ -297,7 +297,7 @@ def encode(type_: FieldType, value: Any) -> Value:
 
 
 def encoder(type_: FieldType) -> Callable[[Any], Value]:
-    """What encodes the values of one type, as `encode` does, and raises for what could not be decoded again."""
+    """Returns a function that encodes one type's values, as `encode` does, and raises for any that `decode` refuses."""
     made = _MADE.get(type_.kind) if type_.written is None else None
     if made is number and type_.kind == "int":
         return _encode_int
@@ -325,7 +325,7 @@ def encoder(type_: FieldType) -> Callable[[Any], Value]:
 
 
 def _encode_int(value: Any) -> Value:
-    """An integer of 32 bits: quantities and counts are mostly the same few. Raises ValueError for another one."""
+    """Returns an integer of 32 bits: quantities and counts often repeat. Raises ValueError for others."""
     return _short(value) if type(value) is int else _checked_int(number(value))
 
 
@@ -340,7 +340,7 @@ def _checked_int(stored: Decimal) -> Decimal:
 
 
 _SURE: tuple[Kind, ...] = ("id", "string", "boolean", "decimal", "bytes")
-"""The kinds of which everything that is encoded can be decoded."""
+"""The kinds whose encoded values can always be decoded."""
 _Decode: TypeAlias = "Callable[[FieldType, Any], Any]"
 
 
@@ -360,7 +360,7 @@ def _decode_integer(type_: FieldType, value: Value) -> int:
 
 @kept("numbers", 4096, 700)
 def _integer(exact: Decimal, *, is_short: bool) -> int:
-    # Quantities, versions and counts are mostly the same few.
+    # Quantities, versions and counts often repeat.
     if exact != exact.to_integral_value():
         raise ValueError("a fraction")
     if is_short and not INT_MIN <= exact <= INT_MAX:
@@ -379,7 +379,7 @@ def _decode_enum(type_: FieldType, value: Value) -> Enum:
 
 @cache
 def _enum_members(cls: Any) -> dict[object, Enum]:
-    """The members of an enum by their values."""
+    """Returns the members of an enum by their values."""
     return {member.value: member for member in cls}
 
 
@@ -457,11 +457,11 @@ _ENCODERS: dict[Kind, Callable[[FieldType, Any], Value]] = {
     "set": _encode_set,
     "object": _encode_object,
 }
-"""What encodes the values of kinds of which there are several types."""
+"""The encoders of kinds that have several types."""
 
 
 def plain(value: Any) -> Value:
-    """JSON-like Python data as an attribute's value: numbers exact, sequences as lists. Raises ValueError."""
+    """Returns JSON-like Python data as an attribute's value: numbers exact, sequences as lists. Raises ValueError."""
     match value:
         case None | bool() | str() | bytes() | frozenset():
             return value
@@ -489,4 +489,4 @@ _MADE: dict[Kind, Callable[[Any], Value]] = {
     "bytes": bytes,
     "json": plain,
 }
-"""What encodes the values of all other kinds."""
+"""The encoders of all other kinds."""

@@ -1,7 +1,7 @@
-"""Ends of several node types: how the key of one node or another stands in a key, and which of them it is.
+"""Ends of several node types: how a node's key is written in a key, and how its type is found.
 
-Where the keys of the members are alike, an end is written out as that of one type would be. Where they differ, the
-whole partition key stands for the node: `NodeText` is that placeholder, and its text tells the member.
+If the keys of the members are alike, an end is written out as for one type. If they differ, the whole partition key
+stands for the node: `NodeText` is that placeholder, and its text determines the member.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Variant:
 class NodeText(KeyText):
     """The partition key of a node of one of several types, as the text of a placeholder.
 
-    Its value is that text. Equal ones tell the same types by the same keys.
+    Its value is that text. Equal ones recognize the same types by the same keys.
     """
 
     variants: tuple[Variant, ...] = ()
-    """The ways in which the key can be written; one that is a special case of another comes before it."""
+    """The forms of the key; a special case of another form comes before it."""
 
     def __post_init__(self) -> None:
         patterns = (pattern(variant.partition.tokens, is_named=False) for variant in self.variants)
         self.pattern = f"(?:{'|'.join(patterns)})"
 
     def read(self, text: str) -> tuple[Variant, dict[str, str]]:
-        """The variant of a key, and the texts in it by slot. Raises ValueError where it is none of a member."""
+        """Returns the variant of a key, and the texts in it by slot. Raises ValueError for a key of no member."""
         for variant in self.variants:
             texts = variant.partition.parse(text)
             if texts is not None:
@@ -44,7 +44,7 @@ class NodeText(KeyText):
         raise ValueError("no key of a member")
 
     def render(self, value: object) -> str:
-        """The text itself. Raises ValueError where it is no key of a member."""
+        """Returns the text itself. Raises ValueError if it is not a key of a member."""
         if not isinstance(value, str):
             raise ValueError("no text")
         self.read(value)
@@ -58,9 +58,9 @@ class NodeText(KeyText):
 
 
 def written_out(templates: tuple[Template, ...]) -> Iterator[tuple[Template, ...]]:
-    """The templates with each placeholder of a union written out as each of its members' keys.
+    """Yields the templates with each placeholder of a union written out as each of its members' keys.
 
-    One that stands in several places is the same node in all of them.
+    A placeholder in several places is the same node in all of them.
     """
     for template in templates:
         for slot in template.slots:
@@ -72,7 +72,7 @@ def written_out(templates: tuple[Template, ...]) -> Iterator[tuple[Template, ...
 
 
 def in_use(templates: tuple[Template, ...], texts: Mapping[str, str | None]) -> tuple[Template, ...]:
-    """The templates with each placeholder of a union written out as the member's key that its text is."""
+    """Returns the templates with each placeholder of a union written out as the key of its text's member."""
     for template in templates:
         for slot in template.slots:
             text = texts.get(slot.name)
@@ -86,7 +86,7 @@ def in_use(templates: tuple[Template, ...], texts: Mapping[str, str | None]) -> 
 
 
 def taking(template: Template, slot: Slot, variant: Variant) -> Template:
-    """The template with a placeholder of a union written out as one of its members' keys."""
+    """Returns the template with a placeholder of a union written out as one of its members' keys."""
     if slot.name not in template.slot_names:
         return template
     key = variant.partition.tokens
