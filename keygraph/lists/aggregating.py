@@ -1,4 +1,4 @@
-"""Aggregates of the items of a list: counts, sums, averages, least and greatest values, of all or of groups."""
+"""Aggregates of the items of a list: counts, sums, averages, minima and maxima, of all or of groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS = frozenset[Kind]({"int", "long", "float", "decimal"})
 _ORDERED = NUMBERS | frozenset[Kind]({"id", "string", "datetime", "date"})
 _GROUPED = (_ORDERED | frozenset[Kind]({"boolean", "enum"})) - {"float"}
 _EXACT = Context(prec=300)
-"""Sums are exact, and rounded to the digits that a number can have at the end."""
+"""Sums are exact, and rounded at the end to the digits that a number can have."""
 _DIGITS = Context(prec=38)
 
 
@@ -33,7 +33,7 @@ class AggregateField:
     """The field or end that holds it."""
     type: FieldType
     number: int | None = None
-    """Which part of the end's key; None of a field."""
+    """The number of the part in the end's key; None for a field."""
 
     @property
     def is_number(self) -> bool:
@@ -49,7 +49,7 @@ class AggregateField:
 
 
 def aggregate_fields(record: RecordType, told: Iterable[str]) -> Iterator[AggregateField]:
-    """What can be aggregated of items that tell these fields and ends."""
+    """Yields what can be aggregated for items that contain these fields and ends."""
     names = frozenset(told)
     for field in record.fields.values():
         if field.name in names and field.type.kind in (_ORDERED | _GROUPED):
@@ -63,7 +63,7 @@ def aggregate_fields(record: RecordType, told: Iterable[str]) -> Iterator[Aggreg
 
 
 def _reader(record: RecordType, field: AggregateField) -> Callable[[Located], Any]:
-    """What reads a value as it is shown elsewhere: from the key where that tells it. It raises CorruptItem or ValueError."""
+    """Returns a function that reads a value, from the key if possible. It raises CorruptItem or ValueError."""
     name, number = field.source, field.number
     if number is None:
         if name in record.places_in_identity and name in record.key_fields:
@@ -84,16 +84,16 @@ def _reader(record: RecordType, field: AggregateField) -> Callable[[Located], An
 
 
 class Aggregated:
-    """Items of one type, of which values are aggregated."""
+    """Items of one type whose values are aggregated."""
 
     def __init__(self, record: RecordType, items: Sequence[Located], count: int | None = None) -> None:
-        """`count` says how many there are with those that have no item."""
+        """`count` is their number including those without an item."""
         self.count = len(items) if count is None else count
         self._record = record
         self._items = items
 
     def values(self, field: AggregateField) -> list[Any]:
-        """The values of a field, without those that are absent. Raises CorruptItem where one does not fit."""
+        """Returns the values of a field, without absent ones. Raises CorruptItem if one does not fit."""
         return [value for value in self._all(field) if value is not None]
 
     def _all(self, field: AggregateField) -> Iterator[Any]:
@@ -115,7 +115,7 @@ class Aggregated:
         return total
 
     def avg(self, field: AggregateField) -> Decimal | None:
-        """The average; None of no values."""
+        """Returns the average; None for no values."""
         values = self.values(field)
         return _DIGITS.divide(self._sum(field), Decimal(len(values))) if values else None
 
@@ -126,7 +126,7 @@ class Aggregated:
         return plain(max(self.values(field), key=_order, default=None))
 
     def groups(self, field: AggregateField) -> list[tuple[Any, Aggregated]]:
-        """The items by a field's value, the largest groups first; equal ones by the value, that of None at the end."""
+        """Returns the items by a field's value, the largest groups first; equal ones by the value, with None last."""
         found: dict[Any, list[Located]] = {}
         for value, item in zip(self._all(field), self._items, strict=True):
             found.setdefault(plain(value), []).append(item)
@@ -138,14 +138,14 @@ class Aggregated:
 
 
 def _order(value: Any) -> Any:
-    """By what values of a field are compared: times without a zone are those of UTC."""
+    """Returns the sort key of a field's values: times without a zone are in UTC."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     return value
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: a decimal and a time as their own scalars write them, an enum's by its name."""
+    """Returns a value as JSON has it: a decimal and a time as their own scalars write them, an enum's by its name."""
     match value:
         case Decimal():
             return number_text(value)
@@ -164,4 +164,4 @@ OF_FIELD: Mapping[str, Callable[[Aggregated, AggregateField], Any]] = {
     "min": Aggregated.min,
     "max": Aggregated.max,
 }
-"""What is aggregated of one field, by its name in the schema."""
+"""The aggregates of one field, by their names in the schema."""

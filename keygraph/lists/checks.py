@@ -1,7 +1,7 @@
 """What the order of the keys does not decide: conditions for the store, and checks of items that were read.
 
-A check says whether an item has what a reader says of its sort key. A placeholder's text is what stands in the item's key, or
-for one that cannot be read back, what renders there.
+A check returns whether an item meets an argument on its sort key. A placeholder's text is the text in the item's key,
+or, if that cannot be read back, the rendered text.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
 Check: TypeAlias = Callable[[Item, Mapping[str, str]], bool]
-"""Whether an item is in the list, which has these texts in its keys."""
+"""Returns whether an item, with these texts in its keys, is in the list."""
 
 
 def checks_of(path: AccessPath, narrowed: Sequence[tuple[str, Narrowing]]) -> tuple[Check, ...]:
-    """What decides each of these, which are said of slots by their names."""
+    """Returns the checks for these narrowings of slots, given by name."""
     slots = {slot.name: slot for slot in path.rest.slots}
     return tuple(_check(path.record, slots[name], narrowing) for name, narrowing in narrowed)
 
 
 def checked_names(path: AccessPath, narrowed: Sequence[tuple[str, Narrowing]]) -> frozenset[str]:
-    """The fields and ends of an item that are looked at to decide these, besides its key."""
+    """Returns the fields and ends of an item that decide these, in addition to its key."""
     slots = {slot.name: slot for slot in path.rest.slots}
     lossy = [slots[name] for name, _ in narrowed if slots[name].lossy]
     return frozenset(name for slot in lossy for name in path.record.needs_of(slot))
@@ -75,7 +75,7 @@ def _check(record: RecordType, slot: Slot, narrowing: Narrowing) -> Check:
 
 
 def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
-    """What gives the value of a slot that cannot be read back."""
+    """Returns a function that reads the value of a slot that cannot be read back."""
     [name, *inner] = slot.path
     if slot.computed and not inner:
         method = record.methods[name]
@@ -99,9 +99,9 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
 def split_condition(
     where: Condition | None, path: AccessPath, graph: Graph
 ) -> tuple[Condition | None, Condition | None]:
-    """What of a condition the store can decide, and what is decided here.
+    """Returns the part of a condition that the store can decide, and the part that is decided here.
 
-    DynamoDB's filter may not name a key of what is read, and does not see what stands in a key alone.
+    DynamoDB's filter may not name a key of the table or index, and does not see values that are only in a key.
     """
     if where is None:
         return None, None
@@ -123,7 +123,7 @@ def split_condition(
 
 
 def literal(name: str, template: Template) -> list[Condition]:
-    """The conditions that a key begins with the literal text of its template, or is it, and contains the rest of it."""
+    """Returns the conditions that a key begins with its template's literal text, or is it, and contains the rest."""
     path, [head, *others] = (name,), template.tokens
     begins = head if isinstance(head, str) else ""
     found: list[Condition] = [BeginsWith(path, begins) if others else Eq(path, begins)] if begins else []

@@ -1,13 +1,13 @@
-"""Counting lists: by the store where its answer is the list's, else by keys that are recognised here.
+"""Counting lists: by the store if its answer is the list's, else by keys that are recognized here.
 
-A count reads what it counts, whoever counts: DynamoDB charges for the items' sizes either way. So it has a bound, in
-pages of at most 1 MB (128 read units), beyond which there is no count.
+A count reads what it counts: DynamoDB charges for the items' sizes either way. So it has a limit, in pages of at most 1
+MB (128 read units), beyond which there is no count.
 
-What is counted is what paging through the list finds: the items of its type, by type attribute and key, that meet its
-conditions. With two exceptions, since to recognise every item here would make the store's own count useless. Where
-items say their type, the store counts what says it under keys that begin as the type's and contain what its templates do,
-though other parts are no values (`RIDE#tomorrow` for a time); `may_count_unread` tells which lists that can be, and their
-schema says so. And an index that does not have the type attribute counts by keys alone.
+A count equals what paging through the list finds: the items of its type, by type attribute and key, that meet its
+conditions. There are two exceptions, because recognizing every item here would make the store's own count useless. If
+items have a type attribute, the store counts items with the right one, under keys that begin as the type's and contain
+its templates' literals, even if other parts are not valid values (`RIDE#tomorrow` for a time); `may_count_unread` is
+for such lists, and their schema says so. An index without the type attribute counts by keys alone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from keygraph.turns import in_turns
 
 
 def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
-    """What is sent at first to count the list: one for each shard and piece of the range, all at once.
+    """Returns the first requests to count the list: one for each shard and piece of the range, all at once.
 
-    Counts, where the store's own is the list's; else Queries for keys that are recognised here.
+    Counts, if the store's own is the list's; else Queries for keys that are recognized here.
     """
     index, by_store = neighbours.index_name, _counted_by_store(neighbours)
     spans = neighbours.reading.pieces if by_store is None else by_store
@@ -43,10 +43,10 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
 
 
 def _counted_by_store(neighbours: NeighbourList) -> tuple[Span, ...] | None:
-    """The parts of the range of which the store's own count is the list's; None where items are recognised here.
+    """Returns the parts of the range for which the store's own count is the list's; None if items are recognized here.
 
-    The store is asked where items say their type and siblings say another one, or where every key that can stand
-    there is one of the list's. In an index of other keys than the table's any item may have one that is.
+    The store can count if items have a type attribute and siblings have another value in it, or if every key that is
+    possible there is one of the list's. In an index with other keys than the table's, any item may have such a key.
     """
     if neighbours.condition is not None or neighbours.is_checked:
         return None
@@ -63,14 +63,14 @@ def _counted_by_store(neighbours: NeighbourList) -> tuple[Span, ...] | None:
 
 
 def _filter_of_store(neighbours: NeighbourList) -> Condition | None:
-    """What the store decides where it counts: nobody sees the keys of what is counted."""
+    """Returns the filter for the store's count, whose items and keys are not seen here."""
     if neighbours.parts:
         return disjunction(*(_filter_of_store(part) for part in neighbours.parts.values()))
     return conjunction(neighbours.filter_with_type, neighbours.form.begins)
 
 
 def may_count_unread(graph: Graph, path: AccessPath) -> bool:
-    """Whether items of the list's type can be counted that are not in the list, since a part of their key is no value."""
+    """Returns whether items can be counted that are not in the list, because a part of their key is not valid."""
     if path.members:
         return any(may_count_unread(graph, member) for member in path.members)
     if graph.type_condition(path) is None:
@@ -84,9 +84,9 @@ def may_count_unread(graph: Graph, path: AccessPath) -> bool:
 
 
 async def count(store: Store, neighbours: NeighbourList, most_pages: int) -> int | None:
-    """How many items the list has; None where it takes more pages to know it. Raises a StoreError.
+    """Returns how many items the list has; None if more pages are needed to know it. Raises a StoreError.
 
-    One page of each shard, and of each piece of the range, is read at least, all of them at once.
+    At least one page of each shard, and of each piece of the range, is read, all of them at once.
     """
     requests = count_requests(neighbours)
     pages = iter(range(max(most_pages, len(requests))))
@@ -98,7 +98,7 @@ async def count(store: Store, neighbours: NeighbourList, most_pages: int) -> int
 async def _counted(
     store: Store, neighbours: NeighbourList, request: Count | Query, pages: Iterator[int]
 ) -> int | None:
-    """What a request finds, and those that go on after it. `pages` has one for each that may still be read."""
+    """Returns what a request and its continuations find. `pages` has one for each that may still be read."""
     total = 0
     for _ in pages:
         if isinstance(request, Count):

@@ -1,7 +1,7 @@
-"""The DynamoDB request that each access path becomes, with placeholders where values will be.
+"""The DynamoDB request for each access path, with placeholders for the values.
 
-A path's range is made as a list's is (`keygraph.lists.siblings`) and rendered as it is sent (`keygraph.engines.dynamodb.requests`); only the
-values are the placeholders of the templates: `PK = USER#{user_id} AND begins_with(SK, ORDER#)`.
+A path's range is made as for a list (`keygraph.lists.siblings`), and rendered as it is sent
+(`keygraph.engines.dynamodb.requests`), but with placeholders: `PK = USER#{user_id} AND begins_with(SK, ORDER#)`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keygraph.model.records import RecordType
 
 _PLACEHOLDER = re.compile(r"[#:][nv]\d+")
 _UNSEEN = re.compile("[\\0-\x1f\x7f\U0010ffff]")
-"""The characters of bounds that nobody sees: they are written as \\u{10FFFF}."""
+"""The invisible characters of bounds: they are written as \\u{10FFFF}."""
 
 _MOST_KEYS = 3
 """How many keys of a batch are shown."""
@@ -41,28 +41,28 @@ class DescribedRequest:
     index: str | None
     """None for the table itself."""
     keys: str
-    """The condition on the keys; where the range is split around siblings, one for each piece."""
+    """The condition on the keys; if the range is split around siblings, one for each piece."""
     filter: str | None = None
-    """What the store leaves out of the range."""
+    """The filter in the store."""
     times: int = 1
     """How many requests are sent at once: one for each shard."""
     projection: str | None = None
     """The attributes that are sent; None for all of them."""
     limit: int | None = None
-    """How many items are looked at."""
+    """How many items are examined."""
     is_backward: bool = False
     counts: bool = False
-    """Whether nothing but the number of items is sent."""
+    """Whether only the number of items is sent."""
 
     @property
     def target(self) -> str:
-        """The operation, what it reads, and how often it is sent: `Query GSI1 × 5 shards`."""
+        """The operation, its table or index, and how often it is sent: `Query GSI1 × 5 shards`."""
         where = f" {self.index}" if self.index else ""
         return f"{self.operation}{where}" + (f" × {self.times} shards" if self.times > 1 else "")
 
     @property
     def line(self) -> str:
-        """What is sent where, and the condition on the keys: `Query GSI1: GSI1PK = USER`."""
+        """The target of the request, and the condition on the keys: `Query GSI1: GSI1PK = USER`."""
         return f"{self.target}: {self.keys}"
 
 
@@ -74,7 +74,7 @@ def key_request(
     *,
     is_many: bool = False,
 ) -> DescribedRequest:
-    """How an item is read by its key: GetItem, or BatchGetItem of several, and of all the shards where it can stand."""
+    """Returns how an item is read by its key: GetItem, or BatchGetItem for several items or for all possible shards."""
     keys = record.table_keys
     [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
@@ -88,7 +88,7 @@ def key_request(
 
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
-    """How the path is read where nothing narrows its range: a Query for each shard."""
+    """Returns how the path is read if nothing narrows its range: a Query for each shard."""
     neighbours = ListForm(graph, path).shown()
     filter_, index = neighbours.store_filter, path.keys.index_name
     queries = [
@@ -98,7 +98,7 @@ def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
 
 
 def described_requests(graph: Graph, requests: Sequence[Query | Count], times: int = 1) -> DescribedRequest:
-    """The requests for the pieces of one range as one, of which the keys may be placeholders."""
+    """Returns the requests for the pieces of one range as one, whose keys may be placeholders."""
     wires = [wire for request in requests for wire in render(request, _as_texts(graph.table))]
     if not wires:
         return DescribedRequest(
@@ -119,7 +119,7 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
 
 
 def sent_request(request: Request[Any], table: Table) -> dict[str, Any]:
-    """What a request to the table has asked for: the condition on the keys, and the filter. Nothing of what is no read."""
+    """Returns the parameters of a read: the condition on the keys, and the filter. Empty for other requests."""
     if isinstance(request, BatchGet):
         shown = [
             " AND ".join(
@@ -144,7 +144,7 @@ def _key_text(value: KeyValue) -> str:
 
 
 def described_condition(condition: Condition) -> str:
-    """A condition with its names and values written out."""
+    """Returns a condition with its names and values written out."""
     parameters = condition_parameters(condition)
     if isinstance(parameters, bool):
         return str(parameters).lower()
@@ -153,7 +153,7 @@ def described_condition(condition: Condition) -> str:
 
 
 def _as_texts(table: Table) -> Table:
-    """The table as if all its keys were texts, so that they can be shown as placeholders."""
+    """Returns the table as if all its keys were texts, so that they can be shown as placeholders."""
 
     def keys(keyed: Table | Index) -> list[str]:
         return [key.name for key in keyed.keys]
@@ -167,7 +167,7 @@ def _as_texts(table: Table) -> Table:
 
 
 def expression_text(body: Mapping[str, Any], name: str) -> str | None:
-    """An expression of a request, or of an action, with its names and values written out."""
+    """Returns an expression of a request, or of an action, with its names and values written out."""
     text = body.get(name)
     if text is None:
         return None
@@ -182,7 +182,7 @@ def expression_text(body: Mapping[str, Any], name: str) -> str | None:
 
 
 def value_text(typed: Mapping[str, Any]) -> str:
-    """A value in DynamoDB's typed form as text: that of a map, a list or a set as JSON."""
+    """Returns a value in DynamoDB's typed form as text: a map, a list or a set as JSON."""
     [(type_, content)] = typed.items()
     if type_ in ("NULL", "BOOL"):
         return "null" if type_ == "NULL" else str(content).lower()

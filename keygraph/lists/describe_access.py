@@ -1,4 +1,4 @@
-"""Who may do what with each type, field and list, and what each rule costs, in words."""
+"""Who may do what with each type, field and list, and the cost of each rule, in words."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _OPERATORS = {"eq": "=", "ne": "≠", "lt": "<", "lte": "≤", "gt": ">", "gte":
 
 
 ANYBODY = "anybody"
-"""The column of those who need no role."""
+"""The column of viewers without a role."""
 
 
 def described_access(graph: Graph) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """The columns, one for each role, and a row for each thing that somebody may do.
+    """Returns the columns, one for each role, and a row for each action that someone may do.
 
-    A cell has the rules for those who have that role, and what each costs; one of them is enough. One of those in a row of
-    "and" is needed besides.
+    A cell has the rules for viewers with that role, and the cost of each; one of them is enough. One of those in a row
+    of "and" is needed too.
     """
     every = [each for record in graph.types.values() for each in _rows(graph, record)]
     roles = sorted({role for *_, grants, _ in every for grant in grants for role in grant.roles or ()})
@@ -35,7 +35,7 @@ def described_access(graph: Graph) -> tuple[Sequence[str], Sequence[Sequence[str
 
 
 _Row: TypeAlias = tuple[str, Action, Sequence[Grant], set[Path]]
-"""What somebody may do, the rules of it, and the attributes that a key tells there."""
+"""An action, its rules, and the attributes that a key contains there."""
 
 
 def _rows(graph: Graph, record: RecordType) -> Iterator[_Row]:
@@ -60,7 +60,7 @@ def _rows(graph: Graph, record: RecordType) -> Iterator[_Row]:
 
 
 def _cells(grants: Sequence[Grant], told: set[Path], roles: Sequence[str]) -> Iterator[str]:
-    """What the rules give to anybody, and to each role."""
+    """Yields what the rules allow to anybody, and to each role."""
     of_anybody = [_rule(grant, told) for grant in grants if grant.roles is None]
     yield "\nor ".join(of_anybody) or "nobody"
     for role in roles:
@@ -92,7 +92,7 @@ def _cost(grant: Grant, told: set[Path]) -> str:
 
 
 def where_text(where: Mapping[str, Any]) -> str:
-    """A condition as it was said, in one line."""
+    """Returns a condition as it was declared, in one line."""
     return " and ".join(_part(name, said) for name, said in where.items())
 
 

@@ -1,4 +1,4 @@
-"""What a graph's types are in the table, as text: their keys, the request of each access path, and the lists of each walk."""
+"""A graph's types in the table, as text: their keys, the request of each access path, and the lists of each walk."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class DescribedKeys:
     partition: str
     """`PK = USER#{user_id}`."""
     sort: str
-    """Empty where there is none."""
+    """Empty if there is none."""
     shards: int
-    """How many partitions one is spread over; 0 where it is not."""
+    """How many partitions one is spread over; 0 if it is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedPath:
-    """How a list, an item that an index finds, or what a walk finds is read."""
+    """How a list, an item found by an index, or the nodes of a walk are read."""
 
     name: str
     found: str
-    """What it finds: an edge with the node at its far end, an item, or the nodes of a walk."""
+    """The result: an edge with the node at its far end, an item, or the nodes of a walk."""
     nodes: tuple[str, ...]
-    """The types of what it leads to."""
+    """The types that it leads to."""
     request: str
-    """`Query GSI1: GSI1PK = USER`; of a walk the lists that it follows."""
+    """`Query GSI1: GSI1PK = USER`; for a walk, the lists that it follows."""
     is_one: bool = False
     filter: str | None = None
-    """What the store leaves out of the range."""
+    """The filter in the store."""
     needs: tuple[str, ...] = ()
-    """The arguments that have to be given."""
+    """The required arguments."""
     narrowed_by: tuple[str, ...] = ()
     """The arguments that narrow the range of the sort key."""
 
@@ -57,12 +57,12 @@ class DescribedType:
     """The first paragraph of its description."""
     keys: tuple[DescribedKeys, ...]
     by_key: str | None
-    """How an item is read by its key; None where the table holds none."""
+    """How an item is read by its key; None if the table holds none."""
     paths: tuple[DescribedPath, ...]
 
 
 def described_types(graph: Graph) -> list[DescribedType]:
-    """Every type of the graph with its keys, its lists and its walks."""
+    """Returns every type of the graph with its keys, its lists and its walks."""
     return [
         DescribedType(
             record,
@@ -80,7 +80,7 @@ def described_types(graph: Graph) -> list[DescribedType]:
 
 
 def described_root(graph: Graph) -> list[DescribedPath]:
-    """The lists at the root, what an index finds there, and the ways from node to node."""
+    """Returns the lists at the root, the items found by an index there, and the paths from node to node."""
     return [*(_described(graph, path) for path in graph.paths if path.owner is None), *_ways(graph)]
 
 

@@ -1,10 +1,10 @@
-"""Reading a node together with its lists: one Query for what stands side by side in a partition.
+"""Reading a node together with its lists: one Query for items side by side in a partition.
 
-The rule: of a node whose model says that its partition is small, the node's item, the pages of its lists there and the
-neighbours that stand at a known key are read by one Query where their ranges follow each other and no other type's items can stand between them. Behind a list
-of which less than a full page is asked for, nothing is read with it: the rest of that list would be. The Query looks at
-no more items than the reads apart might: so many as the pages have, one to see whether more follow, and the node. What
-it does not come to is read apart.
+The rule: for a node whose model says that its partition is small, one Query reads the node's item, the pages of its
+lists there and the neighbors at a known key, if their ranges follow each other and no other type's items can be between
+them. Nothing is read after a list with less than a full page requested: the rest of that list would be read too. The
+Query examines no more items than separate reads might: as many as the pages have, one to see whether more follow, and
+the node. What it does not reach is read separately.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ from keygraph.lists.reading import Extent, Found
 from keygraph.lists.siblings import is_between
 
 FULL_PAGE = 20
-"""A page of so many neighbours is taken to be all that there are, where the partition is said to be small."""
+"""A page of so many neighbors is assumed to be all of them, if the partition is declared small."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is read with others: a page of a list, or the item at one key, of a node or an only neighbour (`neighbours` is
+    """A part of a joint read: a page of a list, or the item at one key, of a node or an only neighbor (`neighbours` is
     None)."""
 
     span: Span
     most: int
-    """How many items of it are read at most."""
+    """The most items of it to read."""
     neighbours: NeighbourList | None = None
     extent: Extent | None = None
     subject: Any = None
-    """What somebody reads it for."""
+    """The object that it is read for."""
 
 
 @dataclass(eq=False)
 class Together:
-    """What one Query reads. Of pages of one list the one that takes most comes last."""
+    """The parts that one Query reads. Of pages of one list, the one that takes most comes last."""
 
     parts: list[Part]
 
     @property
     def most(self) -> dict[Span, int]:
-        """How many items of each range are read at most."""
+        """The most items of each range to read."""
         return {part.span: part.most for part in self.parts}
 
     def request(self, key: Key, projection: tuple[Path, ...] | None) -> Query:
-        """The Query that reads them, in the partition of a node."""
+        """Returns the Query that reads them, in the partition of a node."""
         span = self.parts[0].span.hull(self.parts[-1].span)
         most = sum(self.most.values())
         return Query(key[0], range=span.range, projection=projection, limit=most)
 
 
 def item_part(key: Key, subject: Any) -> Part:
-    """The item at one key."""
+    """Returns the part for the item at one key."""
     return Part(Span(key[1], key[1]), 1, subject=subject)
 
 
 def neighbour_part(neighbours: NeighbourList, key: Key, subject: Any = None) -> Part | None:
-    """An only neighbour whose key is known (the subject, where nothing else is said), in the partition of a node."""
+    """Returns the part for an only neighbor with a known key (also the default subject), in the partition of a node."""
     keys = neighbours.whole_keys or []
     if len(keys) != 1 or keys[0][:1] != key[:1] or len(key) < 2:
         return None
@@ -73,10 +73,10 @@ def neighbour_part(neighbours: NeighbourList, key: Key, subject: Any = None) -> 
 
 
 def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any) -> Part | None:
-    """A page of a list that stands in the partition of a node; None where it has to be read apart.
+    """Returns the part for a page of a list in the partition of a node; None if it has to be read separately.
 
-    That is where a cursor or a filter is given, and where siblings are in its range. Of a list that is read backward a
-    full page is read: its end is known when all of it was read.
+    That is so if a cursor or a filter is given, or siblings are in its range. A list that is read backward needs a full
+    page: its end is known when all of it was read.
     """
     reading = neighbours.reading
     if neighbours.index_name is not None or neighbours.partitions != key[:1] or len(key) < 2:
@@ -94,9 +94,9 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any)
 
 
 def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:
-    """The parts of the partition in which a node stands, those together that one Query reads.
+    """Returns the parts in the partition of a node, grouped by the Query that reads them.
 
-    `is_shown`: the node's key is no real one, but shows its placeholders.
+    `is_shown`: the node's key is not a real one, but contains placeholders.
     """
     found: list[Together] = []
     for part in sorted(parts, key=lambda part: (part.span.low or "", part.most)):
@@ -112,12 +112,12 @@ def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: boo
 
 
 def _is_whole(part: Part) -> bool:
-    """Whether what is read of a part is likely all that there is of it."""
+    """Returns whether what is read of a part is probably all of it."""
     return part.extent is None or not part.extent.forward or part.extent.count >= FULL_PAGE
 
 
 def _is_apart(graph: Graph, key: Key, before: Span, after: Span, *, is_shown: bool) -> bool:
-    """Whether other items may stand between two ranges, or whether they overlap."""
+    """Returns whether other items may be between two ranges, or whether they overlap."""
     if before.high is None or after.low is None or not isinstance(before.high, str):
         return True
     gap = Span(before.high if before.below else before.high + "\0", after.low, below=True)
@@ -129,7 +129,7 @@ def _is_apart(graph: Graph, key: Key, before: Span, after: Span, *, is_shown: bo
 async def read_together(
     store: Store, key: Key, together: Together, projection: tuple[Path, ...] | None
 ) -> dict[Part, Found | Item | None]:
-    """What one Query finds of the parts: pages of lists, the node's item. What it did not come to is not there.
+    """Returns what one Query finds of the parts: pages of lists, the node's item, without parts that it did not reach.
 
     Raises a StoreError.
     """
@@ -138,7 +138,7 @@ async def read_together(
     found: dict[Part, Found | Item | None] = {}
     for part in together.parts:
         items = [item for item in page.items if part.span.contains(cast(KeyValue, item[sort_key]))]
-        # Whether it was read to its end, which is at the last place that was looked at, or before it.
+        # Whether it was read to its end, which is at the last place that was examined, or before it.
         is_whole = page.last is None or (part.span.high is not None and bool(page.last[1] >= part.span.high))
         if part.neighbours is None or part.extent is None:
             if items or is_whole:

@@ -1,7 +1,7 @@
 """One list of one node: an access path with its values, as the range of keys that it reads.
 
-A `NeighbourList` is a value. It says which partitions are read (one for each shard), which part of the sort key,
-and what is decided by a filter in the store or by a condition here.
+A `NeighbourList` is a value. It contains the partitions to read (one for each shard), the part of the sort key, and
+what a filter in the store or a condition here decides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from keygraph.model.records import RecordType
 
 
 class Place(NamedTuple):
-    """Where an item stands in a list: the shard (0 where there is one), and its position there."""
+    """The place of an item in a list: the shard (0 if there is one), and its position there."""
 
     shard: int
     position: Position
@@ -95,11 +95,10 @@ class NeighbourList:
         *,
         values: tuple[tuple[str, str | None], ...] | None = None,
     ) -> None:
-        """`partitions` are the partition keys of the shards, `prefix` is what every sort key of the list begins with, and
-        `owner` the owner's identity. `reading` says what of the range is read, and which siblings with it. `at` is the time
-        at which items that have expired are left out; None leaves none out. `parts` are, of a list of several types, those
-        of each. `values` are those of a list that is only shown, with placeholders.
-        """
+        """`partitions` are the partition keys of the shards, `prefix` is the beginning of every sort key of the list,
+        and `owner` the owner's identity. `reading` is what is read of the range, and the siblings with it. `at` is the
+        time at which expired items are left out; None leaves none out. `parts` are the lists of each type of a list of
+        several. `values` are those of a list that is only shown, with placeholders."""
         self.form = form
         self.graph = form.graph
         self.path = form.path
@@ -115,12 +114,12 @@ class NeighbourList:
         self.reading = reading
         self.parts = parts
         self.is_filtered = form.is_searched or bool(reading.others)
-        """Whether other items than the list's are to be expected in its range: the first request looks at more."""
+        """Whether its range is expected to contain other items: the first request then examines more."""
         self.looks_on = self.is_filtered or form.leaves_out
         """Whether anything in its range may not be in the list, so that a page may take another request."""
         self.store_filter = self.filter_with_type if reading.others else self.filter
-        """All that the store filters by: the type too, where any number of siblings may be read."""
-        # What tells most lists of one operation apart. They are asked for it often.
+        """The whole filter in the store: with the type, if any number of siblings may be read."""
+        # Distinguishes most lists of one operation. It is used often.
         self.hash = hash((form.path, partitions, span.low))
 
     def __eq__(self, other: object) -> bool:
@@ -135,7 +134,7 @@ class NeighbourList:
 
     @property
     def values(self) -> tuple[tuple[str, str | None], ...]:
-        """What the list itself fixes: the texts of the owner's key and of the required arguments, by slot."""
+        """The values that the list fixes: the texts of the owner's key and of the required arguments, by slot."""
         if self._values is None:
             self._values = tuple(sorted(self.form.texts_of(self._identity).items()))
         return self._values
@@ -147,7 +146,7 @@ class NeighbourList:
     # --- What is in the list --------------------------------------------------------------------------
 
     def identified(self, item: Item) -> tuple[str, ...] | None:
-        """The identity of an item that was read in the list's range; None where it is not in the list."""
+        """Returns the identity of an item that was read in the list's range; None if it is not in the list."""
         if self.parts:
             located = self._located(item)
             return None if located is None else located.identity
@@ -155,14 +154,14 @@ class NeighbourList:
         return identity if identity is None or self._is_fitting(item) else None
 
     def _is_fitting(self, item: Item) -> bool:
-        """Whether an item of the list's type is in the list, as far as the range does not say so."""
+        """Returns whether an item of the list's type is in the list, apart from what the range decides."""
         path = self.path
         if self.is_checked and not self._fixes(item):
             return False
         return self.condition is None or holds(self.condition, path.record.completed(item))
 
     def _located(self, item: Item) -> Located | None:
-        """An item that was read in the range of a list of several types; None where it is not in the list."""
+        """Returns an item that was read in the range of a list of several types; None if it is not in the list."""
         told = self.graph.identified(item, self.path.keys)
         part = None if told is None else self.parts.get(told[0])
         if told is None or part is None or not part._is_fitting(item):
@@ -170,7 +169,7 @@ class NeighbourList:
         return Located(item, told[1], told[0])
 
     def included(self, items: Iterable[Item]) -> list[Located]:
-        """Those of the items, which were read in the list's range, that are in the list."""
+        """Returns the items, which were read in the list's range, that are in the list."""
         if self.parts:
             return [located for item in items if (located := self._located(item)) is not None]
         record = self.path.record
@@ -185,12 +184,12 @@ class NeighbourList:
         return found
 
     def sort_of(self, item: Item) -> KeyValue:
-        """The sort key of an item of the list; empty where there is none. KeyError where it lacks it."""
+        """Returns the sort key of an item of the list; empty if there is none. Raises KeyError if the item lacks it."""
         keys = self.path.keys.attributes
         return cast(KeyValue, item[keys[1].name]) if len(keys) == 2 else ""
 
     def covers(self, item: Item) -> bool:
-        """Whether an item that was read elsewhere stands in this list, every condition counted."""
+        """Returns whether an item that was read elsewhere is in this list, by all its conditions."""
         keys = self.path.keys
         values = [item.get(key.name) for key in keys.attributes]
         if values[0] not in self.partitions:
@@ -208,12 +207,12 @@ class NeighbourList:
         return own._is_fitting(item)
 
     def reads(self, sort: KeyValue) -> bool:
-        """Whether items with that sort key are looked at."""
+        """Returns whether items with that sort key are read."""
         return any(piece.contains(sort) for piece in self.reading.pieces)
 
     @property
     def whole_keys(self) -> list[Key] | None:
-        """The table keys of all that it can hold, one for each shard, where its range is one key of the table."""
+        """The table keys of all items that it can contain, one for each shard, if its range is one key of the table."""
         if self.path.keys.index is not None or self.form.checked or self.parts:
             return None
         if not self.has_sort_key:
@@ -222,7 +221,7 @@ class NeighbourList:
         return None if value is None else [(partition, value) for partition in self.partitions]
 
     def _fixes(self, item: Item) -> bool:
-        """Whether the item holds what the list fixes, which its range alone does not say."""
+        """Returns whether the item has the values that the list fixes and its range alone does not guarantee."""
         texts = self.path.texts_of_item(item)
         names = self.path.slot_names
         if texts is None or any(texts.get(name) != text for name, text in self.values if name in names):
@@ -237,30 +236,30 @@ class NeighbourList:
         return tuple(map(dict(self.values).get, self.path.owner_slots))
 
     def place_of(self, item: Item) -> Place:
-        """Where an item of the list stands. KeyError where it lacks a key."""
+        """Returns where an item of the list is. Raises KeyError if it lacks a key."""
         position = self.path.position_of(item)
         return Place(self.partitions.index(position[0]), position)
 
     def sort_value(self, place: Place) -> KeyValue:
-        """The sort key at a place; empty where there is no sort key."""
+        """Returns the sort key at a place; empty if there is no sort key."""
         return place.position[1] if self.has_sort_key else ""
 
     def order_of(self, place: Place) -> tuple[Any, int]:
-        """By what places are ordered along the sort key: equal keys by their shards."""
+        """Returns the order of places along the sort key: equal keys by their shards."""
         return self.sort_value(place), place.shard
 
     def order_by_key(self, place: Place) -> tuple[Any, int, Position]:
-        """An order of places along the sort key that holds for equal ones too, unlike the store's own: by table key."""
+        """Returns an order along the sort key that holds for equal keys too, unlike the store's own: by table key."""
         return *self.order_of(place), place.position
 
     def place_at(self, sort: KeyValue, *, forward: bool, is_included: bool) -> Place:
-        """The place, in the direction of reading, right before all items with a sort key, or right behind them."""
+        """Returns the place, in the direction of reading, right before all items with a sort key, or right after."""
         is_first = forward == is_included
         return Place(-1 if is_first else len(self.partitions), (self.partitions[0], sort))
 
     def mark(self, place: Place) -> tuple[int | None, KeyValue | None, tuple[KeyValue, ...]]:
-        """What tells a place from the others of the list: the shard, the sort key after what the list fixes, and
-        on an index the table's key."""
+        """Returns what distinguishes a place from the others of the list: the shard, the sort key after what the list
+        fixes, and on an index the table's key."""
         shard = place.shard if len(self.partitions) > 1 else None
         if not self.has_sort_key:
             return shard, None, place.position[1:]
@@ -268,7 +267,7 @@ class NeighbourList:
         return shard, sort[len(self.prefix) :] if isinstance(sort, str) else sort, place.position[2:]
 
     def place(self, shard: int | None, sort: KeyValue | None, others: tuple[KeyValue, ...]) -> Place:
-        """The place that a mark tells. ValueError where it is none of this list."""
+        """Returns the place of a mark. Raises ValueError if it is not in this list."""
         number = shard or 0
         wanted = len(self.graph.table.position(self.index_name)) - (2 if self.has_sort_key else 1)
         is_whole = (sort is not None) == self.has_sort_key and len(others) == wanted
@@ -279,29 +278,29 @@ class NeighbourList:
 
 
 _SPANS_KEPT = 64
-"""How many ranges of the sort key a form keeps."""
+"""How many ranges of the sort key a form caches."""
 
 
 class Decided(NamedTuple):
-    """What decides whether an item in the range of a list is in the list."""
+    """The conditions that decide whether an item in the range of a list is in the list."""
 
     filter: Condition | None
-    """What the store decides."""
+    """The condition that the store decides."""
     condition: Condition | None
-    """What is decided here, on whole items."""
+    """The condition that is decided here, on whole items."""
     filter_with_type: Condition | None
-    """What the store decides where it decides the type too, by which the items of no type are left out."""
+    """The filter if the store decides the type too, which leaves out items without a type."""
 
 
 SendPage: TypeAlias = Callable[[Store, Query], Awaitable[Page]]
-"""Sends a request, and gives the page with what was found out about its items besides."""
+"""Sends a request, and returns the page with what was found out about its items."""
 
 
 class ListForm:
-    """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list.
+    """A path with a client's arguments, which are the same for all owners; bound to an owner it is a list.
 
-    That of a list of several types has one for each of them: the types by which the list's items are told from others,
-    each with its own conditions.
+    The form of a list of several types has one for each: the types that the list's items are distinguished by, each
+    with its own conditions.
     """
 
     def __init__(
@@ -316,9 +315,9 @@ class ListForm:
         parts: Sequence[ListForm] | None = None,
         is_decided_here: bool = False,
     ) -> None:
-        """`required` are the texts of the arguments by name. `send` reads a page of which other items decide something.
-        `parts` are those of several types; None for all that the path lists, without a condition. `is_decided_here`: the
-        store cannot tell for which type a condition is."""
+        """`required` are the texts of the arguments by name. `send` reads a page for which other items decide
+        something. `parts` are the forms of several types; None for all that the path lists, without a condition.
+        `is_decided_here`: the store cannot distinguish the type that a condition applies to."""
         self._is_bare = not required and not ranged and where is None and parts is None
         if parts is None:
             parts = [ListForm(graph, member, required, ranged) for member in path.members]
@@ -334,21 +333,21 @@ class ListForm:
         self.filter, self.condition = (
             (None, where) if is_decided_here else split_condition(where, path, graph)
         )
-        """What the store decides, and what is decided here, on whole items, besides what expires."""
+        """The conditions that the store decides, and that are decided here on whole items, in addition to expiry."""
         self._is_decided_here = is_decided_here
         self._decided: tuple[Now, Decided] | None = None
         self.is_searched: bool = where is not None or any(part.is_searched for part in parts)
-        """Whether there is a condition on its items, which a client or a rule says."""
+        """Whether a client or a rule sets a condition on its items."""
         self.narrowed: tuple[tuple[str, Narrowing], ...] = (
             () if path.members else undecided(path, self._ranged)
         )
-        """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
+        """The arguments on the sort key, by slot, that the order of the keys alone does not decide."""
         self.checks = checks_of(path, self.narrowed)
         checked = checked_names(path, self.narrowed)
         self.checked = (checked and attributes_of(graph, path.record, checked)) or frozenset()
-        """The attributes of an item that are looked at for that, besides the keys that are read."""
+        """The attributes of an item that are checked for these, in addition to the keys that are read."""
         self.is_checked: bool = bool(self.narrowed) or path.reads_others or path.is_uncertain
-        """Whether the texts that it fixes are looked for in each item: its range alone does not say them."""
+        """Whether the texts that it fixes are checked in each item, because its range alone does not guarantee them."""
         slots = {slot.name: slot for slot in path.rest.slots}
         self.leaves_out = (
             path.reads_others
@@ -356,32 +355,32 @@ class ListForm:
             or path.expires
             or any(not narrowing.fills(slots[name]) for name, narrowing in self.narrowed)
         )
-        """Whether items of its types in its range may not be in the list, whatever a client says of them besides."""
+        """Whether items of its types in its range may not be in the list, even without a client's conditions."""
         self.said = said(path, self._ranged)
-        """The texts of the sort key's slots that a reader has said, by slot."""
+        """The texts of the sort key's slots that a client has given, by slot."""
         self.told: Hashable = (path, self.filter, self.condition, self.narrowed, self.said)
-        """What lists of two forms are told apart by."""
+        """The values that distinguish lists of two forms."""
         self._shards = path.keys.shard_texts
         own = path.keys.attributes[0]
         self._value = None if own.type == "S" else own.value
-        """What makes the partition key of its text; None where it is the text."""
+        """The function that makes the partition key from its text; None if it is the text."""
         self._write_partition = path.partition_writer(self._texts) if self._value is None else None
         self._plain_length = graph.plain_lengths(path.keys)[0]
-        # What the range is made of besides the prefix; it is the same for most owners.
+        # The slots of the range after the prefix; they are the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
         self._prefix = None if path.prefix.slots else path.prefix.render({}) or ""
-        """What every sort key begins with; None where that depends on the owner, or on what a reader says."""
+        """The beginning of every sort key; None if that depends on the owner, or on the arguments."""
         self._spans: dict[tuple[str | None, ...], tuple[str, Span, Reading | None]] = {}
         self._projections: dict[frozenset[str] | None, tuple[Path, ...] | None] = {}
         self._siblings = graph.siblings(path)
         self.tells_types = graph.type_condition(path) is not None
-        """Whether the store can tell the items of its types by what they say of their type."""
+        """Whether the store can distinguish the items of its types by their type attributes."""
         self._parts = parts
         if path.members:
             self._join(parts)
 
     def _join(self, parts: Sequence[ListForm]) -> None:
-        """Takes what is said of the parts as its own."""
+        """Combines the values of the parts as its own."""
         listed = {part.path.record for part in parts}
         self._siblings += tuple(record for record in self.path.records if record not in listed)
         self.tells_types = all(part.tells_types for part in parts)
@@ -395,24 +394,24 @@ class ListForm:
         self.told = (self.path, tuple(part.told for part in parts), self._ranged.get(SORT_KEY))
 
     def decided_here(self) -> ListForm:
-        """The same form of which the store decides nothing."""
+        """Returns the same form without conditions for the store."""
         return ListForm(
             self.graph, self.path, self._required, self._ranged, self._where, is_decided_here=True
         )
 
     def projection(self, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
-        """The projection of its requests, of which these attributes are wanted; None for whole items."""
+        """Returns the projection of its requests, given the wanted attributes; None for whole items."""
         if attributes not in self._projections:
             wanted = None if attributes is None else attributes | self.checked
             self._projections[attributes] = list_projection(self.graph, self.path, self.condition, wanted)
         return self._projections[attributes]
 
     def decided(self, at: Now | None) -> Decided:
-        """What decides whether an item in its range is in a list, at a time (None: whenever it expires)."""
+        """Returns what decides whether an item in its range is in a list, at a time (None: regardless of expiry)."""
         if at is None or not self.path.expires:
             return self._timeless
         if self._decided is None or self._decided[0] != at:
-            # The same for all lists of a run, and objects of their own only where they have to be.
+            # The same for all lists of a run, and separate objects only if needed.
             self._decided = at, self._decided_at(at)
         return self._decided[1]
 
@@ -427,14 +426,14 @@ class ListForm:
         if at is None or expiry is None:
             return self._with_type(self.filter, self.condition)
         live = is_live(expiry, at)
-        # DynamoDB's filter may not name a key of what is read.
+        # DynamoDB's filter may not name a key of the table or index that is read.
         [[name, *_]] = paths_of(live)
         if self._is_decided_here or any(key.name == name for key in self.path.keys.attributes):
             return self._with_type(self.filter, conjunction(live, self.condition))
         return self._with_type(conjunction(live, self.filter), self.condition)
 
     def _decided_of_parts(self, each: Sequence[Decided]) -> Decided:
-        """What decides of all types: conditions that differ go with their types, where the store decides them."""
+        """Returns what decides for all types: different conditions apply to their types, if the store decides them."""
         with_types = (
             disjunction(*(decided.filter_with_type for decided in each)) if self.tells_types else None
         )
@@ -447,8 +446,8 @@ class ListForm:
 
     @cached_property
     def begins(self) -> Condition | None:
-        """That the table's keys have the literal text of those of the type, as far as they are no keys of an index which is
-        read."""
+        """The condition that the table's keys have the literal text of the type's keys, except those that are keys of
+        the index that is read."""
         parts = [(key.name, template) for key, template in self.path.record.table_keys.parts]
         return conjunction(
             *(
@@ -460,9 +459,9 @@ class ListForm:
         )
 
     def of(self, owner: tuple[str, ...] | None = None, at: Now | None = None) -> NeighbourList:
-        """The list of an owner (its identity), at a time: without items that have expired then. None: with them.
+        """Returns the list of an owner (its identity), without items that have expired at a time; None keeps them.
 
-        Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
+        Raises BadUserInput if the arguments make no key, or if those of the sort key leave a gap.
         """
         partitions = self._partitions(owner)
         if self._parts:
@@ -475,21 +474,21 @@ class ListForm:
         return NeighbourList(self, partitions, prefix, span, owner, reading, at)
 
     def texts_of(self, owner: tuple[str, ...] | None) -> Mapping[str, str | None]:
-        """What the list of an owner fixes, by slot."""
+        """Returns what the list of an owner fixes, by slot."""
         return self._texts if owner is None else {**self.path.texts_of_owner(owner), **self._texts}
 
     def _partitions(self, owner: tuple[str, ...] | None) -> tuple[KeyValue, ...]:
-        """The partition key of each shard. Raises BadUserInput where the texts make no key."""
+        """Returns the partition key of each shard. Raises BadUserInput if the texts make no key."""
         if self._write_partition is not None and owner is not None:
             key = self._write_partition(owner)
-            # Most keys are so short and plain that there is nothing to check.
+            # Most keys are short and plain, so that there is nothing to check.
             if len(key) <= self._plain_length and key.isascii():
                 return (key,)
         texts = self.texts_of(owner)
         return tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards])
 
     def _span_of(self, owner: tuple[str, ...] | None) -> tuple[str, Span, Reading | None]:
-        """What every sort key of an owner's list begins with, its range, and what is read of that where no siblings are."""
+        """Returns the common beginning of a list's sort keys, its range, and what is read of that without siblings."""
         prefix, place = self._prefix or "", tuple[str | None, ...]((self._prefix,))
         if self._prefix is None or self._in_range:
             texts = self.texts_of(owner)
@@ -499,7 +498,7 @@ class ListForm:
         known = self._spans.get(place)
         if known is None:
             span = sort_span(self.path, prefix, self.texts_of(owner), self._ranged)
-            # What is read beside siblings depends on the partition as well.
+            # What is read beside siblings depends on the partition too.
             known = prefix, span, None if self._siblings else reading_alone(span)
             if len(self._spans) < _SPANS_KEPT:
                 self._spans[place] = known
@@ -510,7 +509,7 @@ class ListForm:
     def _part_of(
         self, owner: tuple[str, ...] | None, at: Now | None, partitions: tuple[KeyValue, ...]
     ) -> NeighbourList:
-        """What a list of several types has of this one. It is not read by itself."""
+        """Returns the part of this type in a list of several types. It is not read by itself."""
         prefix, span, _ = self._span_of(owner)
         return NeighbourList(self, partitions, prefix, span, owner, reading_alone(span), at)
 
@@ -523,7 +522,7 @@ class ListForm:
         *,
         shown: tuple[tuple[str, str | None], ...] | None = None,
     ) -> NeighbourList:
-        """The list of several types: what is between those that come first and last is read in one go."""
+        """Returns the list of several types: everything from the first to the last range is read together."""
         span = hull_of(part.span for part in parts.values())
         whole = self._ranged.get(SORT_KEY)
         if whole is not None:
@@ -532,15 +531,15 @@ class ListForm:
         reading = without_siblings(
             self.graph, self._siblings, listed, partitions[0], span, is_shown=shown is not None
         )
-        # Its cursors hold for whichever of the types a reader wants, so that they have the whole sort key.
+        # Its cursors are valid for any of the types, so they contain the whole sort key.
         return NeighbourList(self, partitions, "", span, owner, reading, at, parts, values=shown)
 
     def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
-        """The list of an owner that may not be known: with placeholders for its identity, and for required arguments
-        where nobody has given any.
+        """Returns the list of an owner that may not be known: with placeholders for its identity, and for required
+        arguments that are not given.
 
-        What it reads is what any owner's does, so that its requests can be shown, and counted, before anything is
-        read. Raises BadUserInput as `of` does.
+        It reads the same as any owner's list, so that its requests can be shown, and counted, before anything is read.
+        Raises BadUserInput as `of` does.
         """
         return _any_shown(self.graph, self.path) if owner is None and self._is_bare else self._shown(owner)
 
@@ -571,7 +570,7 @@ class ListForm:
 
 @kept("lists", 1024, 4_000)
 def _any_shown(graph: Graph, path: AccessPath) -> NeighbourList:
-    """A path's list without arguments, which most are, kept with what it reads."""
+    """Returns a path's list without arguments, which most are, cached with what it reads."""
     return ListForm(graph, path)._shown(None)
 
 
@@ -583,7 +582,7 @@ def form_of(
     wheres: Mapping[AccessPath, Condition | None],
     send: SendPage | None = None,
 ) -> ListForm:
-    """A path with what a reader says of it: `wheres` are the types that are asked for, by the paths to them, each with a
+    """Returns a path with a client's arguments: `wheres` are the requested types, by the paths to them, each with a
     condition."""
     if not path.members:
         return ListForm(graph, path, required, ranged, wheres[path], send)
@@ -600,8 +599,8 @@ def bind(
     ranged: Mapping[str, Narrowing] | None = None,
     wheres: Mapping[AccessPath, Condition | None] | None = None,
 ) -> NeighbourList:
-    """The list of an owner (its identity), with the texts of the arguments by name.
+    """Returns the list of an owner (its identity), with the texts of the arguments by name.
 
-    Raises BadUserInput where they make no key, or where the sort key's arguments leave a gap.
+    Raises BadUserInput if they make no key, or if the sort key's arguments leave a gap.
     """
     return form_of(graph, path, required, ranged, wheres or dict.fromkeys(path.each)).of(owner)

@@ -1,4 +1,4 @@
-"""The edges of a list to nodes that a reader names: read by their keys where the two ends make these."""
+"""The edges of a list to nodes that a client names: read by their keys if the two ends make these."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from keygraph.model.paths import AccessPath
 async def read_to(
     store: Store, neighbours: NeighbourList, owner: tuple[str, ...], node: tuple[str, ...]
 ) -> list[Item]:
-    """The items that can be edges of the list from its owner to a node (identities): `in_list` says which are.
+    """Returns the items that can be edges of the list from its owner to a node (identities): `in_list` filters them.
 
-    One BatchGet where the two ends make the whole table key, else one Query for each shard.
+    One BatchGet if the two ends make the whole table key, else one Query for each shard.
     """
     if neighbours.path.finds_by_node:
         keys = tuple(edge_keys(neighbours, owner, [node]))
@@ -33,7 +33,7 @@ async def read_to(
 def edge_keys(
     neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
 ) -> list[Key]:
-    """The keys of the edges from the owner to these nodes, where the two ends make the whole table key."""
+    """Returns the keys of the edges from the owner to these nodes, if the two ends make the whole table key."""
     record = neighbours.path.record
     texts = [neighbours.path.edge_texts(owner, node) for node in nodes]
     identities = [tuple(each[slot.name] or "" for slot in record.identity) for each in texts]
@@ -45,9 +45,9 @@ def edge_keys(
 def in_list(
     neighbours: NeighbourList, items: Iterable[Item], nodes: Collection[tuple[str, ...]] | None = None
 ) -> list[Located]:
-    """Those of some items that stand in the list, in the order of the sort key and the table's.
+    """Returns the items that are in the list, in the order of the sort key and the table's.
 
-    Where nodes are given (the identities of the far end), those that lead to one of them.
+    If `nodes` (identities of the far end) are given, only those that lead to one of them.
     """
     record = neighbours.path.record
     read_identity = record.read_identity
@@ -62,17 +62,17 @@ def in_list(
 
 
 def _leads_to(path: AccessPath, item: Item, nodes: Collection[tuple[str, ...]]) -> bool:
-    """Whether an edge leads to one of the nodes: the key by which it was found may hold only a part of theirs."""
+    """Returns whether an edge leads to one of the nodes: the key that found it may hold only a part of theirs."""
     if path.far_end is None:
         return True
     try:
         return path.record.end_identity(item, path.record.ends[path.far_end]) in nodes
     except CorruptItem:
-        return True  # whoever goes on to the node tells it
+        return True  # the step that reads the node decides
 
 
 def _requests_between(path: AccessPath, texts: Mapping[str, str | None]) -> list[Query]:
-    """The Query, one for each shard, that finds the edges between two nodes."""
+    """Returns the Query, one for each shard, that finds the edges between two nodes."""
     keys = path.keys_of_both_ends
     if keys is None:
         raise LookupError(f"no key of {path.record.name} contains both its ends")

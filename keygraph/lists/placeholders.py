@@ -1,4 +1,4 @@
-"""Placeholders for what is not known yet: the texts of the templates' slots, as they stand in keys and lists that are shown."""
+"""Placeholders for unknown values: the texts of the templates' slots, as in the keys and lists that are shown."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NOTHING_TOLD: Mapping[str, str] = MappingProxyType({})
 
 
 def placeholder(name: str) -> str:
-    """What stands in a key for a value that is not known."""
+    """Returns the text in a key for an unknown value."""
     return "{" + name + "}"
 
 
 def shown_key(
     record: RecordType, identity: tuple[str, ...] | None = None, told: Mapping[str, str] = NOTHING_TOLD
 ) -> Key:
-    """The table key of a node or an item, with placeholders where its identity is not known.
+    """Returns the table key of a node or an item, with placeholders if its identity is not known.
 
-    `told` are texts that are known, by slot, without the whole identity.
+    `told` are known texts, by slot, without the whole identity.
     """
     texts = {slot.name: placeholder(record.leaf_name(slot.path)) for slot in record.table_keys.slots}
     if identity is not None:
@@ -33,7 +33,7 @@ def shown_key(
 
 
 def shown_texts(path: AccessPath) -> dict[str, str | None]:
-    """A placeholder for each slot of a path's keys: the owner's own key field, else the argument."""
+    """Returns a placeholder for each slot of a path's keys: the owner's own key field, else the argument."""
     return {slot.name: _label(path, slot) for slot in path.keys.slots}
 
 

@@ -1,4 +1,4 @@
-"""Which attributes of an item a reader needs, so that the others are not sent."""
+"""The attributes of an item that a client needs, so that the others are not sent."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from keygraph.model.records import RecordType
 from keygraph.resolve.record_types import RecordTypes
 
 MOST_ATTRIBUTES = 100
-"""Where more are needed the whole item is read: a projection of that many saves nothing, and an expression may have
-4 KB."""
+"""If more are needed, the whole item is read: a projection of that many saves nothing, and an expression may have 4
+KB."""
 
 
 def attributes_of(
     model: RecordTypes, record: RecordType, names: Iterable[str] | None
 ) -> frozenset[str] | None:
-    """The attributes that tell these fields, ends and methods of an item, and what it is; None for all of them.
+    """Returns the attributes with these fields, ends and methods of an item, and its type; None for all of them.
 
-    A field may stand in a key of an index alone, which is among them then.
+    A field may be only in a key of an index, which is then included.
     """
     if names is None:
         return None
@@ -31,7 +31,7 @@ def attributes_of(
         attributes.add(record.expiry.attribute[0])
     for name in names:
         if name in record.key_fields:
-            continue  # the key tells it
+            continue  # the key contains it
         inside = (
             [(name, *path) for path in record.ends[name].attributes] if name in record.ends else [(name,)]
         )
@@ -54,23 +54,23 @@ def attributes_of(
 def list_projection(
     model: RecordTypes, path: AccessPath, condition: Condition | None, attributes: frozenset[str] | None
 ) -> tuple[Path, ...] | None:
-    """The projection of a list's requests: these attributes as far as the index holds them, those that tell what an item
-    is and where it stands, and those of a condition that is decided here. None for whole items."""
+    """Returns the projection of a list's requests: the attributes that the index holds, those for an item's type and
+    position, and those of a condition that is decided here. None for whole items."""
     if attributes is None:
         return None
     wanted = attributes.union(path.position, model.type_values.attributes)
     for member in path.each:
         if member.untold and member.end is not None:
-            # By the owner that they name the list's own items are told from others.
+            # The owner that they name distinguishes the list's own items from others.
             wanted |= attributes_of(model, member.record, [member.end]) or frozenset()
-        # A list that is narrower may be answered from this one.
+        # A narrower list may be answered from this one.
         wanted |= member.attributes_of_uncertain | member.record.attributes_of_identity
     if condition is not None:
         names = {inner[0] for inner in paths_of(condition)}
         links = {name for name in names if isinstance(name, LinkName)}
         wanted |= names - links
         for member in path.each:
-            # What is decided here may stand in any key of the item.
+            # What is decided here may be in any key of the item.
             wanted |= member.record.key_attributes
             own = [name.link.end for name in links if name.link.end in member.record.ends.values()]
             wanted |= attributes_of(model, member.record, [end.name for end in own if end]) or frozenset()
@@ -79,18 +79,18 @@ def list_projection(
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes that a reader wants of the items of each type.
+    """The attributes that a client wants from the items of each type.
 
-    One answer for everything that is read together, so that an item which was read in one place serves all others.
+    One answer for everything that is read together, so that an item that was read in one place serves all others.
     """
 
     of_items: Mapping[RecordType, frozenset[str] | None]
     """None for all of them."""
     projection: tuple[Path, ...] | None
-    """That of whatever is got by key; None for whole items."""
+    """The projection of reads by key; None for whole items."""
 
     def of_any(self, records: Iterable[RecordType]) -> frozenset[str] | None:
-        """Those that are wanted of items that are of one of these types; None for all of them."""
+        """Returns the attributes wanted from items of any of these types; None for all of them."""
         wanted = [self.of_items.get(record, frozenset()) for record in records]
         if len(wanted) == 1:
             return wanted[0]
@@ -103,8 +103,8 @@ class Attributes:
         needed: Mapping[RecordType, Iterable[str] | None],
         found_by_key: Iterable[AccessPath] = (),
     ) -> Attributes:
-        """Those that tell these fields, ends and methods of each type, and where an item stands in the lists of which
-        items are got by key."""
+        """Returns the attributes with these fields, ends and methods of each type, and with the position of items in
+        the lists whose items are read by key."""
         attributes = {record: attributes_of(model, record, names) for record, names in needed.items()}
         for path in found_by_key:
             wanted = attributes.get(path.record)

@@ -1,6 +1,6 @@
-"""The range of a sort key: what a list's prefix and a reader's arguments leave of it, as bounds.
+"""The range of a sort key: what a list's prefix and a client's arguments leave of it, as bounds.
 
-What a reader says about the sort template's placeholders is a `Narrowing` each; together they are one `Span`.
+Each argument on the sort template's placeholders is a `Narrowing`; together they are one `Span`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _in_order(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What a reader says about one argument of the sort key, in texts."""
+    """A client's condition on one argument of the sort key, in texts."""
 
     eq: str | None = None
     low: str | None = None
@@ -51,12 +51,12 @@ class Narrowing:
     or_eq: str | None = None
     """Another text that the value of `eq` may have: a time with its offset."""
     values: ValueRange | None = None
-    """The values from `low` to `high`, where texts between two others need not be those of values between theirs."""
+    """The values from `low` to `high`, if texts between two others may belong to values outside theirs."""
     is_absent: bool = False
-    """Whether an optional part of the key is not there."""
+    """Whether an optional part of the key is absent."""
 
     def contains(self, text: str) -> bool:
-        """Whether a text is one that is wanted, as far as texts tell it."""
+        """Returns whether a text is wanted, as far as texts show it."""
         if not text.startswith(self.prefix or ""):
             return False
         if self.eq is not None:
@@ -66,7 +66,7 @@ class Narrowing:
         return (self.low is None or self.low <= text) and (self.high is None or text <= self.high)
 
     def fitted(self, slot: Slot) -> Narrowing:
-        """As a range of the key, which is said by bounds.
+        """Returns it as a range of the key, expressed by bounds.
 
         A number with more digits than the key's format has is out of order: it begins with another digit than 0.
         """
@@ -81,7 +81,7 @@ class Narrowing:
         return Narrowing(None, low, high, self.prefix)
 
     def is_decided_by(self, slot: Slot) -> bool:
-        """Whether every text of the slot in the range is that of a value that is wanted."""
+        """Returns whether every text of the slot in the range belongs to a wanted value."""
         if self.or_eq is not None:
             return False
         if self.values is None or slot.text.width is None:
@@ -90,7 +90,7 @@ class Narrowing:
         return (self.high is None or self.high.startswith("0")) and not any(map(slot.text.is_wider, bounds))
 
     def fills(self, slot: Slot) -> bool:
-        """Whether both bounds are as wide as the padding of their numbers.
+        """Returns whether both bounds are as wide as the padding of their numbers.
 
         A wider number in between is left out, but nobody expects one: 14 digits where times have 13 are the year 2286.
         """
@@ -104,7 +104,7 @@ class Narrowing:
 class Span:
     """A part of a sort key: every value from `low` to `high`; None is no bound.
 
-    Both are included, unless `below` leaves `high` out, which is for texts alone. The values of one key are all texts,
+    Both are included, unless `below` leaves `high` out, which is only for texts. The values of one key are all texts,
     all numbers or all bytes.
     """
 
@@ -118,14 +118,14 @@ class Span:
         return bool(self.high is None or (value < self.high if self.below else value <= self.high))
 
     def within(self, other: Span) -> Span:
-        """What both contain."""
+        """Returns the part that both contain."""
         lows = [span.low for span in (self, other) if span.low is not None]
         highs = [(span.high, not span.below) for span in (self, other) if span.high is not None]
         high, is_included = min(highs, default=(None, True))
         return Span(max(lows, default=None), high, not is_included)
 
     def hull(self, later: Span) -> Span:
-        """Both with what is between them."""
+        """Returns both with what is between them."""
         return Span(self.low, later.high, later.below)
 
     @property
@@ -134,7 +134,7 @@ class Span:
 
     @property
     def only(self) -> Any:
-        """The one value that it contains; None where there may be several, or none."""
+        """The only value that it contains; None if there may be several, or none."""
         return self.low if self.low is not None and self.high is not None and self.low == self._last else None
 
     @property
@@ -149,7 +149,7 @@ class Span:
                 return None
             return Below(self.high) if self.below else AtMost(self.high)
         if self.high is None:
-            # The smallest text above another one is that with NUL behind it.
+            # The smallest text above another one is that text followed by NUL.
             is_next = isinstance(self.low, str) and len(self.low) > 1 and self.low.endswith("\0")
             return Above(self.low[:-1]) if is_next else AtLeast(self.low)
         if self.only is not None:
@@ -160,12 +160,12 @@ class Span:
 
 
 def beginning_with(text: str) -> Span:
-    """Every text that begins so."""
+    """Returns every text that begins with this one."""
     return Span(text, text + LAST) if text else Span()
 
 
 def hull_of(spans: Iterable[Span]) -> Span:
-    """All of the spans, in any order, with what is between them."""
+    """Returns all of the spans, in any order, with what is between them."""
     each = list(spans)
     lows = [span.low for span in each]
     last = max(each, key=lambda span: (span.high is None, span.high or "", not span.below))
@@ -178,7 +178,7 @@ def hull_of(spans: Iterable[Span]) -> Span:
 def sort_span(
     path: AccessPath, prefix: str, texts: Mapping[str, str | None], ranged: Mapping[str, Narrowing]
 ) -> Span:
-    """The range that the arguments leave of the sort key: all but the last one given must be `eq`."""
+    """Returns the range that the arguments leave of the sort key: all but the last one given must be `eq`."""
     arguments = {argument.slot.name: argument for argument in path.ranged}
     given = {argument.slot.name: ranged[argument.name] for argument in path.ranged if argument.name in ranged}
     if len(path.keys.attributes) == 2 and path.keys.attributes[1].type != "S":
@@ -213,14 +213,14 @@ def sort_span(
         exact += narrowing.eq
     else:
         if path.keys.sort is not None:
-            # What is wholly absent is no key: no item has it.
+            # A key that is absent as a whole is no key: no item has it.
             return _checked(Span(exact or "\0", exact))
     _refuse_later(given, arguments)
     return _checked(beginning_with(exact))
 
 
 def span_of_whole(path: AccessPath, narrowing: Narrowing) -> Span:
-    """What a reader says of a sort key as one value."""
+    """Returns the range for arguments on a sort key as one value."""
     [argument] = path.ranged
     _refuse_unusable(argument, narrowing)
     key = path.keys.attributes[1]
@@ -232,7 +232,7 @@ def span_of_whole(path: AccessPath, narrowing: Narrowing) -> Span:
 
 
 def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str | None], ...]:
-    """The texts that a reader has said of the sort key's slots, by slot; None for an optional one that is absent."""
+    """Returns the texts that a client has given for the sort key's slots, by slot; None for an absent optional one."""
     return tuple(
         (argument.slot.name, narrowing.eq)
         for argument in path.ranged
@@ -243,10 +243,10 @@ def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, 
 
 
 def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, Narrowing], ...]:
-    """What is said of values, by slot, where the order of the keys does not decide it.
+    """Returns the conditions on values, by slot, that the order of the keys does not decide.
 
-    1.5 sorts before 1 where `_` follows; a key of `a_b` begins as those of `a`; an absent part is said by what follows; of
-    padded numbers 10000 stands between 0999 and 1001; and a text that loses a part of the value may be that of several.
+    1.5 sorts before 1 if `_` follows; a key of `a_b` begins as those of `a`; what follows shows an absent part; of
+    padded numbers 10000 is between 0999 and 1001; and a text that loses a part of the value may belong to several.
     """
     found = []
     tokens, is_exact = path.rest.tokens, True
@@ -255,7 +255,7 @@ def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[
         if narrowing is None:
             continue
         if not is_exact or not narrowing.is_decided_by(argument.slot):
-            # Behind a time of which there are two texts the key says no more.
+            # After a time with two texts, the key says no more.
             is_exact = is_exact and narrowing.or_eq is None
             found.append((argument.slot.name, narrowing))
             continue
@@ -273,7 +273,7 @@ def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[
 
 
 def _is_cut(path: AccessPath, slot: Slot, text: str) -> bool:
-    """Whether keys would be read back with another text there."""
+    """Returns whether keys would be read back with another text there."""
     return (
         slot.name in path.uncertain
         and not slot.lossy
@@ -288,7 +288,7 @@ def _value_span(
     arguments: Mapping[str, Argument],
     given: Mapping[str, Narrowing],
 ) -> Span:
-    """The range of a sort key that is a number or bytes, and so one slot and nothing else."""
+    """Returns the range of a sort key that is a number or bytes, and so a single slot."""
     slots = path.keys.sort.slots if path.keys.sort else ()
     for slot in slots:
         text = texts.get(slot.name)
@@ -303,7 +303,7 @@ def _value_span(
 
 
 def _flat(tokens: tuple[Token, ...], given: Mapping[str, Narrowing]) -> tuple[Token, ...]:
-    """The tokens with an optional part written out where an argument says that it is there."""
+    """Returns the tokens with an optional part written out if an argument says that it is present."""
     flat: list[Token] = []
     for token in tokens:
         names = [slot.name for slot in Template(token.tokens).slots] if isinstance(token, Maybe) else ()
@@ -324,8 +324,8 @@ def _ranged_span(exact: str, narrowing: Narrowing, following: tuple[Token, ...])
         return Span(low, whole.high)
     if not following:
         return Span(low, exact + narrowing.high)
-    # What follows the value in the key is covered. A value that is shorter may come later there, since its separator
-    # is compared with a character of the longer one.
+    # Covers what follows the value in the key. A shorter value may come later there, because its separator is compared
+    # with a character of the longer one.
     literal = following[0] if isinstance(following[0], str) else ""
     ends = (narrowing.high[:length] for length in range(1, len(narrowing.high) + 1))
     return Span(low, exact + max(end + literal + LAST for end in ends))
@@ -346,7 +346,7 @@ def _refuse_unusable(argument: Argument | None, narrowing: Narrowing) -> None:
 def _refuse_later(
     given: Mapping[str, Narrowing], arguments: Mapping[str, Argument], ranged: str | None = None
 ) -> None:
-    """Refuse an argument that is given after one which is not `eq`: after a range, or after one that is not given."""
+    """Refuses an argument that is given after one which is not `eq`: after a range, or after one that is not given."""
     if not given:
         return
     slot, names = next(iter(given)), list(arguments)

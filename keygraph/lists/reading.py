@@ -1,7 +1,7 @@
-"""Reading lists: pages that are filled, over shards, over the pieces of a range, and past what is left out.
+"""Reading lists: pages are filled across shards, pieces of a range, and items that are left out.
 
-Nothing here reads more than a page costs: each shard is a stream of which only what is needed is fetched, and the
-streams are merged by sort key.
+Nothing here reads more than a page costs: each shard is a stream that fetches only what is needed, and the streams are
+merged by sort key.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from keygraph.turns import AT_ONCE, in_turns
 
 _FILTERED_LIMIT = 32
 LARGEST_LIMIT = 1024
-"""Under a filter a request looks at this many items at first, doubled each time up to the largest."""
+"""With a filter, a request examines `_FILTERED_LIMIT` items at first, and twice as many each time up to this limit."""
 _SEARCHED = 3
-"""Under a condition of a client or a rule the first request looks at so many times the items that are wanted: another request is
-dearer than to look at some that do not match."""
+"""With a condition of a client or a rule, the first request examines so many times the wanted items: another request
+costs more than examining some items that do not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Which part of a list is wanted.
+    """The wanted part of a list.
 
-    `forward` is along the sort key. Reading begins behind `after` and ends before `until`, both in the direction of
-    reading; it stops at `count` items, and `look_ahead` asks whether there is one more. `budget` is how many items
-    the store may look at. Where `after` is at or behind `until` nothing is between them.
+    `forward` is along the sort key. Reading begins after `after` and ends before `until`, both in the direction of
+    reading; it stops at `count` items, and `look_ahead` asks whether there is one more. `budget` is how many items the
+    store may examine. If `after` is at or after `until`, nothing is between them.
     """
 
     count: int
@@ -44,14 +44,14 @@ class Extent:
     look_ahead: bool = False
     budget: int = 10_000
     attributes: frozenset[str] | None = None
-    """The attributes that are wanted of the items besides what the list itself needs; None for all."""
+    """The attributes that are wanted from the items in addition to those that the list itself needs; None for all."""
 
 
 class Found(NamedTuple):
     """A part of a list, in the direction of reading.
 
-    `more`: there is another item, or the budget ended the reading. `resume` is where to go on after in the latter
-    case; else it is None. `looked_at` is how many items the store looked at for it, as far as it ends nowhere.
+    `more`: there is another item, or the budget ended the reading. In the latter case `resume` is the place to continue
+    after; else it is None. `looked_at` is how many items the store examined for it, unless it ended at `until`.
     """
 
     items: list[Located]
@@ -62,16 +62,15 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Stream:
-    """One shard of a list: what was fetched and not taken yet, and where to go on."""
+    """One shard of a list: the items fetched and not taken yet, and where to continue."""
 
     query: Query
     shard: int
     later: deque[Query] = field(default_factory=deque)
-    """The pieces of the range that come after the one which is read."""
+    """The pieces of the range after the one that is being read."""
     waiting: deque[Located] = field(default_factory=deque)
     frontier: Place | None = None
-    """The last place that the store looked at, as far as is known: nothing of the list stands between it and what is
-    read next."""
+    """The last known place that the store examined: nothing of the list is between it and what is read next."""
     is_fresh: bool = True
     """Whether nothing of its piece has been read."""
     ended: bool = False
@@ -80,20 +79,20 @@ class _Stream:
 
 
 class _Part(NamedTuple):
-    """What was read of a list, in the direction of reading."""
+    """The part that was read of a list, in the direction of reading."""
 
     items: list[Located]
     is_open: bool = False
     """Whether the budget ended the reading."""
     resume: Place | None = None
     is_whole: bool = False
-    """Whether the very item came before which the reading ends."""
+    """Whether the item before which the reading ends was itself read."""
     looked_at: int = 0
 
 
 async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
-    """The wanted part of the list. Raises a StoreError, and BadUserInput where only more than the budget tells whether
-    items stand before the end."""
+    """Returns the wanted part of the list. Raises a StoreError, and BadUserInput if only more than the budget shows
+    whether items are before the end."""
     wanted = extent.count + extent.look_ahead
     if not wanted or (extent.until is not None and extent.after == extent.until):
         return Found([], False, None)
@@ -107,7 +106,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
 
 
 async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted: int) -> _Part:
-    """So much of the list, up to the sort key of the place before which it ends."""
+    """Returns `wanted` items of the list, up to the sort key of the place before which it ends."""
     streams = [
         stream
         for shard in range(len(neighbours.partitions))
@@ -117,7 +116,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
     taken: list[Located] = []
     looked_at = 0
     if len(streams) == 1 and extent.until is None:
-        # What most lists are: one page, of which all that has come is taken.
+        # Most lists are one page, which is taken whole.
         [stream] = streams
         page = await send_page(store, neighbours, _asked(stream, max(least, extent.budget)))
         found = await _included(neighbours, stream, page)
@@ -128,7 +127,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
         starved = [stream for stream in streams if not stream.waiting and not stream.ended]
         if starved:
             if looked_at >= extent.budget:
-                # A new piece is begun all the same, so that whoever goes on after a short page comes further.
+                # A new piece is started anyway, so that continuing after a short page makes progress.
                 fresh = [stream for stream in starved if stream.is_fresh]
                 if not fresh:
                     part = _out_of_budget(neighbours, extent, streams, starved, taken)
@@ -151,7 +150,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
 
 
 async def send_page(store: Store, neighbours: NeighbourList, query: Query) -> Page:
-    """A page of the list's range, with what was found out about its items besides."""
+    """Returns a page of the list's range, with what was found out about its items."""
     send = neighbours.form.send
     return await (store.send(query) if send is None else send(store, query))
 
@@ -159,11 +158,11 @@ async def send_page(store: Store, neighbours: NeighbourList, query: Query) -> Pa
 def most_requests(
     wanted: int, shards: int, pieces: int, budget: int, per_page: int, *, is_filtered: bool, is_searched: bool
 ) -> int:
-    """How many requests `read` can send for so many items, where not everything in the range is in the list.
+    """Returns the most requests that `read` can send for so many items, if not everything in the range is in the list.
 
-    Every request of a shard looks at twice as many items as the one before it, up to the largest limit, and to what
-    a page holds, until the budget is used up. That is slowest where all shards go on alike; the last requests get what
-    is left of it. Each piece of the range begins anew with few items.
+    Every request of a shard examines twice as many items as the previous one, up to the largest limit and a page's
+    size, until the budget is used up. That is slowest if all shards proceed alike; the last requests get the rest. Each
+    piece of the range starts again with few items.
     """
     if not wanted:
         return 0
@@ -178,9 +177,9 @@ def most_requests(
 
 
 def looked_at_first(wanted: int, *, is_filtered: bool, is_searched: bool) -> int:
-    """How many items of a shard the first request for so many items of the list looks at.
+    """Returns how many items of a shard the first request for so many items of the list examines.
 
-    `is_filtered`: not everything in the range is in the list. `is_searched`: since a client says a condition.
+    `is_filtered`: not everything in the range is in the list. `is_searched`: because a client sets a condition.
     """
     if not wanted or not is_filtered:
         return wanted
@@ -189,9 +188,9 @@ def looked_at_first(wanted: int, *, is_filtered: bool, is_searched: bool) -> int
 
 
 def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
-    """What is sent for the page in one shard, as far as it is known before anything was read.
+    """Returns the requests for the page in one shard, as far as they are known before anything is read.
 
-    One for each piece of the range; all but the first only if the page comes to them.
+    One for each piece of the range; all but the first are sent only if the page reaches them.
     """
     wanted = extent.count + extent.look_ahead
     stream = _stream(neighbours, extent, 0, wanted) if wanted else None
@@ -199,9 +198,9 @@ def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
 
 
 def requests_of_all(neighbours: NeighbourList, limit: int | None = None) -> list[Query]:
-    """What reads all of a list, a page of so many items at a time, as the last write left it.
+    """Returns the requests for all of a list, in pages of `limit` items, as the last write left it.
 
-    A global index is written later than the table: of its items only the table's keys are asked for.
+    A global index is written later than the table: only the table's keys of its items are requested.
     """
     index = neighbours.path.keys.index
     is_late = index is not None and not index.local
@@ -225,7 +224,7 @@ def requests_of_all(neighbours: NeighbourList, limit: int | None = None) -> list
 
 
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
-    """The stream of a shard; None where nothing of it is wanted."""
+    """Returns the stream of a shard; None if nothing of it is wanted."""
     reading = neighbours.reading
     limit = looked_at_first(
         wanted + len(reading.singles),
@@ -246,7 +245,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         elif is_passed:
             return None
     if extent.until is not None and neighbours.has_sort_key:
-        # What lies behind the end is not looked at either.
+        # What is after the end is not examined either.
         end = neighbours.sort_value(extent.until)
         before = Span(high=end) if forward else Span(low=end)
     queries: deque[Query] = deque()
@@ -256,7 +255,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         rest = part if behind is None else part.within(behind)
         if rest is not piece and rest.is_empty:
             continue
-        # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
+        # DynamoDB refuses to start outside the range; a start inside needs no narrower range.
         has_start = start is not None and (not neighbours.has_sort_key or part.contains(start[1]))
         range_, at = (part.range, start) if has_start else (rest.range, None)
         queries.append(Query(partition, index, range_, filter_, projection, forward, limit, at))
@@ -264,26 +263,26 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
 
 
 def _beyond(sort: KeyValue, *, forward: bool) -> Span:
-    """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
+    """Returns the sort keys after one in the direction of reading, without that one if a bound can express it."""
     if not isinstance(sort, str) or not sort or len(sort.encode()) > EXTENSIBLE_BYTES:
         return Span()
     return Span(low=sort + "\0") if forward else Span(high=sort, below=True)
 
 
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
-    """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
+    """Fetches one page of at most `most` items into the stream; returns how many items the store examined."""
     page = await send_page(store, neighbours, _asked(stream, most))
     return _took(neighbours, stream, page, await _included(neighbours, stream, page))
 
 
 def _asked(stream: _Stream, most: int) -> Query:
-    """What is sent for the stream's next page."""
+    """Returns the request for the stream's next page."""
     query = stream.query
     return query if (query.limit or 1) <= most else replace(query, limit=most)
 
 
 async def _included(neighbours: NeighbourList, stream: _Stream, page: Page) -> list[Located]:
-    """What a page has of the list, and was not read before."""
+    """Returns the items of a page that are in the list and were not read before."""
     items = page.items
     is_short = len(items) <= AT_ONCE
     found = neighbours.included(items) if is_short else await in_turns(neighbours.included, items)
@@ -293,7 +292,7 @@ async def _included(neighbours: NeighbourList, stream: _Stream, page: Page) -> l
 
 
 def _took(neighbours: NeighbourList, stream: _Stream, page: Page, found: Sequence[Located]) -> int:
-    """Takes what was found on a page into the stream; the answer is how many items the store looked at."""
+    """Adds the items found on a page to the stream; returns how many items the store examined."""
     limit = stream.query.limit or 1
     stream.waiting.extend(found)
     stream.is_fresh = page.last is None
@@ -325,7 +324,7 @@ def _order_of_first(neighbours: NeighbourList, stream: _Stream) -> tuple[Any, in
 
 
 def _take(neighbours: NeighbourList, extent: Extent, stream: _Stream, taken: list[Located]) -> _Part | None:
-    """Takes a stream's first item; the part, if the reading has come to its end with that."""
+    """Takes a stream's first item; returns the part if that ends the reading."""
     located = stream.waiting.popleft()
     place = neighbours.place_of(located.item)
     if _is_reached(neighbours, extent, place):
@@ -335,7 +334,7 @@ def _take(neighbours: NeighbourList, extent: Extent, stream: _Stream, taken: lis
 
 
 def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool:
-    """Whether the reading has come to the place before which it ends, or behind it by the sort key."""
+    """Returns whether the reading has reached the place before which it ends, or is after it by the sort key."""
     if extent.until is None:
         return False
     if place == extent.until:
@@ -351,7 +350,7 @@ def _out_of_budget(
     starved: list[_Stream],
     taken: list[Located],
 ) -> _Part:
-    """What was found up to the place to which every shard has been read."""
+    """Returns what was found up to the place to which every shard has been read."""
     choose = min if extent.forward else max
     frontiers = [stream.frontier for stream in starved if stream.frontier is not None]
     resume = choose(frontiers, key=lambda place: neighbours.order_of(place))
@@ -370,15 +369,15 @@ def _out_of_budget(
 
 # --- Where a list ends among equal sort keys ------------------------------------------------------------
 #
-# Items of an index may share a sort key. DynamoDB keeps them in an order of its own, which it does not tell: by a hash, it
-# seems. It tells what follows a place (`ExclusiveStartKey`), even if no item stands there any more. So the first item of the
-# list that follows the end is looked for, and what the reading took from that item on is left out.
+# Items of an index may share a sort key. DynamoDB keeps them in an undocumented order, apparently by a hash. It returns
+# what follows a place (`ExclusiveStartKey`), even if the place has no item anymore. So the first item of the list after
+# the end is looked up, and what the reading took from that item on is left out.
 
 
 async def _before(
     store: Store, neighbours: NeighbourList, extent: Extent, until: Place, part: _Part
 ) -> _Part:
-    """What of a part, whose last items have the sort key of its end, stands before that end."""
+    """Returns the items of a part, whose last items have the sort key of its end, that are before that end."""
     behind = await _following(store, neighbours, extent, until)
     if behind is None:
         return part
@@ -388,7 +387,7 @@ async def _before(
     after = extent.after
     if after is None or neighbours.order_of(after) != neighbours.order_of(until):
         return part
-    # Both cursors have this sort key: the reading has begun behind the end, unless what follows the end is still to come.
+    # Both cursors have this sort key: the reading started after the end, unless what follows the end is still to come.
     is_ahead = await _following(store, neighbours, extent, places[-1], behind)
     return part if is_ahead else _Part([])
 
@@ -396,7 +395,7 @@ async def _before(
 async def _following(
     store: Store, neighbours: NeighbourList, extent: Extent, place: Place, wanted: Place | None = None
 ) -> Place | None:
-    """Where the first item of the list, or the wanted one, stands that follows a place at its sort key."""
+    """Returns where the first item of the list, or the wanted one, is that follows a place at its sort key."""
     limit = looked_at_first(1, is_filtered=neighbours.is_filtered, is_searched=neighbours.is_searched)
     query = Query(
         place.position[0],

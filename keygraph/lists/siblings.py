@@ -1,14 +1,14 @@
 """How siblings are left out of the range that a list reads: by a bound, or by splitting it around their heads.
 
-Both cost no filter, so that what is read is what is wanted. The rules:
+Both cost no filter, so that only wanted items are read. The rules:
 
-- Where other types' keys stand and none of the list's own can, nothing is read. What is left is one piece of the
-  range (then a bound is all that it takes), or several, each a Query.
-- A page is not split around a sibling that stands at one known key, such as the node's own item: it is one item more
-  to read, which is less than a request.
-- Nor into more than `MOST_PIECES`. A piece costs a request, but only if the page comes to it; what a filter leaves out
-  is read and paid for, and there may be any number of it.
-- What can stand among the list's own keys is left in, for a filter, or to be recognised when it was read.
+- Where other types have keys and the list cannot, nothing is read. The rest is one piece of the range (then a bound is
+  enough), or several, each with a Query.
+- A page is not split around a sibling at one known key, such as the node's own item: reading one more item costs less
+  than a request.
+- It is not split into more than `MOST_PIECES`. A piece costs a request, but only if the page reaches it; items that a
+  filter leaves out are read and paid for, and there may be any number of them.
+- Siblings that can be among the list's own keys are left in, for a filter, or to be recognized after they are read.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ MOST_PIECES = 4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What of a range is read for a list, and which siblings are read with it."""
+    """The parts of a range that are read for a list, and the siblings that are read with it."""
 
     pieces: tuple[Span, ...]
-    """The parts of the range that are read, in their order. None is empty."""
+    """The parts of the range that are read, in order. None is empty."""
     singles: tuple[RecordType, ...] = ()
-    """Siblings of which one item may stand in the pieces, at a known key where the list has none."""
+    """Siblings of which one item may be in the pieces, at a known key where the list has none."""
     others: tuple[RecordType, ...] = ()
-    """Siblings of which any number may stand in the pieces."""
+    """Siblings of which any number may be in the pieces."""
     apart: tuple[Span, ...] | None = None
-    """The parts of the range that are left where it is split around singles too; None where others are left in it."""
+    """The parts of the range if it is split around singles too; None if others are left in it."""
 
 
 def reading_alone(span: Span) -> Reading:
-    """What is read where no siblings can stand in the range."""
+    """Returns what is read if no siblings can be in the range."""
     pieces = () if span.is_empty else (span,)
     return Reading(pieces, apart=pieces)
 
 
 _Cut: TypeAlias = "tuple[Stretch, RecordType]"
-"""What is left out of a range, and the sibling that stands there."""
+"""A part that is left out of a range, and the sibling that has keys there."""
 _Gap: TypeAlias = "tuple[Span, list[_Cut]]"
-"""A part of the range without siblings' heads, and what stands between it and the one before."""
+"""A part of the range without siblings' heads, and what is between it and the previous one."""
 
 
 def without_siblings(
@@ -69,9 +69,9 @@ def without_siblings(
     *,
     is_shown: bool = False,
 ) -> Reading:
-    """What is read of the range in a partition for a list of these types, which fixes those texts of each, by slot.
+    """Returns what is read of a partition's range for a list of these types, which fixes those texts of each, by slot.
 
-    `is_shown`: the partition is no real one, but shows its placeholders.
+    `is_shown`: the partition is not a real one, but contains placeholders.
     """
     own = tuple((path, _told(path.keys.sort, texts)) for path, texts in listed)
     if not siblings or not own or span.is_empty:
@@ -85,19 +85,19 @@ def without_siblings(
 
 
 def _is_short(span: Span, texts: _Texts) -> bool:
-    """Whether what was found out of a range may be kept: clients decide how long texts are, and which they are."""
+    """Returns whether results about a range may be cached: clients decide how long texts are, and which they are."""
     length = len(str(span.low or "")) + len(str(span.high or ""))
     return length + sum(len(text) for _, text in texts if text is not None) <= _LONGEST_KEPT
 
 
 _RANGES_KEPT, _RANGE_BYTES = 512, 8_000
 _LONGEST_KEPT = 128
-"""Of the texts of a range."""
+"""The longest texts of a range that are cached."""
 _Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
 
 
 def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
-    """The texts that the template takes: those of lists in other partitions are mostly the same, or none."""
+    """Returns the texts that the template takes: those of lists in other partitions are mostly the same, or none."""
     names = template.slot_names if template else ()
     return tuple((name, texts[name]) for name in sorted(names) if name in texts)
 
@@ -105,10 +105,10 @@ def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
 def _standing(
     records: Iterable[RecordType], index: str | None, partition: KeyValue, *, is_shown: bool
 ) -> Iterator[tuple[RecordType, _Texts]]:
-    """The types that may stand in a partition, each with the texts that it gives their sort keys.
+    """Yields the types that may be in a partition, each with the texts that it gives their sort keys.
 
-    `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
-    alike are taken to stand there.
+    `is_shown`: the partition is not a real one, but contains placeholders; then types are included if their partitions
+    begin alike.
     """
     for record in records:
         keys = record.keys[index]
@@ -124,7 +124,7 @@ def _reading(
     span: Span,
     beside: tuple[tuple[RecordType, _Texts], ...],
 ) -> Reading:
-    """What is read of the range beside these siblings."""
+    """Returns what is read of the range beside these siblings."""
     begin = _common_beginning(span)
     own = [(path, _sort_shape(path.keys, texts)) for path, texts in listed]
     index = listed[0][0].keys.index_name
@@ -155,15 +155,15 @@ _kept_reading = kept("ranges", _RANGES_KEPT, _RANGE_BYTES)(_reading)
 
 
 def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
-    """The shape of a sort key that has these texts in it; any text where nobody said what stands in it."""
+    """Returns the shape of a sort key that contains these texts; any text if no template is declared."""
     sort = keys.sort or Template((Slot(("",), key_text(FieldType("string"))),))
     return shape_of_one(sort.with_texts(dict(texts)))
 
 
 def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
-    """Whether items of a declared type may stand in a part of a partition of the table.
+    """Returns whether items of a declared type may be in a part of a partition of the table.
 
-    `is_shown`: the partition is no real one, but shows its placeholders.
+    `is_shown`: the partition is not a real one, but contains placeholders.
     """
     records = [record for record in model.types.values() if not record.is_virtual]
     standing = _standing(records, None, partition, is_shown=is_shown)
@@ -174,7 +174,7 @@ def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: 
 
 
 def _meets(gap: Span, keys: Keys, texts: _Texts) -> bool:
-    """Whether a sort key that has these texts in it can stand in a part of the range."""
+    """Returns whether a sort key that contains these texts can be in a part of the range."""
     own = stretches(_sort_shape(keys, texts), _common_beginning(gap))
     return any(not gap.within(_span_of(each)).is_empty for each in own)
 
@@ -183,7 +183,7 @@ _kept_meets = kept("ranges", _RANGES_KEPT, _RANGE_BYTES)(_meets)
 
 
 def _begin_alike(keys: Keys, shown: KeyValue) -> bool:
-    """Whether the keys' partition and one with placeholders have the same text before the first of them."""
+    """Returns whether the keys' partition and one with placeholders have the same text before the first placeholder."""
     begin, text = (keys.partition.tokens or ("",))[0], str(shown).partition("{")[0]
     own = begin if isinstance(begin, str) else ""
     return own.startswith(text) and text.startswith(own)
@@ -192,9 +192,9 @@ def _begin_alike(keys: Keys, shown: KeyValue) -> bool:
 def filled(
     path: AccessPath, spans: Iterable[Span], texts: Mapping[str, str | None]
 ) -> tuple[Span, ...] | None:
-    """The parts of the spans in which every key fits the list's sort template; None where that cannot be said.
+    """Returns the parts of the spans in which every key fits the list's sort template; None if that is not known.
 
-    It can where behind what the list fixes nothing but one text follows, which any text is.
+    It is known if only one placeholder, for which any text is valid, follows what the list fixes.
     """
     sort = path.keys.sort
     if sort is None or path.keys.attributes[1].type != "S":
@@ -209,7 +209,7 @@ def filled(
 
 
 def _common_beginning(span: Span) -> str:
-    """What every text of the range begins with."""
+    """Returns the common beginning of every text of the range."""
     pairs = zip(span.low or "", span.high or "", strict=False)
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -217,7 +217,7 @@ def _common_beginning(span: Span) -> str:
 def _cut(
     model: RecordTypes, own: Iterable[tuple[AccessPath, Shape]], sibling: RecordType, theirs: Stretch
 ) -> Stretch | None:
-    """What is left out of the range for a sibling that stands there; None where the list itself has keys in it."""
+    """Returns what is left out of the range for a sibling there; None if the list itself has keys in it."""
     if len(theirs.text.encode()) > EXTENSIBLE_BYTES:
         return None
     mine = [(path, each) for path, own_shape in own for each in stretches(own_shape, theirs.text)]
@@ -228,8 +228,8 @@ def _cut(
 
 
 def _is_more_special(model: RecordTypes, sibling: RecordType, path: AccessPath, theirs: Stretch) -> bool:
-    """Whether all items there are the sibling's, though the list has keys there: the special key wins among types of one
-    value, whose items are told apart by the table's key."""
+    """Returns whether all items there are the sibling's, though the list has keys there: the special key wins among
+    types of one value, whose items are distinguished by the table's key."""
     if not path.reads_table_keys or not theirs.is_filled:
         return False
     if model.type_values.of(sibling) != model.type_values.of(path.record):
@@ -239,7 +239,7 @@ def _is_more_special(model: RecordTypes, sibling: RecordType, path: AccessPath, 
 
 
 def _gaps(span: Span, own: list[Stretch], cuts: list[_Cut]) -> list[_Gap]:
-    """The parts of the range between the siblings' heads in which the list can have keys."""
+    """Returns the parts of the range between the siblings' heads in which the list can have keys."""
     gaps: list[_Gap] = []
     between: list[_Cut] = []
     low: str | None = ""
@@ -259,7 +259,7 @@ def _gaps(span: Span, own: list[Stretch], cuts: list[_Cut]) -> list[_Gap]:
 
 
 def _joined(gaps: list[_Gap]) -> tuple[tuple[Span, ...], tuple[RecordType, ...]]:
-    """The gaps, as one where nothing but single keys stands between them, and whose keys those are."""
+    """Returns the gaps, joined where only single keys are between them, and the types of those keys."""
     pieces: list[Span] = []
     singles: list[RecordType] = []
     for part, between in gaps:
@@ -272,7 +272,7 @@ def _joined(gaps: list[_Gap]) -> tuple[tuple[Span, ...], tuple[RecordType, ...]]
 
 
 def _span_of(stretch: Stretch) -> Span:
-    # No key is empty, so that NUL is the least.
+    # No key is empty, so NUL is the smallest.
     low = None if stretch.low in ("", "\0") else stretch.low
     if stretch.is_single:
         return Span(stretch.low, stretch.low)
