@@ -1,8 +1,8 @@
 """Access paths: how one node, or the root, reaches many items by one Query.
 
-An access path is found by unification: an end of the wanted type is taken to be the node, and then the path is
-the table or the index whose partition template holds nothing but literal text, what the node's key tells, a shard
-and required arguments.
+Unification finds an access path: an end of the wanted type is assumed to be the node, and then the path is the table or
+the index whose partition template contains only literal text, values from the node's key, a shard and required
+arguments.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from keygraph.model.record_keys import Keys, TextReader, Texts, text_writer
 from keygraph.model.records import End, RecordType
 
 SORT_KEY = "sort_key"
-"""What the argument is called that is a whole sort key."""
+"""The name of the argument for a whole sort key."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What a reader may say about a slot of the path's templates."""
+    """An argument for a slot of the path's templates."""
 
     name: str
     """In snake case."""
     slot: Slot
     optional: bool
-    """Whether the part of the key may be absent: null asks for that."""
+    """Whether the part of the key may be absent: null selects that."""
     is_told: bool = True
-    """Whether the items that are read tell its value, where its text in the key does not."""
+    """Whether the items that are read contain its value, even if its text in the key does not."""
 
     @property
     def type(self) -> FieldType:
         return self.slot.text.type
 
     def is_alike(self, other: Argument) -> bool:
-        """Whether the same may be said of both, which have one text."""
+        """Returns whether both, which have one text, allow the same conditions."""
         return (self.optional, self.is_told) == (other.optional, other.is_told)
 
     @property
     def has_range(self) -> bool:
-        """Whether `from` and `to` mean something: the order of the texts is that of the values."""
+        """Whether `from` and `to` are available: the texts sort as the values do."""
         return self.slot.text.ordered and (not self.slot.lossy or self.is_told)
 
     @property
     def has_time(self) -> bool:
-        """Whether its texts begin with a time, so that a range of times is one of texts."""
+        """Whether its texts begin with a time, so that a range of times is a range of texts."""
         return self.slot.text.time_bound is not None
 
     @property
     def is_text(self) -> bool:
-        """Whether `beginsWith` means something: what begins the value begins the text in the key."""
+        """Whether `beginsWith` is available: the value's beginning is the beginning of the text in the key."""
         return self.slot.text.has_prefixes or self.has_time
 
 
@@ -68,8 +68,8 @@ class Argument:
 class AccessPath:
     """A list of `record` items in one partition of the table or an index.
 
-    `owner` is the node whose list it is and `end` the end of `record` that is this node; both are None for a list
-    at the root.
+    `owner` is the node that has the list and `end` the end of `record` that is this node; both are None for a list at
+    the root.
     """
 
     name: str
@@ -80,10 +80,10 @@ class AccessPath:
     is_one: bool = False
     description: str | None = None
     members: tuple[AccessPath, ...] = ()
-    """Where it lists several types: the path to each, in one partition. The path itself is then that to the first, as far as
-    nothing else is said here."""
+    """For a list of several types, the path to each, in one partition. The path itself is then the path to the first,
+    except for what is overridden here."""
     is_member: bool = False
-    """Whether it is one of those: edges are served as records there, as at the root."""
+    """Whether it is one of those: their edges are served as records, as at the root."""
 
     def __repr__(self) -> str:
         owner = f"{self.owner.name}." if self.owner else ""
@@ -91,7 +91,7 @@ class AccessPath:
 
     @cached_property
     def far_end(self) -> str | None:
-        """The end of an edge at which the neighbour's node is; None where the neighbour is no edge's node.
+        """The end of an edge at which the neighbor's node is; None if the neighbor is not an edge's node.
 
         An edge has two ends in its table key; from another end, and from the root, it is served as a record.
         """
@@ -102,7 +102,7 @@ class AccessPath:
 
     @property
     def nodes(self) -> tuple[RecordType, ...]:
-        """What `node` can be in the list's edges: the types of the node at the far end, or the item's own type."""
+        """The types of `node` in the list's edges: the types of the node at the far end, or the item's own type."""
         return self.record.ends[self.far_end].members if self.far_end else self.records
 
     @property
@@ -117,7 +117,7 @@ class AccessPath:
 
     @cached_property
     def item_bytes(self) -> int:
-        """The size of an item, in bytes, that the cost bound is computed with: the largest."""
+        """The size of an item, in bytes, for the cost bound: the largest."""
         return max(record.item_bytes for record in self.records)
 
     @cached_property
@@ -126,8 +126,8 @@ class AccessPath:
         return any(record.expiry is not None for record in self.records)
 
     def as_said(self, template: Template) -> tuple[Token, ...]:
-        """The tokens of a template with what the owner's key tells, and what a reader says, instead of the type's own
-        names: those of two types are equal where one text is in both."""
+        """Returns the tokens of a template with the owner's key and a client's arguments instead of the type's own
+        names: those of two types are equal if one text is in both."""
         end = self.end if self.end is not None and self.record.ends[self.end].text is not None else None
 
         def said(slot: Slot) -> tuple[Slot]:
@@ -141,9 +141,9 @@ class AccessPath:
 
     @cached_property
     def known(self) -> Mapping[str, Slot]:
-        """The slots of this path's type that the owner's key tells, by name, with the slot of the end or the owner.
+        """The slots of this path's type that the owner's key determines, by name, with the end's or owner's slot.
 
-        Those of one path, and those whose fields are stored in one attribute.
+        Slots with one path, or whose fields are stored in one attribute.
         """
         if self.owner is None or self.end is None:
             return {}
@@ -167,7 +167,7 @@ class AccessPath:
 
     @cached_property
     def untold(self) -> tuple[Slot, ...]:
-        """The parts of the owner's identity, as the end has them, that stand neither in the partition nor in the known
+        """The parts of the owner's identity, as the end has them, that are neither in the partition nor in the known
         part of the sort key."""
         if self.end is None:
             return ()
@@ -177,7 +177,7 @@ class AccessPath:
             for slot in template.slots
             if slot.name in self.known
         ]
-        # A text that loses a part of the value is that of other nodes too.
+        # A text that loses a part of the value may belong to other nodes too.
         texts = {source.name for slot, source in standing if slot.text == source.text}
         values = {source.path for slot, source in standing if not slot.lossy}
         identity = self.record.ends[self.end].identity
@@ -185,10 +185,10 @@ class AccessPath:
 
     @property
     def leads(self) -> bool:
-        """Whether it reads the owner's list: its keys hold the owner's whole identity, or the last part of it without any
-        arguments, and the items tell the others.
+        """Whether it reads the owner's list: its keys hold the owner's whole identity, or its last part without any
+        arguments, and the items contain the others.
 
-        In the table's own key they stand in that key itself: without them one item would be that of several owners.
+        In the table's own key, the others are in that key itself: otherwise one item would belong to several owners.
         """
         if self.end is None or not self.untold:
             return self.end is not None
@@ -198,9 +198,9 @@ class AccessPath:
 
     @cached_property
     def required(self) -> tuple[Argument, ...]:
-        """What a reader must say: the slots of the partition that the owner does not tell.
+        """The required arguments: the slots of the partition that the owner does not determine.
 
-        Without one that is optional, its part of the key is absent.
+        Without an optional one, its part of the key is absent.
         """
         return tuple(
             self._argument(slot)
@@ -220,24 +220,24 @@ class AccessPath:
 
     @property
     def prefix(self) -> Template:
-        """The sort template up to the first slot that is not known."""
+        """The sort template up to the first unknown slot."""
         return self._split[0]
 
     @property
     def rest(self) -> Template:
-        """The sort template from the first slot that is not known."""
+        """The sort template from the first unknown slot."""
         return self._split[1]
 
     @cached_property
     def reads_table_keys(self) -> bool:
-        """Whether the keys that are read are the table's, maybe swapped: then they say which type an item is of."""
+        """Whether the keys that are read are the table's, maybe swapped: then they determine the type of an item."""
         return are_tables(self.record, self.keys)
 
     @cached_property
     def reads_others(self) -> bool:
-        """Whether what belongs to other nodes is read too: their keys hold the same part of the identity; or the prefix
-        ends in a value and more may follow at once, so that 3 finds what belongs to 30; or has a choice that begins
-        another one."""
+        """Whether it also reads items that belong to other nodes: their keys hold the same part of the identity; or the
+        prefix ends in a value that may continue, so that 3 finds items of 30; or it has a choice that begins another
+        one."""
         if self.members:
             return any(member.reads_others for member in self.members)
         if self.untold:
@@ -252,10 +252,10 @@ class AccessPath:
 
     @cached_property
     def ranged(self) -> tuple[Argument, ...]:
-        """What a reader may say about the sort key, from left to right: the slots after the prefix.
+        """The arguments on the sort key, from left to right: the slots after the prefix.
 
-        Nothing where a node has one item at most: its field takes the required arguments alone. Of several types those that
-        stand first in all of their sort keys; where there are none, the sort key itself.
+        None if a node has at most one item: its field takes only the required arguments. For several types, those that
+        come first in all of their sort keys; if there are none, the sort key itself.
         """
         if self.is_one and self.owner is not None:
             return ()
@@ -270,7 +270,7 @@ class AccessPath:
 
     @cached_property
     def _common(self) -> tuple[Argument, ...]:
-        """What may be said of the sort keys of all its types, since it stands in them behind the same."""
+        """The arguments on the sort keys of all its types, in which they follow the same text."""
         sorts = [member.as_said(member.keys.sort or Template(())) for member in self.members]
         names: list[str] = []
         for token, *others in zip(*sorts, strict=False):
@@ -286,7 +286,7 @@ class AccessPath:
 
     @property
     def _whole_sort_key(self) -> tuple[Argument, ...]:
-        """The sort key as one text, or number, of which a reader says a range."""
+        """The sort key as one text, or number, of which an argument sets a range."""
         attributes = self.keys.attributes
         if len(attributes) < 2 or attributes[1].type == "B":
             return ()
@@ -296,10 +296,10 @@ class AccessPath:
 
     @cached_property
     def uncertain(self) -> Mapping[str, TextReader | None]:
-        """The slots of which the range of a key does not say that an item has a text there, by name, with what reads it
-        from the item's attribute.
+        """The slots whose text the range of a key does not guarantee, by name, with the reader of the item's attribute.
 
-        A value may contain the text that separates it from what follows: a key of `a` and `b#c` begins as those of `a#b`.
+        A value may contain the text that separates it from what follows: a key of `a` and `b#c` begins as those of
+        `a#b`.
         """
         keys, record = self.keys, self.record
         partition = keys.partition
@@ -313,27 +313,28 @@ class AccessPath:
             for slot in template.slots:
                 read = record.text_reader(slot)
                 is_read_back = is_read_back and not slot.lossy
-                # What stands behind a text that is rendered, and may have the separator in it, is in no place of its own.
+                # What follows a rendered text, which may contain the separator, has no certain place.
                 if slot.name in found and (read is not None or is_read_back):
                     readers[slot.name] = read
         return readers
 
     @cached_property
     def is_uncertain(self) -> bool:
-        """Whether that holds for what every list of the path fixes."""
+        """Whether that is so for what every list of the path fixes."""
         if self.members:
             return any(member.is_uncertain for member in self.members)
         fixed = self.known.keys() | {argument.slot.name for argument in self.required}
         return not fixed.isdisjoint(self.uncertain)
 
     def ends_needed(self, *, leads: bool = True) -> frozenset[str]:
-        """The ends that are needed of its items: to tell whose they are, and, if the list `leads` on, to find the nodes there."""
+        """Returns the ends that are needed of its items: for their owners and, if the list `leads` on, for its
+        nodes."""
         ends = (self.far_end if leads else None, self.end if self.untold else None)
         return frozenset(end for end in ends if end is not None)
 
     def texts_of_item(self, item: Item) -> dict[str, str] | None:
-        """The texts of an item's keys here, as its attributes say them where they are uncertain; None where it has none
-        of these keys."""
+        """Returns the texts of an item's keys here, from its attributes if they are uncertain; None if it has none of
+        these keys."""
         texts = self.keys.parse(item)
         if texts is not None:
             for name, read in self.uncertain.items():
@@ -346,7 +347,7 @@ class AccessPath:
 
     @cached_property
     def _absent_with_attribute(self) -> frozenset[str]:
-        """The slots that are uncertain of which an item without the attribute has no text, whatever its key is read as."""
+        """The uncertain slots that have no text in an item without the attribute, however its key is read."""
         record, table, index = self.record, self.record.table, self.keys.index_name
         return frozenset(
             slot.name
@@ -359,14 +360,14 @@ class AccessPath:
 
     @cached_property
     def attributes_of_uncertain(self) -> frozenset[str]:
-        """The attributes that say the texts that are uncertain."""
+        """The attributes that contain the uncertain texts."""
         attributes = [
             self.record.attribute_of(slot.path) for slot in self.keys.slots if self.uncertain.get(slot.name)
         ]
         return frozenset(attribute[0] for attribute in attributes if attribute is not None)
 
     def of_owner(self, template: Template) -> Template:
-        """The template with the owner's own key where its end could be a node of another type too."""
+        """Returns the template with the owner's own key if its end could be a node of another type too."""
         end = self.record.ends[self.end] if self.end is not None else None
         if end is None or end.text is None or self.owner is None:
             return template
@@ -379,8 +380,8 @@ class AccessPath:
         return Argument(self.record.leaf_name(slot.path), slot, slot.name in self.keys.optional, is_told)
 
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str | None]:
-        """The texts that the owner's identity gives to the slots of this path's type; None for an optional one that is
-        absent."""
+        """Returns the texts that the owner's identity gives to the slots of this path's type; None for an absent
+        optional one."""
         end = self._end_with_text
         texts = (
             identity
@@ -395,7 +396,7 @@ class AccessPath:
     def partition_writer(self, said: Mapping[str, str | None]) -> Callable[[Texts], str] | None:
         """Returns a function that writes the partition key of an owner's list from the owner's identity.
 
-        `said` are the texts of the required arguments, by slot. None where it takes more than to put texts in their places.
+        `said` are the texts of the required arguments, by slot. None if inserting texts in their places is not enough.
         """
         if self.owner is None or self.owner.table_keys.optional or self._end_with_text is not None:
             return None
@@ -407,14 +408,14 @@ class AccessPath:
 
     @cached_property
     def _end_with_text(self) -> End | None:
-        """The owner's end, where what identifies a node there is not the node's own identity."""
+        """The owner's end, if a node there is identified by something else than its own identity."""
         end = None if self.end is None else self.record.ends[self.end]
         return None if end is None or end.text is None else end
 
     @cached_property
     def _sources_of_texts(self) -> tuple[tuple[str, int, Slot, Slot | None], ...]:
-        """For each slot that the owner's key tells: where in the owner's identity, or in the end's behind that, and
-        the slot that it is rewritten as, where it is written otherwise."""
+        """For each slot that the owner's key determines: its place in the owner's identity, or in the end's after that,
+        and the slot to rewrite it as, if it is written differently."""
         if self.owner is None or self.end is None:
             return ()
         end = self.record.ends[self.end]
@@ -424,7 +425,7 @@ class AccessPath:
         places = {name: place for place, name in enumerate(names)}
         wanted = {name: (self.record.slots[name], source) for name, source in self.known.items()}
         if self.untold:
-            # By these the items are told from those of other nodes.
+            # These distinguish the items from those of other nodes.
             wanted |= {own.name: (own, slot) for slot in end.identity for own in [slot.under(end.name)]}
         return tuple(
             (name, places[source.name], source, None if source.text == slot.text else slot)
@@ -438,7 +439,7 @@ class AccessPath:
         return () if end is None else tuple(slot.under(end).name for slot in self.record.ends[end].identity)
 
     def owner_of(self, item: Item) -> tuple[str, ...] | None:
-        """The texts of the owner's identity, as an item tells them; None where it does not tell whose it is."""
+        """Returns the texts of the owner's identity from an item; None if it does not show whose it is."""
         try:
             return None if self.end is None else self.record.end_identity(item, self.record.ends[self.end])
         except CorruptItem:
@@ -446,12 +447,12 @@ class AccessPath:
 
     @cached_property
     def position(self) -> tuple[str, ...]:
-        """The attributes that say where an item stands in what is read."""
+        """The attributes of an item's position in the table or index that is read."""
         return tuple(key.name for key in self.record.table.position(self.keys.index_name))
 
     @cached_property
     def position_of(self) -> Callable[[Item], Position]:
-        """What says where an item stands in what is read. It raises KeyError where the item lacks a key."""
+        """A function that returns an item's position in what is read. It raises KeyError if the item lacks a key."""
         if len(self.position) == 1:
             [only] = self.position
             return lambda item: (cast(KeyValue, item[only]),)
@@ -459,7 +460,7 @@ class AccessPath:
 
     @cached_property
     def told(self) -> frozenset[str]:
-        """The fields, ends and methods of the type that the items read here tell.
+        """The fields, ends and methods of the type that the items read here contain.
 
         All of them, unless an index projects less; what it lacks is read from the table.
         """
@@ -473,13 +474,13 @@ class AccessPath:
         return frozenset(told)
 
     def _tells(self, *path: str) -> bool:
-        """Whether the items read here have what a placeholder names, in a key or an attribute."""
+        """Returns whether the items read here have the field of a placeholder, in a key or an attribute."""
         attribute = self.record.attribute_of(path)
         is_projected = attribute is not None and self.record.table.has(self.keys.index_name, attribute[0])
         return is_projected or self._keys_tell(*path)
 
     def _keys_tell(self, *path: str) -> bool:
-        """Whether the keys that the items read here have tell what a placeholder names."""
+        """Returns whether the keys that the items read here have determine the field of a placeholder."""
         return any(
             self.record.is_same(path, slot.path) and self.record.reads_from(keys, path)
             for keys in self._keys_of_position
@@ -489,7 +490,7 @@ class AccessPath:
 
     @cached_property
     def _keys_of_position(self) -> list[Keys]:
-        """The keys that say where an item stands in what is read."""
+        """The keys that give an item's position in the table or index that is read."""
         position = {*self.position}
         return [keys for keys in self.record.keys.values() if keys.names <= position]
 
@@ -507,8 +508,8 @@ class AccessPath:
 
     @cached_property
     def is_by_node(self) -> bool:
-        """Whether lists of different owners have the edges to one node at the same place: behind what begins all sort keys
-        of a list stands that node's key and nothing else, and no other edge of the list has it."""
+        """Whether lists of different owners have the edges to one node at the same place: in all sort keys of a list,
+        the common beginning is followed by that node's key and nothing else, and no other edge of the list has it."""
         end = None if self.far_end is None else self.record.ends[self.far_end]
         if end is None or not self.finds_by_node or len(self.keys.attributes) < 2:
             return False
@@ -518,12 +519,12 @@ class AccessPath:
 
     @property
     def finds_common(self) -> bool:
-        """Whether what several nodes have in common is found without reading whole lists."""
+        """Whether the nodes common to several lists are found without reading whole lists."""
         return not self.is_one and (self.finds_by_node or self.keys_of_both_ends is not None)
 
     @cached_property
     def _paths_of_ends(self) -> frozenset[FieldPath]:
-        """What stands in keys for the two ends of an edge; nothing where the path does not go from end to end."""
+        """The paths in keys for the two ends of an edge; empty if the path does not go from end to end."""
         ends = (self.end, self.far_end)
         if None in ends:
             return frozenset()
@@ -531,8 +532,8 @@ class AccessPath:
 
     @cached_property
     def keys_of_both_ends(self) -> Keys | None:
-        """The keys by which one Query finds the edges between two nodes: both ends are the partition and stand in
-        front of the sort key. None where there are none; the table goes before indexes."""
+        """The keys by which one Query finds the edges between two nodes: both ends are the partition and the beginning
+        of the sort key. None if there are none; the table comes before indexes."""
         wanted = self._paths_of_ends
         if not wanted:
             return None
@@ -546,8 +547,8 @@ class AccessPath:
         return None
 
     def edge_texts(self, near: tuple[str, ...], far: tuple[str, ...]) -> dict[str, str | None]:
-        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them; None
-        for an optional one that is absent.
+        """Returns the texts, by slot, that the owner and a node at the far end give to the keys of the edges between
+        them; None for an absent optional one.
 
         `near` is the owner's identity, `far` that of the far end.
         """
@@ -567,10 +568,10 @@ class AccessPath:
 
 
 def _rewritten(source: Slot, text: str, wanted: Slot) -> str | None:
-    """The text of one slot as another one of the same field writes it; None for an optional one that is absent."""
+    """Returns the text of one slot as another one of the same field writes it; None for an absent optional one."""
     return source.rewritten(text, wanted) if text else None
 
 
 def are_tables(record: RecordType, keys: Keys) -> bool:
-    """Whether these keys are the table's, maybe swapped."""
+    """Returns whether these keys are the table's, maybe swapped."""
     return keys.names == {key.name for key in record.table.keys}

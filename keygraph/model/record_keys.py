@@ -1,4 +1,4 @@
-"""The keys that a record type has, in the table or in an index: written from its fields, and read back."""
+"""The keys of a record type, in the table or in an index: written from its fields, and read back."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from keygraph.keys.types import decode, decoder
 from keygraph.model.fields import ValueReader
 
 Texts: TypeAlias = tuple[str, ...]
-"""The texts of an identity; one that is absent is empty."""
+"""The texts of an identity; an absent one is empty."""
 TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
-"""What reads the text of a slot from an item."""
+"""Reads the text of a slot from an item."""
 
 IdentityReader: TypeAlias = Callable[[Mapping[str, Value]], Texts | None]
 
 
 class Mismatch(NamedTuple):
-    """Where the keys of an item differ from those of a type. The largest is the nearest."""
+    """How far the keys of an item match those of a type. The largest mismatch is the nearest type."""
 
     key: int
     """Which key attribute it is: 0 for the partition key."""
@@ -41,9 +41,9 @@ class Keys:
     attributes: tuple[KeyAttribute, ...]
     partition: Template
     sort: Template | None
-    """None where there is no sort key, or where nobody said what stands in it."""
+    """None if there is no sort key, or no template is declared for it."""
     shards: tuple[Shard, ...]
-    """What `{shard}` can be in its partition; nothing where it has none."""
+    """The values of `{shard}` in its partition; empty if it has none."""
     lists: str | Literal[False] | None
     finds: str | None
 
@@ -57,14 +57,14 @@ class Keys:
         return frozenset(attribute.name for attribute in self.attributes)
 
     def attribute_for(self, attribute: Path | None) -> str | None:
-        """The key attribute that this one is; None where it is none of them."""
+        """Returns the key attribute that equals this attribute; None if none does."""
         return (
             attribute[0] if attribute is not None and attribute in {(name,) for name in self.names} else None
         )
 
     @property
     def read_all(self) -> bool:
-        """Whether the items that are read by them are whole."""
+        """Whether items read by these keys are whole."""
         return self.index is None or self.index.projection == "ALL"
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Keys:
 
     @cached_property
     def shard_texts(self) -> tuple[dict[str, str], ...]:
-        """The texts of `{shard}`, by slot, for each partition that a list reads: one without any where it has none."""
+        """The texts of `{shard}`, by slot, for each partition that a list reads: a single empty one if it has none."""
         slots = [slot for slot in self.partition.slots if slot.is_shard]
         if not self.shards:
             return ({},)
@@ -89,12 +89,12 @@ class Keys:
 
     @cached_property
     def optional(self) -> frozenset[str]:
-        """The names of the slots that may be absent: they stand in optional parts alone."""
+        """The names of the slots that may be absent: they are only in optional parts."""
         certain = {token.name for each in self.templates for token in each.tokens if isinstance(token, Slot)}
         return frozenset(slot.name for slot in self.slots) - certain
 
     def rendered(self, texts: Mapping[str, str | None]) -> Key:
-        """The key's values with those texts, by slot name."""
+        """Returns the key's values with those texts, by slot name."""
         pairs = ((attribute, template.render(texts)) for attribute, template in self.parts)
         return tuple([attribute.value(text) for attribute, text in pairs if text is not None])
 
@@ -104,7 +104,7 @@ class Keys:
         return tuple(zip(self.attributes, self.templates, strict=False))
 
     def parse(self, item: Mapping[str, Value]) -> dict[str, str] | None:
-        """The texts in the item's keys here; None where it has none of these keys, or others."""
+        """Returns the texts in the item's keys here; None if it has none of these keys, or others."""
         texts: dict[str, str] = {}
         for attribute, template in self.parts:
             text = attribute.text(item.get(attribute.name))
@@ -115,7 +115,7 @@ class Keys:
         return texts
 
     def mismatch(self, item: Mapping[str, Value]) -> Mismatch:
-        """Where the item's keys differ from these, which are not its own."""
+        """Returns how far the item's keys, which are not its own, match these."""
         texts: dict[str, str] = {}
         for number, (attribute, template) in enumerate(self.parts):
             text = attribute.text(item.get(attribute.name)) or ""
@@ -130,13 +130,13 @@ class Keys:
 
     @cached_property
     def _are_plain(self) -> bool:
-        """Whether each key attribute is a text whose slots are always there."""
+        """Whether each key attribute is a text whose slots are always present."""
         are_texts = all(attribute.type == "S" for attribute in self.attributes)
         tokens = [token for template in self.templates for token in template.tokens]
         return are_texts and not any(isinstance(token, Maybe) for token in tokens)
 
     def reader(self, names: Texts) -> IdentityReader:
-        """What reads the texts of these slots, by name, from the keys of an item; None where it has other keys."""
+        """Returns a function that reads the texts of these slots, by name, from an item's keys; None for other keys."""
         templates = self.templates
         if len(templates) == 2 and self.partition == self.sort:
             templates = templates[:1]
@@ -194,7 +194,7 @@ class Keys:
         return read
 
     def writer(self, names: Texts) -> Callable[[Texts], Key] | None:
-        """What makes the key of texts with these names; None where that takes more than to put them in their places."""
+        """Returns a function that makes the key of texts with these names; None if inserting them is not enough."""
         if self.shards or not self._are_plain or len(self.parts) < len(self.attributes):
             return None
         places = {name: place for place, name in enumerate(names)}
@@ -214,9 +214,9 @@ class Keys:
 
 
 def _reader_of(template: Template) -> KeyReader:
-    """Returns a function that reads the texts that stand in a key of a template.
+    """Returns a function that reads the texts in a key of a template.
 
-    Most keys are literal text with any text behind it, which is cut off here.
+    Most keys are literal text followed by any text, which is sliced here.
     """
     before = template.beginning
     if not before:
@@ -230,7 +230,7 @@ def _reader_of(template: Template) -> KeyReader:
 
 
 def reader_of_type(read: IdentityReader, said: Mapping[str, Value]) -> IdentityReader:
-    """Returns a function that reads the identity of an item with these attributes, which say its type; None for others."""
+    """Returns a function that reads the identity of an item with these type attributes; it returns None for others."""
     [(name, value), *others] = said.items()
 
     def read_one(item: Mapping[str, Value]) -> Texts | None:
@@ -243,7 +243,7 @@ def reader_of_type(read: IdentityReader, said: Mapping[str, Value]) -> IdentityR
 
 
 def text_writer(template: Template, places: Mapping[str, int]) -> Callable[[Texts], str]:
-    """Returns a function that joins the template's literal texts and those of an identity, which stand there at `places`."""
+    """Returns a function that joins a template's literal texts with an identity's texts, whose places are `places`."""
     parts = [places[token.name] if isinstance(token, Slot) else str(token) for token in template.tokens]
     match parts:
         case [int(place)]:
@@ -257,17 +257,17 @@ def text_writer(template: Template, places: Mapping[str, int]) -> Callable[[Text
 
 
 def text_itself(text: str) -> str | None:
-    """The value of a text that is the value; None for an optional one that is absent, which is empty."""
+    """Returns the text as the value; None for an absent optional one, which is empty."""
     return text or None
 
 
 def optional_value(value_of: Callable[[str], Any], text: str) -> Any:
-    """The value of a text; None for an optional one that is absent, which is empty."""
+    """Returns the value of a text; None for an absent optional one, which is empty."""
     return value_of(text) if text else None
 
 
 def _half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
-    """What reads the text of a slot from one of the two keys, whether or not the item has the other."""
+    """Returns a function that reads the text of a slot from one of the two keys, even if the item lacks the other."""
     key, template = next(part for part in keys.parts if part[0].name == name)
     if slot not in template.slots:
         return keys.reader((slot.name,))
@@ -283,9 +283,9 @@ def _half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
 def value_readers(
     sources: Iterable[tuple[FieldPath, Path | None, Keys, Slot]],
 ) -> dict[FieldPath, ValueReader]:
-    """What reads the value of each path from keys of an item; None for none.
+    """Returns a function for each path that reads its value from keys of an item; it returns None for none.
 
-    Sources are paths with the attribute of the value, and a slot of the keys that tells it. The table's key is believed
+    Sources are paths with the attribute of the value, and a slot of the keys that contains it. The table's key is used
     first, then a key that is the attribute, then others.
     """
     first: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
@@ -303,7 +303,7 @@ def value_readers(
 
 
 def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
-    """What reads a value from the first key of an item that tells it; None where none does."""
+    """Returns a function that reads a value from the first key of an item that contains it; None if none does."""
     if len(readers) == 1:
         [(read_only, value_of_only)] = readers
 
@@ -326,9 +326,9 @@ def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], 
 def texts_reader(
     sources: Sequence[tuple[int, Callable[[str], str] | None]],
 ) -> Callable[[Texts], Texts | None]:
-    """What makes an end's identity of the texts in a key; None for none.
+    """Returns a function that makes an end's identity from the texts in a key; it returns None for none.
 
-    Each part is the text at a number, written anew where there is something that does so.
+    Each part is the text with a number, rewritten if there is a function for it.
     """
     if len(sources) == 1 and sources[0][1] is None:
         only = sources[0][0]
@@ -345,7 +345,7 @@ def texts_reader(
 
 
 def text_reader(read: IdentityReader, place: int, rewritten: Callable[[str], str] | None) -> TextReader:
-    """What reads the text at a place of those that a key tells, as it is or rewritten; None for one that is absent."""
+    """Returns a function that reads one of the texts in a key, as it is or rewritten; None for an absent one."""
 
     def read_text(item: Mapping[str, Value]) -> str | None:
         texts = read(item)
@@ -357,7 +357,7 @@ def text_reader(read: IdentityReader, place: int, rewritten: Callable[[str], str
 
 
 def lenient_reader(attribute: Path, slot: Slot) -> TextReader:
-    """What reads the text of a slot from the attribute that holds its value; None where that is none that fits."""
+    """Returns a function that reads the text of a slot from its value's attribute; None for one that does not fit."""
 
     def read(item: Mapping[str, Value]) -> str | None:
         value = cast(Value, at_path(item, attribute))
@@ -370,7 +370,7 @@ def lenient_reader(attribute: Path, slot: Slot) -> TextReader:
 
 
 def attribute_reader(attribute: Path, slot: Slot, problem: Callable[[], Exception]) -> TextReader:
-    """The same, but what is made raises the problem where the attribute does not fit."""
+    """Returns the same function, except that it raises the problem if the attribute does not fit."""
     decoded, render = decoder(slot.text.type), slot.text.render
     is_text = slot.computed or slot.is_stored_text
 

@@ -1,4 +1,4 @@
-"""The record types of one table, tied together: the paths between them, and which type an item is of."""
+"""The record types of one table, linked together: the paths between them, and the type of an item."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from keygraph.resolve.walks import NodeWalk, resolve_walks
 from keygraph.resolve.ways import FollowedList, followed_list
 
 _NEAREST = 3
-"""How many templates a message shows that an item's key comes near to."""
+"""How many templates near to an item's key a message shows."""
 
 
 class RecordTypes:
@@ -75,19 +75,19 @@ class RecordTypes:
         self.declared_root_lists: Mapping[str, object] = lists or {}
         self._explore = explore
         self.has_ways = paths
-        """Whether the root is asked for ways from node to node."""
+        """Whether the root has fields for paths from node to node."""
         self._made: dict[Callable[..., Any], Any] = {}
-        """What was made of the graph, by what makes it."""
+        """The results of `made`, by the function that makes them."""
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
-        """What reads the identity of an item that was read by these keys; None where it is not of the type."""
+        """Returns a function that reads the identity of an item that was read by these keys; None for other types."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
-        """The other types of which items can stand inside the range that the path reads."""
+        """Returns the other types whose items can be inside the range that the path reads."""
 
     # --- What was declared ----------------------------------------------------------------------------
 
     @cached_property
     def resolution(self) -> Resolution:
-        """The record types with what is wrong with them."""
+        """The record types with their mistakes."""
         case = self.attribute_case if self.attribute_case in CASES else CASES[0]
         given: Mapping[object, object] = self._formats
         formats = {name: each for name, each in given.items() if isinstance(each, Format)}
@@ -107,7 +107,7 @@ class RecordTypes:
 
     @cached_property
     def list_candidates(self) -> dict[tuple[str, str], list[AccessPath]]:
-        """For each list that a node declares, by owner and name, the best paths; `check` wants exactly one."""
+        """The best paths for each list that a node declares, by owner and name; `check` wants exactly one."""
         return {
             (record.name, declared.name): best(
                 candidates_of(declared.name, record, declared.of, declared.options)
@@ -130,18 +130,18 @@ class RecordTypes:
         return found
 
     def path(self, owner: RecordType, name: str) -> AccessPath:
-        """The access path of a list that a node declares."""
+        """Returns the access path of a list that a node declares."""
         return self.node_lists[owner.name, name]
 
     def records_of(self, options: ListOptions) -> list[RecordType | str]:
-        """The types that a list at the root was told; what is none of the graph's types as text."""
+        """Returns the types that a list at the root declares; as text if it is not a type of the graph."""
         by_class: dict[object, RecordType] = {record.cls: record for record in self.types.values()}
         parts = union_parts(options.of)
         return [by_class.get(part) or str(getattr(part, "__name__", part)) for part in parts]
 
     @cached_property
     def root_candidates(self) -> dict[str, list[AccessPath]]:
-        """For each list at the root that the graph declares, the best paths; `check` wants exactly one."""
+        """The best paths for each list at the root that the graph declares; `check` wants exactly one."""
         found = {}
         for name, given in self.declared_root_lists.items():
             options = options_of(given)
@@ -153,9 +153,9 @@ class RecordTypes:
 
     @cached_property
     def neighbours(self) -> Mapping[str, AccessPath]:
-        """For each node, by its name, the path to everything that stands under it, where the graph is explored.
+        """The path from each node, by its name, to everything in its partition, if the graph is explored.
 
-        Types are left out of which a list of the node has rules of its own.
+        Types are left out if a list of the node has access rules of its own for them.
         """
         found = {}
         for node in self.nodes if self._explore else ():
@@ -198,7 +198,7 @@ class RecordTypes:
 
     @cached_property
     def tallies(self) -> Mapping[str, tuple[Tally, ...]]:
-        """What is counted and added up of the items of each type, by its name."""
+        """The counts and sums of the items of each type, by its name."""
         found: dict[str, tuple[Tally, ...]] = {}
         for tally in self._resolved_tallies[0]:
             found[tally.record.name] = (*found.get(tally.record.name, ()), tally)
@@ -206,7 +206,7 @@ class RecordTypes:
 
     @cached_property
     def followed(self) -> tuple[FollowedList, ...]:
-        """The lists that ways from node to node may go along."""
+        """The lists that paths from node to node may follow."""
         found = map(followed_list, self.node_lists.values() if self.has_ways else ())
         return tuple(each for each in found if each is not None)
 
@@ -245,21 +245,21 @@ class RecordTypes:
 
     @cached_property
     def has_access_rules(self) -> bool:
-        """Whether anything says who may see and change what; without that everybody may."""
+        """Whether there are rules for who may see and change what; without them everybody may."""
         return any(record.access is not None for record in self.types.values())
 
     # --- Mirrors and counterparts ---------------------------------------------------------------------
 
     @cached_property
     def correspondences(self) -> Mapping[str, Correspondence]:
-        """How each edge type that has a mirror or a counterpart tells its other items, by its name."""
+        """How each edge type with a mirror or a counterpart determines its other items, by its name."""
         return correspondences(self.types)
 
     def counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
-        """The other item of an edge that is mirrored or has a counterpart; None where it is neither, or where a mirrored edge
-        leads to the node where it begins: it is its own mirror.
+        """Returns the other item of an edge that is mirrored or has a counterpart; None if it is neither, or if a
+        mirrored edge leads to the node where it begins: it is its own mirror.
 
-        Raises CorruptItem or ValueError where the item does not tell it.
+        Raises CorruptItem or ValueError if the item does not determine it.
         """
         found = self.correspondences.get(record.name)
         if found is None:
@@ -269,14 +269,14 @@ class RecordTypes:
 
     @cached_property
     def references(self) -> Mapping[str, tuple[EndReference, ...]]:
-        """Where records name nodes of each type, by its name."""
+        """The places where records name nodes of each type, by its name."""
         return {node.name: references(node, self.types, self.correspondences) for node in self.nodes}
 
     # --- Unions ---------------------------------------------------------------------------------------
 
     @cached_property
     def unions(self) -> dict[frozenset[RecordType], tuple[RecordType, ...]]:
-        """The unions that ends are, methods return and lists list, each with its members as they are first named."""
+        """The unions of ends, methods and lists, each with its members in the order in which they are first named."""
         found: dict[frozenset[RecordType], tuple[RecordType, ...]] = {}
         for record in self.types.values():
             named = [end.members for end in record.ends.values()]
@@ -293,17 +293,17 @@ class RecordTypes:
                 found.setdefault(frozenset(path.records), path.records)
         return found
 
-    # --- Telling items apart --------------------------------------------------------------------------
+    # --- Recognizing items ----------------------------------------------------------------------------
 
     @cached_property
     def type_values(self) -> TypeValues:
-        """What items say of their type."""
+        """The values of the type attributes in items."""
         return TypeValues(self.table, self.types, self.type_attribute)
 
     def recognise(self, item: Mapping[str, Value], keys: Keys | None = None) -> RecordType | None:
-        """The type that the item is of; None where no declared type accepts it.
+        """Returns the type of the item; None if no declared type accepts it.
 
-        `keys` says what the item was read from, if not from the table: an index may lack the type attribute.
+        `keys` are those that the item was read by, if not the table's: an index may lack the type attribute.
         """
         told = self.identified(item, keys)
         return None if told is None else told[0]
@@ -311,7 +311,7 @@ class RecordTypes:
     def identified(
         self, item: Mapping[str, Value], keys: Keys | None = None
     ) -> tuple[RecordType, tuple[str, ...]] | None:
-        """The type that the item is of, and the texts that identify it; None where no declared type accepts it."""
+        """Returns the type of the item, and the texts that identify it; None if no declared type accepts it."""
         index = keys.index_name if keys else None
         candidates = self.type_values.candidates(item, index)
         if index is not None and self.type_values.hidden(index):
@@ -325,12 +325,12 @@ class RecordTypes:
     def _standing_in(
         self, index: str, candidates: Iterable[RecordType], item: Mapping[str, Value]
     ) -> list[RecordType]:
-        """Those of the types that are in an index which does not say an item's type; first those that its keys there fit."""
+        """Returns the types in an index without the type attribute; first those that fit the item's keys there."""
         found = [record for record in candidates if index in record.keys]
         return sorted(found, key=lambda record: record.keys[index].parse(item) is None)
 
     def is_of(self, item: Mapping[str, Value], records: Sequence[RecordType]) -> bool:
-        """Whether the item, which was read from the table, is of one of the types."""
+        """Returns whether the item, which was read from the table, has one of the types."""
         if len(records) == 1:
             [record] = records
             return self.identifier(record, record.keys[None])(item) is not None
@@ -348,7 +348,7 @@ class RecordTypes:
         return next(iter(declared), "ttl") if self._ttl_attribute is None else self._ttl_attribute
 
     def is_expired(self, item: Mapping[str, Value], at: Decimal) -> bool:
-        """Whether an item, which was read from the table, is as if it were not there at a time (`keygraph.model.expiry`)."""
+        """Returns whether an item that was read from the table counts as absent at a time (`keygraph.model.expiry`)."""
         value = item.get(self.ttl_attribute) if self.expires else None
         if type(value) is not Decimal or value > at:
             return False
@@ -368,7 +368,7 @@ class RecordTypes:
         return identity_of_any
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
-        """Why no declared type accepts the item, in one line without its values."""
+        """Returns why no declared type accepts the item, in one line without its values."""
         for key in self.table.keys:
             if not key.holds(item.get(key.name)):
                 return f"its key attribute {key.name} is missing or not of type {key.type}"
@@ -378,7 +378,7 @@ class RecordTypes:
         return f"its key fits none of the templates: {self._nearest(item, group)}"
 
     def _nearest(self, item: Mapping[str, Value], group: Sequence[RecordType]) -> str:
-        """The templates of a key of the item that come nearest to it, and what is wrong with each."""
+        """Returns the templates nearest to a key of the item, and what is wrong with each."""
         found = [(record, record.table_keys.mismatch(item)) for record in group]
         nearest = max(mismatch[:2] for _, mismatch in found)
         number, _ = nearest
@@ -394,7 +394,7 @@ class RecordTypes:
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         if path.members:
-            # What stands between those of two types is in its range too.
+            # Items between those of two types are in its range too.
             there = [other for member in path.members for other in self._in_partition(member)]
             return tuple(other for other in dict.fromkeys(there) if other not in path.records)
         prefix = path.of_owner(path.prefix)
@@ -410,23 +410,23 @@ class RecordTypes:
         return tuple(found)
 
     def _in_partition(self, path: AccessPath) -> Iterator[RecordType]:
-        """The other types of which items can stand in the partition that the path reads."""
+        """Yields the other types whose items can be in the partition that the path reads."""
         partition = shape(path.of_owner(path.keys.partition))
         for other in self.types.values():
             keys = other.keys.get(path.keys.index_name)
             if other is path.record or other.is_virtual or keys is None:
                 continue
             theirs = shape(keys.partition)
-            # A key of a more special shape is refused as a value of this one: it is never this partition.
+            # A key with a more special shape is refused as a value of this one: it is never this partition.
             is_refused = is_special_case(theirs, partition) and not is_special_case(partition, theirs)
             if not is_refused and not are_disjoint(theirs, partition):
                 yield other
 
     def type_condition(self, path: AccessPath) -> Condition | None:
-        """The filter that tells the items of the path's type by their type attributes; None where it cannot.
+        """Returns the filter for the items of the path's type by their type attributes; None if there cannot be one.
 
-        It cannot where there are none, where one is a key of the table or index that is read, or where the index does
-        not project it.
+        That is so if there are none, if one is a key of the table or index that is read, or if the index does not
+        project it.
         """
         index, attributes = path.keys.index_name, self.type_values.of(path.record).keys()
         if attributes & (path.keys.names | self.type_values.hidden(index)):
