@@ -1,4 +1,4 @@
-"""Admission: how many operations run at the same time, how many wait for their turn, and that all others are refused at once."""
+"""Admission: limits the operations that run at the same time and those that wait, and refuses all others at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Overloaded(StoreError):
 
 
 class Admission:
-    """An asynchronous context manager: whoever is inside runs. Raises Overloaded where too many wait already.
+    """An asynchronous context manager: operations inside it run. Raises Overloaded if too many wait already.
 
     `running` and `waiting` are how many do so at the moment, and `refusals.count` is how many were refused.
     """

@@ -1,7 +1,7 @@
-"""Work that would keep the event loop for long: it is done in a thread, so that operations of others go on meanwhile.
+"""Work that would block the event loop for long: a thread does it, so that other operations continue meanwhile.
 
-There is one such thread. Python lets the event loop go on after five milliseconds (in a server of Keygraph's after half of one),
-and after as much for each more thread.
+There is one such thread. Python lets the event loop continue after five milliseconds (half of one in a server of
+Keygraph's), and after the same time for each further thread.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ ResultT = TypeVar("ResultT")
 
 
 class Aside:
-    """The thread, which is started when it is first needed."""
+    """The thread, which is started on first use."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keygraph-aside")
 
     async def do(self, work: Callable[..., ResultT], /, *arguments: object) -> ResultT:
-        """What the work gives. Work that has not begun when nobody waits for it any more is not done."""
+        """Returns the result of the work. Work that has not begun when nobody waits for it anymore is not done."""
         context = copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._thread, context.run, work, *arguments)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class OperationCode(StrEnum):
-    """What an operation may fail with beside the codes of the graph."""
+    """The codes of an operation's errors, in addition to the codes of the graph."""
 
     ANSWER_LIMIT = "ANSWER_LIMIT"
     """The answer, or what is read for it, is larger than the server allows.

@@ -1,10 +1,10 @@
-"""Errors as clients see them: those that they can act on with a code, all others masked and logged.
+"""Errors as clients see them: errors that they can act on have a code, all others are masked and logged.
 
 `GRAPHQL_PARSE_FAILED` and `GRAPHQL_VALIDATION_FAILED` are about the document, a `KeygraphError` has its own code, a
 value that a scalar refuses is `BAD_USER_INPUT`. Anything else is `INTERNAL`: the answer has an id, the log the rest.
 
-What is no error, but leaves a client without something that it asked for, is a warning in the answer's
-`extensions.warnings`: `COUNT_LIMIT`, a `totalCount` that is null because it would cost too much.
+If something requested is missing without an error, the answer has a warning in `extensions.warnings`: `COUNT_LIMIT`, a
+`totalCount` that is null because it would cost too much.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from keygraph_resolvers.codes import OperationCode
 _log = logging.getLogger("keygraph")
 
 _SHOWN_BEGINNING, _SHOWN_END = 400, 160
-"""How many characters of a long message are shown: what it says stands around what it quotes."""
+"""How many characters of a long message are shown: its own words are before and after what it quotes."""
 
 
 def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, Any]:
-    """The error as a client sees it. `code` is that of an error which graphql-core itself has raised."""
+    """Returns the error as a client sees it. `code` is the code of an error that graphql-core itself raised."""
     cause = error.original_error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
@@ -43,14 +43,14 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
     elif cause is not None and not isinstance(cause, GraphQLError):
         return {**internal_error(cause), **_where(error)}
     elif error.path is not None and not (error.extensions or {}).get("code") and not _is_of_argument(error):
-        # A resolver has answered what its field cannot be: that is no client's fault.
+        # A resolver returned a value that its field cannot have: that is no client's fault.
         return {**internal_error(cause or error), **_where(error)}
     extensions = {"code": BadUserInput.code, **(error.extensions or {}), **({"code": code} if code else {})}
     return {**shown, **_where(error), "extensions": extensions}
 
 
 def _shortened(message: str) -> str:
-    """The message without the middle of what it quotes, which may be as long as a request."""
+    """Returns the message without the middle of what it quotes, which may be as long as a request."""
     if len(message) <= _SHOWN_BEGINNING + _SHOWN_END:
         return message
     return f"{message[:_SHOWN_BEGINNING]} … {message[-_SHOWN_END:]}"
@@ -74,7 +74,7 @@ class RefusedPart(BadUserInput):
 
 
 def _shown(detail: Any) -> Any:
-    """A detail in which fields are called as in the schema."""
+    """Returns a detail with fields named as in the schema."""
     match detail:
         case FieldName():
             return camel(detail)
@@ -86,17 +86,17 @@ def _shown(detail: Any) -> Any:
 
 
 def public_path(path: InputPath) -> list[str | int]:
-    """A place in an input, with fields called as in the schema."""
+    """Returns a place in an input, with fields named as in the schema."""
     return [camel(step) if isinstance(step, FieldName) else step for step in path]
 
 
 def message_of(error: Exception) -> str:
-    """The message of an error, in which fields are called as in the schema."""
+    """Returns the message of an error, with fields named as in the schema."""
     return error.told(camel) if isinstance(error, BadUserInput) else str(error)
 
 
 def answer_limit_error(limit: int) -> dict[str, Any]:
-    """What a client sees of an answer that has more bytes than the limit."""
+    """Returns the error that a client sees for an answer that has more bytes than the limit."""
     return {
         "message": f"The answer is larger than {limit:,} bytes: ask for fewer fields, or for smaller pages. "
         "The changes of a mutation are not undone.",
@@ -105,7 +105,7 @@ def answer_limit_error(limit: int) -> dict[str, Any]:
 
 
 def internal_error(cause: BaseException) -> dict[str, Any]:
-    """What a client sees of an error that is nobody's fault but ours; the log has all of it, under the same id."""
+    """Returns the error that a client sees for a failure of the server; the log has all of it, under the same id."""
     error_id = uuid.uuid4().hex
     _log.error("unexpected error %s", error_id, exc_info=cause)
     return {
@@ -115,7 +115,7 @@ def internal_error(cause: BaseException) -> dict[str, Any]:
 
 
 def _is_of_argument(error: GraphQLError) -> bool:
-    """Whether graphql-core tells of what a variable has made of an argument, not of a field."""
+    """Returns whether graphql-core reports the value that a variable gives to an argument, not a field."""
     return any(not isinstance(node, FieldNode) for node in error.nodes or ())
 
 

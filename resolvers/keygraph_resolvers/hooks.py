@@ -1,4 +1,4 @@
-"""Strawberry's schema extensions: their hooks around an operation, and what they change of its answer."""
+"""Strawberry's schema extensions: their hooks around an operation, and their changes to its answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _ToldError(GraphQLError):
 
 
 class Hooks:
-    """The extensions of a schema during one operation. A schema without extensions has none of this."""
+    """The extensions of a schema during one operation. It is not made for a schema without extensions."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Hooks:
         operation_name: str | None,
         context: Any,
     ) -> None:
-        # The last is Strawberry's own, for directives of fields, of which there are none.
+        # The last is Strawberry's own, for directives on fields, of which there are none.
         self._extensions = schema.get_extensions()[: len(schema.extensions)]
         self._core = core_schema(schema)
         self._asked = ExecutionContext(
@@ -53,10 +53,10 @@ class Hooks:
         self._runner = SchemaExtensionsRunner(self._asked, self._extensions)
         resolving = [each for each in self._extensions if each._implements_resolve()]
         self.middleware = MiddlewareManager(*resolving) if resolving else None
-        """What runs around each resolver; None if there is nothing."""
+        """The middleware around each resolver; None if there is none."""
 
     async def around(self, respond: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """The response, as the extensions leave it. Raises NotAQuery."""
+        """Returns the response as changed by the extensions. Raises NotAQuery."""
         told: dict[str, Any] = {}
         try:
             async with self._runner.operation():
@@ -73,7 +73,7 @@ class Hooks:
         return told
 
     async def read(self, read: Callable[[], Awaitable[Document]]) -> Document:
-        """The document, with the errors that the extensions and their rules find."""
+        """Returns the document, with the errors that the extensions and their rules find."""
         async with self._runner.parsing():
             found = await read()
             self._asked.graphql_document = found.ast
@@ -88,7 +88,7 @@ class Hooks:
         return Document(found.ast, errors, found.digest) if errors else found
 
     async def execute(self, execute: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """The response of an execution, unless an extension has a result already."""
+        """Returns the response of an execution, unless an extension already has a result."""
         async with self._runner.executing():
             told: dict[str, Any] = {}
             if self._asked.result is None:
@@ -98,7 +98,7 @@ class Hooks:
         return told
 
     def _take_result(self, told: dict[str, Any]) -> None:
-        """Takes what an extension has made of the result into the response."""
+        """Copies an extension's result into the response."""
         result = self._asked.result
         if not isinstance(result, ExecutionResult | CoreResult):
             return
@@ -110,18 +110,18 @@ class Hooks:
 
 
 def _result_of(told: Mapping[str, Any]) -> ExecutionResult:
-    """A response as extensions see it."""
+    """Returns a response as extensions see it."""
     errors: list[GraphQLError] = [_ToldError(each) for each in told.get("errors", ())]
     return ExecutionResult(told.get("data"), errors or None, told.get("extensions"))
 
 
 def _public(error: Exception) -> dict[str, Any]:
-    """An error that an extension has left as it was, has made or has raised, as clients see it."""
+    """Returns an error that an extension has kept, made or raised, as clients see it."""
     if isinstance(error, _ToldError):
         return error.told
     if not isinstance(error, GraphQLError):
         return public_error(GraphQLError(str(error), original_error=error))
     if error.path is not None:
-        # Not a value that its field cannot have, which is what an error with a path and without a code is elsewhere.
+        # Otherwise an error with a path and without a code means a value that its field cannot have.
         error.extensions = {"code": Code.INTERNAL, **(error.extensions or {})}
     return public_error(error)

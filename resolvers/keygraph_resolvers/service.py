@@ -59,28 +59,28 @@ PreparedT = TypeVar("PreparedT", Document, Plan)
 
 _INTROSPECTION = ("__schema", "__type")
 _AT_ONCE = 200_000
-"""Answers of more bytes are written in a thread. This takes about 10 ms."""
+"""The largest answer, in bytes, that is written at once, in about 10 ms. Larger ones are written in a thread."""
 _SHORT_TEXT = 400
-"""New documents of more characters are read in a thread. This takes up to 5 ms."""
+"""The longest new document, in characters, that is read at once, in up to 5 ms. Longer ones are read in a thread."""
 
 
 @dataclass(slots=True, eq=False)
 class Observed:
-    """What somebody else may see of an operation, while it runs and after. What it did not come to is None."""
+    """What others may see of an operation, while it runs and after. Parts that it did not reach are None."""
 
     digest: bytes = b""
-    """The SHA-256 of the document, if that has been read."""
+    """The SHA-256 of the document, if it was read."""
     operation: OperationDefinitionNode | None = None
     """None if the document could not be executed."""
     plan: Plan | None = None
     bound: Bound | None = None
     meter: MeteredStore | None = None
-    """Its requests to the store."""
+    """The operation's requests to the store."""
 
     def cost(self, table: Table, *, is_secretive: bool = False) -> dict[str, Any] | None:
-        """What it may cost and what it did, as `extensions.cost` has it; None if it did not come to a plan.
+        """Returns the cost bound and the actual cost, as in `extensions.cost`; None if there is no plan.
 
-        With `is_secretive`, nothing of what was read is told.
+        With `is_secretive`, it reveals nothing of what was read.
         """
         if self.plan is None or self.meter is None:
             return None
@@ -92,16 +92,16 @@ class Observed:
 class Service:
     """Answers operations on a schema from a store.
 
-    `secret` encrypts the cursors: whoever knows it can read and make them. `max_page_size` is the largest `first` and `last`,
-    `max_ids` how many ids one argument may list,
-    `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
-    `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `answer_bytes` how large its answer may be, `max_running`
-    how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
-    read units an operation may cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how
-    much memory documents and their plans may take until they are asked again. `where_terms` is how many conditions a `where`
-    may have, `work_seconds` how much processor time an operation may spend on pages of many items, `timeout` how many seconds an operation may take. `introspection` is whether operations may ask for `__schema`
-    and `__type`, `shows_all` whether these show every viewer all of the schema, or what a rule might give them; `suggestions` whether
-    errors suggest names of the schema.
+    `secret` encrypts the cursors: anyone who knows it can read and make them. `max_page_size` is the largest `first`
+    and `last`, `max_ids` how many ids one argument may list, `read_budget` how many items one page may examine under a
+    filter, `count_pages` how many pages of 1 MB one `totalCount` may read, `concurrency` how many lists one operation
+    reads at the same time, `answer_bytes` how large its answer may be, `max_running` how many operations run at the
+    same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many read units an operation may
+    cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how much memory documents
+    and their plans may take until they are used again. `where_terms` is how many conditions a `where` may have,
+    `work_seconds` the processor time that an operation may spend on pages of many items, `timeout` its seconds.
+    `introspection`: operations may ask for `__schema` and `__type`; `shows_all`: these show every viewer the whole
+    schema, not only what a rule might allow; `suggestions`: errors suggest names of the schema.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Service:
 
     @property
     def kept_bytes(self) -> int:
-        """How much memory is kept for documents that come again, roughly."""
+        """The approximate bytes kept for documents that may come again."""
         return self._documents.kept_bytes
 
     async def execute(
@@ -181,17 +181,16 @@ class Service:
         began: float | None = None,
         hooks: Hooks | None = None,
     ) -> dict[str, Any]:
-        """The response to an operation: `data`, `errors` with their codes, or both.
+        """Returns the response to an operation: `data`, `errors` with their codes, or both.
 
-        One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
-        another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
-        same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`,
-        and the memory that it needs is counted by `holding`. Its time counts from `began`, by the event loop's clock; None for now.
-        Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
-        `viewer` are the claims of whoever asks, which the rules of the model are about; None for nobody in particular. Where
-        the attributes of items decide what they may see, the cost has no actual figures: these would tell what is there.
-        `context` is what resolvers get as `info.context`; None for an object with the `viewer`. `hooks` are those of the
-        schema's extensions, which this method begins by itself.
+        An operation that could not be executed at all has no `data`. `extensions.warnings` lists fields that are null
+        for another reason than an error; `with_cost` asks for `extensions.cost`. Mutations sent again with the same
+        idempotency key are not carried out again. `observed` receives what can be seen of the operation, and `holding`
+        counts its memory. Its time counts from `began`, by the event loop's clock; None for now. Raises NotAQuery for
+        an operation of another kind if `only_queries` are allowed. `viewer` are the claims of the viewer, for the rules
+        of the model; None for nobody in particular. If attributes of items decide what the viewer may see, the cost has
+        no actual figures: these would reveal what is there. `context` is what resolvers get as `info.context`; None for
+        an object with the `viewer`. `hooks` are the hooks of the schema's extensions, which this method starts itself.
         """
         if hooks is None and self.schema.extensions:
             hooks = Hooks(self.schema, document, variables, operation_name, context)
@@ -233,7 +232,7 @@ class Service:
                 make_plan = partial(
                     self._documents.plan, asked.document, asked.operation, asked.values.coerced
                 )
-                # The plan of a new document is made in the same turn in which that was read.
+                # The plan of a new document is made in the same turn in which the document was read.
                 plan = make_plan() if is_new else await self._prepared(make_plan, ends)
         except Refused as wrong:
             return {"errors": wrong.errors}
@@ -262,32 +261,32 @@ class Service:
         return answer
 
     async def _valid(self, text: str, ends: float) -> Document:
-        """The document of a text. Raises Refused where it is wrong, also for one that was refused before and is not read again."""
+        """Returns the document of a text. Raises Refused if it is invalid; a refused one is not read again."""
         told = self._documents.refusal(text)
         if told is not None:
             raise Refused(told)
         return await self._document(text, ends)
 
     async def _document(self, text: str, ends: float) -> Document:
-        """The document of a text. A new one that may take long is read aside. Raises Overloaded, or TimeoutError."""
+        """Returns the document of a text. A long new one is read in a thread. Raises Overloaded, or TimeoutError."""
         known = self._documents.known(text)
         if known is not None or len(text) <= _SHORT_TEXT:
             return known or await self._prepared(partial(self._documents.read, text), ends)
         async with asyncio.timeout_at(ends), self._preparing:
-            # Somebody else may have sent it meanwhile.
+            # Another client may have sent it meanwhile.
             return self._documents.known(text) or self._documents.keep(
                 await self._aside.do(self._documents.parsed, text)
             )
 
     async def _prepared(self, prepare: Callable[[], PreparedT], ends: float) -> PreparedT:
-        """What is worked out for a text that has not come before: one at a time, and between two all others have their turn.
-        Raises Overloaded, or TimeoutError."""
+        """Returns what is prepared for a new text: one at a time, and all others have their turn between two. Raises
+        Overloaded, or TimeoutError."""
         async with asyncio.timeout_at(ends), self._preparing:
             await asyncio.sleep(0)
             return prepare()
 
     async def _in_time(self, response: Awaitable[dict[str, Any]], ends: float, plan: Plan) -> dict[str, Any]:
-        """The response, if it comes before the event loop's clock says `ends`."""
+        """Returns the response, if it comes before the event loop's clock reaches `ends`."""
         try:
             async with asyncio.timeout_at(ends):
                 return await response
@@ -307,9 +306,9 @@ class Service:
         *,
         viewer: Claims | None = None,
     ) -> Explanation:
-        """What a query of a viewer will read, and what it may cost; nothing is read.
+        """Returns what a query of a viewer will read, and what it may cost; nothing is read.
 
-        Variables that need a value and have none get stand-ins. Raises BadUserInput where there is nothing to explain.
+        Required variables without a value get stand-ins. Raises BadUserInput if there is nothing to explain.
         """
         read, given = self._documents.read(document), dict(variables or {})
         try:
@@ -331,13 +330,13 @@ class Service:
         return explanation if error is None else replace(explanation, refusal=error["message"])
 
     def _limit_error(self, bound: Bound) -> dict[str, Any] | None:
-        """Why an operation is refused before anything is read."""
+        """Returns why an operation is refused before anything is read."""
         if self._cost_limit is not None and bound.total.read_units > self._cost_limit:
             return refused_error(bound, self._cost_limit)
         return None
 
     def _run_of(self, values: VariableValues, plan: Plan | None, viewer: Claims | None) -> Run:
-        """A run of a plan; without a plan one of other fields, which say themselves what they read."""
+        """Returns a run of a plan; without a plan, a run of other fields, which determine themselves what they read."""
         run = Run(
             self.schema.graph,
             self.store,
@@ -355,7 +354,7 @@ class Service:
     async def _admitted(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """The response when its turn has come. What needs nothing from anywhere has not to wait."""
+        """Returns the response when its turn has come. An operation that reads nothing does not wait."""
         if not plan.roots and not plan.foreign:
             return await self._run(plan, run, document, variables)
         try:
@@ -387,7 +386,7 @@ class Service:
             return {"data": None, "errors": [internal_error(error)]}
 
     async def _answered(self, plan: Plan, run: Run, found: _Found) -> dict[str, Any]:
-        """The response with what was found. One that turns out to be large is written aside."""
+        """Returns the response with what was found. A large one is written in a thread."""
         most = run.limits.answer_bytes
         response = None if run.is_large else _written(plan, run, found, min(most, _AT_ONCE))
         if response is None and (run.is_large or most > _AT_ONCE):
@@ -399,7 +398,7 @@ class Service:
     async def _read(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> _Found:
-        """What a query reads: the graph's fields, and all others beside them."""
+        """Returns what a query reads: the graph's fields, and at the same time all others."""
         if not plan.foreign:
             return _Found(await run.read(plan.steps.start_by_key))
         introspected = _nodes(each for each in plan.foreign if each.name in _INTROSPECTION)
@@ -425,7 +424,7 @@ class Service:
         variables: Mapping[str, Any] | None,
         asked: Run,
     ) -> dict[str, Any]:
-        """What introspection answers. That takes long, so it is done aside, and kept where it is always the same."""
+        """Returns the answer to introspection, made in a thread because it takes long, and kept if always the same."""
         answers = self._documents.kept
         async with self._introspecting:
             hidden, core = Hidden(), self._core
@@ -448,7 +447,7 @@ class Service:
     async def _write(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> _Found:
-        """What mutations do: one after the other, each with what is selected of its payload."""
+        """Returns the results of mutations: one after the other, each with the selected fields of its payload."""
         found = _Found(run.new_root())
         steps = plan.mutations
         for selected in plan.root.fields:
@@ -468,7 +467,7 @@ class Service:
         variables: Mapping[str, Any] | None,
         asked: Run,
     ) -> dict[str, Any]:
-        """What graphql-core's own execution answers of what somebody added to the root, of the run of an operation."""
+        """Returns graphql-core's answer for an application's own fields of the root, in the run of an operation."""
         run = self._run_of(VariableValues({}, {}), None, asked.viewer)
         run.meter, run.context, run.middleware = asked.meter, asked.context, asked.middleware
         result = self._core_result(document, operation, variables, run, self._core)
@@ -486,7 +485,7 @@ class Service:
         run: Run,
         core: GraphQLSchema,
     ) -> Any:
-        """The result of graphql-core's own execution, or what gives it when it is awaited."""
+        """Returns the result of graphql-core's own execution, or an awaitable of it."""
         return execute(
             core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
@@ -499,14 +498,14 @@ class Service:
 
 
 def _placed(error: Mapping[str, Any]) -> str:
-    """The message of a refusal, and where in the document it is."""
+    """Returns the message of a refusal, with its place in the document."""
     places = [f"line {place['line']}, column {place['column']}: " for place in error.get("locations", ())[:1]]
     return f"{''.join(places)}{error['message']}"
 
 
 @dataclass
 class _Found:
-    """What was found of an operation."""
+    """The values found for an operation."""
 
     root: Object
     foreign: dict[str, Any] = field(default_factory=dict)
@@ -514,12 +513,12 @@ class _Found:
     errors: list[dict[str, Any]] = field(default_factory=list)
     """The errors of these fields."""
     access: dict[SelectedField, Permissions | None] = field(default_factory=dict)
-    """For each mutation, what the viewer may do: later ones do not change it."""
+    """The viewer's permissions for each mutation: later ones do not change them."""
     refusal: dict[str, Any] | None = None
-    """The answer of an operation whose data is null because of one of them."""
+    """The answer of an operation whose data is null because of one of these errors."""
 
     def take(self, answer: dict[str, Any]) -> None:
-        """Takes what graphql-core's own execution answered."""
+        """Copies what graphql-core's own execution answered."""
         self.errors += answer.get("errors", ())
         data = answer.get("data")
         if data is not None:
@@ -529,7 +528,7 @@ class _Found:
 
 
 def _written(plan: Plan, run: Run, found: _Found, most_bytes: int) -> dict[str, Any] | None:
-    """The response with what was found; None where that has more bytes."""
+    """Returns the response with what was found; None if that has more bytes."""
     completion = Completion(plan, most_bytes, found.foreign, run.access, found.access)
     try:
         response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
@@ -547,7 +546,7 @@ def _written(plan: Plan, run: Run, found: _Found, most_bytes: int) -> dict[str, 
 
 
 def _shown(result: ExecutionResult) -> dict[str, Any]:
-    """The response with what graphql-core's own execution gave."""
+    """Returns the response with the result of graphql-core's own execution."""
     shown = [public_error(error) for error in result.errors or ()]
     if result.data is None and shown and all("path" not in error for error in shown):
         return {"errors": shown}  # variables that do not fit: nothing was executed
@@ -564,5 +563,5 @@ def _no_plan(operation: OperationDefinitionNode) -> BadUserInput:
 
 
 def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:
-    """The operation with these fields alone."""
+    """Returns the operation with only these fields."""
     return replace(operation, selection_set=SelectionSetNode(selections=nodes))
