@@ -1,4 +1,4 @@
-"""Calling what somebody wrote, methods of the model and fields of the root, and going on from the nodes that it gives."""
+"""Calls methods of the model and an application's fields of the root, and continues from the nodes that they return."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
 
 
 class _Call(Step):
-    """Calls something for each object. What it reads by itself is not foreseen."""
+    """Calls a function for each object. Its own reads are not in the plan."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class _Call(Step):
         *,
         is_list: bool,
     ) -> None:
-        """`what` is called gives a node of these types, or a list, from which `nodes` goes on; None where it gives other
-        values."""
+        """`what` names the called function. It returns a node of these types, or a list, from which `nodes` continues;
+        None if it returns other values."""
         self.suffix = f".{selected.key}"
         self._selected = selected
         self._key = f"what {what} gives"
@@ -57,7 +57,7 @@ class _Call(Step):
             self.later = nodes.later
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
-        """What calls it for an object. Raises what says that the arguments cannot be used."""
+        """Returns a function that calls it for an object. Raises errors of the arguments."""
         raise NotImplementedError
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
@@ -89,7 +89,7 @@ class _Call(Step):
             owner.found[self._selected] = error
 
     def _came(self, run: Run, owner: Object, answer: Any, round_trip: int, place: str) -> None:
-        """Keeps what was given; a node of the model is looked up."""
+        """Keeps the returned value; a node of the model is looked up."""
         if self._nodes is not None and answer is not None:
             given, most = [*answer] if self._is_list else [answer], run.limits.max_page_size
             if len(given) > most:
@@ -102,7 +102,7 @@ class _Call(Step):
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         if self._nodes is None:
             return StepCost(), ()
-        # Nobody knows when a node is given: it is in a batch of its own.
+        # It is not known when a node is returned: it is in a batch of its own.
         if not self._is_list:
             return StepCost(), [(self._nodes, starts)]
         cost = StepCost(round_trips=max(starts.round_trips, default=0), is_open=True)
@@ -135,10 +135,10 @@ class CallMethod(_Call):
 
 
 class CallOwn(_Call):
-    """Calls the resolver of a field that somebody added to the root, and that gives a node of the model.
+    """Calls the resolver of a field that an application added to the root and that returns a node of the model.
 
     graphql-core calls it, in a schema in which the node is a value without fields, so that Strawberry's extensions and
-    permissions hold, and `info` is what every resolver gets.
+    permissions apply, and `info` is the same as for every resolver.
     """
 
     def __init__(self, selected: SelectedField, nodes: Step) -> None:
@@ -147,7 +147,7 @@ class CallOwn(_Call):
         self.suffix = selected.key
         definition = cast(GraphQLField, selected.definition)
         self._resolve = cast(Callable[..., Any], definition.resolve)
-        # The resolver and the arguments are the root value: the field's arguments are of types that this schema does not have.
+        # The resolver and the arguments are the root value: this schema lacks the types of the field's arguments.
         alone = GraphQLField(_VALUE, resolve=lambda root, info: root[0](None, info, **root[1]))
         self._schema = GraphQLSchema(GraphQLObjectType(selected.owner.name, {selected.name: alone}))
         node = selected.nodes[0]
@@ -161,7 +161,7 @@ class CallOwn(_Call):
         self._document = DocumentNode(definitions=(operation,))
 
     async def carry_out(self, run: Run, root: Object) -> None:
-        """Calls the resolver of a mutation, and reads what is selected of its nodes."""
+        """Calls the resolver of a mutation, and reads the selected fields of its nodes."""
         round_trip = run.meter.last_round_trip + 1
         await run.read(lambda run, _, __, ___, place: self.start(run, [root], round_trip, place))
 
@@ -182,11 +182,11 @@ class CallOwn(_Call):
         return self._told(await answer)
 
     def _told(self, answer: ExecutionResult) -> Any:
-        """What the resolver gave. Raises what it raised."""
+        """Returns what the resolver returned. Raises what it raised."""
         for error in answer.errors or ():
             raise error.original_error or error
         return (answer.data or {}).get(self._selected.key)
 
 
 _VALUE = GraphQLScalarType("Value", serialize=lambda value: value)
-"""Whatever a resolver gives, as it is."""
+"""The value of a resolver, unchanged."""

@@ -1,7 +1,7 @@
-"""A plan as it is shown: a tree of what is read and written, with the DynamoDB request of each step.
+"""A plan for display: a tree of what is read and written, with the DynamoDB request of each step.
 
-Steps make it of themselves (`Step.explained`); `keygraph explain` prints it, as text or as JSON. Keys that are not known
-yet are shown by the placeholders of their templates, and variables without a value by stand-ins.
+Steps make their own parts of it (`Step.explained`); `keygraph explain` prints it, as text or as JSON. Unknown keys are
+shown as the placeholders of their templates, and variables without a value as stand-ins.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
 
 MOST_STEPS = 500
-"""A plan's tree is cut there: fragments can make it much longer than the document."""
+"""The most steps in a plan's tree, which is cut there: fragments can make it much longer than the document."""
 
 KEY_OF = "the key of "
 _IN_BRACKETS = re.compile(r"\[[^\[\]]{1,40}\]")
 _HELD = "\u00a0"
-"""A space at which no line is broken."""
+"""A space that does not allow a line break."""
 
 StepKind: TypeAlias = Literal[
     "get node", "read list", "walk", "count", "read first", "mark", "find what names", "write"
@@ -42,60 +42,60 @@ _OF_WRITES = ("read first", "mark", "find what names", "write")
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a step stands in the tree, and what it is started for."""
+    """The place of a step in the tree, and the objects that it is started for."""
 
     place: str
     """The keys of the answer that lead to it, such as `user.orders.items`."""
     key: str
-    """What tells the keys of the objects that it is started for."""
+    """The source of the keys of the objects that it is started for."""
     round_trip: int
-    """The first one in which it can be."""
+    """The first possible round trip."""
     is_many: bool = False
     """Whether it is started for any number of objects."""
     identity: tuple[str, ...] | None = None
-    """That of the only object that it is started for, where it is known."""
+    """The identity of the only object that it is started for, if it is known."""
     problem: str | None = None
-    """Why the objects cannot be told."""
+    """Why the objects cannot be determined."""
 
     def later(self, **changes: Any) -> Where:
-        """One round trip later."""
+        """Returns the same place one round trip later."""
         return replace(self, round_trip=self.round_trip + 1, **changes)
 
 
 @dataclass
 class Explained:
-    """One read of a plan, for every object that it hangs under."""
+    """One read of a plan, for every object above it."""
 
     kind: StepKind
     where: Where
     types: tuple[str, ...]
-    """The record types of what is read: several where the key does not tell which."""
+    """The record types of what is read: several if the key does not determine which."""
     attributes: tuple[str, ...] | None = None
-    """What is asked of each item; None for all of it."""
+    """The attributes requested from each item; None for all of it."""
     path: AccessPath | None = None
     page: str = ""
-    """How many neighbours, as the operation says it."""
+    """The number of neighbors, as the operation says it."""
     arguments: str = ""
-    """What else the operation says of a list."""
+    """The other arguments of a list in the operation."""
     requests: tuple[DescribedRequest, ...] = ()
-    """What is sent for it to DynamoDB; nothing for what is read together with another step."""
+    """The requests sent to DynamoDB; empty if it is read together with another step."""
     together: tuple[str, ...] = ()
-    """The places of what the same request reads."""
+    """The places that the same request reads."""
     problem: str | None = None
     """Why it cannot be read."""
     is_read: bool = True
-    """Whether it costs a request: what a key tells is answered without one."""
+    """Whether it costs a request: what a key contains is answered without one."""
     transactions: tuple[DescribedTransaction, ...] = ()
-    """What a write sends: one transaction, or one for each case of what is read first."""
+    """The transactions of a write: one, or one for each case of what is read first."""
     access: str = ""
-    """What has to hold of it so that the viewer sees it; nothing where they see everything."""
+    """The condition for the viewer to see it; empty if they see everything."""
     steps: list[Explained] = field(default_factory=list)
     source: Any = field(default=None, repr=False)
-    """The step that it shows."""
+    """The step that this explains."""
 
 
 class View:
-    """What is looked at: a run that reads nothing, and how much of the tree may still be shown."""
+    """The state while a plan is explained: a run that reads nothing, and how much of the tree may still be shown."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class View:
         needed: Mapping[RecordType, frozenset[str] | None],
         stand_ins: Collection[Any] = (),
     ) -> None:
-        """`stand_ins` were taken for variables without a value."""
+        """`stand_ins` replace variables without a value."""
         self.run = run
         self.stand_ins = stand_ins
         self._needed = needed
@@ -114,7 +114,7 @@ class View:
         return self._left >= 0
 
     def attributes(self, *records: RecordType) -> tuple[str, ...] | None:
-        """The attributes that are asked for of an item, of one of the types."""
+        """Returns the attributes that are requested from an item of any of the types."""
         found: set[str] = set()
         for record in records:
             own = attributes_of(self.run.graph, record, self._needed.get(record, frozenset()))
@@ -124,7 +124,7 @@ class View:
         return tuple(sorted(found))
 
     def access(self, record: RecordType, identity: tuple[str, ...] | None = None) -> str:
-        """What has to hold of a record so that the viewer sees it, as far as its identity does not tell, if that is known."""
+        """Returns the condition for the viewer to see a record, without what its identity decides, if that is known."""
         access = self.run.access
         if access is None:
             return ""
@@ -134,7 +134,7 @@ class View:
         return access_text(access.with_links(record, left, identity, None))
 
     def get(self, record: RecordType, where: Where, *, is_read: bool = True) -> Explained:
-        """How nodes of a type, or the items of one, are read by their keys."""
+        """Returns how nodes of a type, or the items of one, are read by their keys."""
         names, run = (record.name,), self.run
         shown = Explained(
             "get node", where, names, self.attributes(record), problem=where.problem, is_read=is_read
@@ -145,13 +145,13 @@ class View:
         return shown
 
     def link_request(self, link: Link, where: Where) -> DescribedRequest:
-        """How the other items are looked up that decide whether the viewer sees something."""
+        """Returns how the other items are looked up that decide whether the viewer sees something."""
         run = self.run
         return key_request(run.graph, link.record, None, run.attributes.projection, is_many=where.is_many)
 
 
 def joined(parts: Iterable[Explained]) -> Explained:
-    """Reads of several types by one kind of key as one step: the first."""
+    """Returns reads of several types by one kind of key as one step: the first."""
     first, *others = parts
     for other in others:
         first.types += other.types
@@ -164,18 +164,18 @@ def joined(parts: Iterable[Explained]) -> Explained:
 
 
 NOTHING = "nobody"
-"""What is shown of something that the viewer does not see."""
+"""The text for something that the viewer does not see."""
 
 
 def access_text(decision: Decision) -> str:
-    """What has to hold so that the viewer sees something."""
+    """Returns the condition for the viewer to see something."""
     if isinstance(decision, bool):
         return "" if decision else NOTHING
     return described_condition(decision)
 
 
 def page_text(node: FieldNode) -> str:
-    """The size of a list's page, as it was written."""
+    """Returns the size of a list's page, as it was written."""
     given = {each.name.value: each.value for each in node.arguments or ()}
     for name in ("last", "first"):
         if name in given:
@@ -185,7 +185,7 @@ def page_text(node: FieldNode) -> str:
 
 
 def arguments_text(node: FieldNode) -> str:
-    """The arguments of a list besides the size of its page, as they were written."""
+    """Returns the arguments of a list without the size of its page, as they were written."""
     return ", ".join(
         f"{each.name.value}: {_shortened(each.value)}"
         for each in node.arguments or ()
@@ -204,7 +204,7 @@ def _shortened(value: Any) -> str:
 
 
 def steps_text(steps: Sequence[Explained], width: int = 100) -> str:
-    """The steps as a tree of lines of at most so many characters, each with its requests below it."""
+    """Returns the steps as a tree of lines of at most `width` characters, each with its requests below it."""
     return "".join(f"{line}\n" for line in _lines(steps, width))
 
 
@@ -226,7 +226,7 @@ def _lines(steps: Sequence[Explained], width: int) -> Iterator[str]:
 
 
 def described(step: Explained) -> str:
-    """A step in words."""
+    """Returns a step in words."""
     kind, where = step.kind if step.is_read else step.kind.removeprefix("get "), step.where
     parts = [f"{where.place}: {kind} {' or '.join(step.types)}"]
     if step.kind in _OF_WRITES:
@@ -256,7 +256,7 @@ def described(step: Explained) -> str:
 
 
 def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
-    """A request as lines: the operation and its keys, then what else is said, each where there is something."""
+    """Yields a request as lines: the operation and its keys, then its other parts."""
     rows = [(f"{request.target}:", request.keys)]
     if request.filter:
         rows.append(("  filter:", request.filter))
@@ -272,7 +272,7 @@ def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
 
 
 def transaction_lines(transaction: DescribedTransaction, width: int) -> Iterator[str]:
-    """A transaction as lines: each action with its key, what it writes, its condition, and what if that does not hold."""
+    """Yields a transaction as lines: each action with its key, what it writes, its condition, and its failure."""
     count = len(transaction.actions)
     head = f"TransactWriteItems {transaction.case}".rstrip()
     yield f"{head}: {count} action{'' if count == 1 else 's'}"
@@ -291,26 +291,26 @@ def transaction_lines(transaction: DescribedTransaction, width: int) -> Iterator
 
 
 def path_text(path: InputPath) -> str:
-    """A place in an input: `input.items[2].quantity`."""
+    """Returns a place in an input: `input.items[2].quantity`."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in public_path(path)]
     return "".join(parts).removeprefix(".")
 
 
 def failure_text(failure: Refusal, told: InputPath = ()) -> str:
-    """What a client is told, with its code, and its place in the input if that is not told yet."""
+    """Returns the message for a client, with its code, and its place in the input if that is not shown yet."""
     place = "" if failure.path == told else f" at {path_text(failure.path)}"
     return f"{failure.code}{place}: {message_of(RefusedPart(failure))}"
 
 
 def problem_text(error: KeygraphError) -> str:
-    """Why a write is refused, each reason with its place in the input."""
+    """Returns why a write is refused, each reason with its place in the input."""
     if isinstance(error, WriteRefused):
         return "; ".join(map(failure_text, error.refusals))
     return message_of(error)
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """The text in lines, broken at spaces; but not at those in brackets."""
+    """Returns the text in lines, broken at spaces, except those in brackets."""
     held = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", _HELD), text)
     lines = textwrap.wrap(
         held, max(width, 40), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
@@ -319,7 +319,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
-    """The steps as JSON."""
+    """Returns the steps as JSON."""
     return [
         {
             "kind": step.kind,

@@ -1,8 +1,8 @@
-"""Reading a node together with its lists by one Query, where the model says that its partition is small.
+"""Reads a node together with its lists by one Query, if the model says that its partition is small.
 
-Which parts one Query reads is the rule of `keygraph.lists.gather`. Here they are promised to the loaders before anybody
-asks for them, so that who wants the node or one of the lists waits for that Query; what it does not come to is
-read as if nothing had been promised.
+`keygraph.lists.gather` decides which parts one Query reads. Here they are promised to the loaders before they are
+requested, so that requests for the node or one of the lists wait for that Query; what it does not reach is read as if
+nothing had been promised.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Gather:
         *,
         is_wanted: bool,
     ) -> None:
-        """Reads of a node's lists, and its item if that is wanted, what one Query reads together."""
+        """Reads together the parts of a node's lists, and its item if that is wanted, that one Query reads."""
         [key] = run.graph.table_keys(self._record, owner.identity)
         places: dict[PageOf | Key, str] = {}
         parts: list[Part] = []
@@ -119,7 +119,7 @@ class Gather:
     # --- What it costs ------------------------------------------------------------------------------------
 
     def reads_node(self, run: Run) -> bool:
-        """Whether a node whose item is wanted is read with a list of it."""
+        """Returns whether a node whose item is wanted is read with one of its lists."""
         return any(
             part.subject is None
             for together in self._together(run, None, is_wanted=True)
@@ -129,9 +129,9 @@ class Gather:
     def cost(
         self, run: Run, starts: Starts, *, is_wanted: bool
     ) -> tuple[StepCost, list[tuple[Priced, Starts]]]:
-        """What the lists take, and the node if its item is wanted and read with one of them.
+        """Returns the cost of the lists, and of the node if its item is wanted and read with one of them.
 
-        What stands behind a list may not be come to, and is read apart, one round trip later.
+        A Query may not reach what comes after a list; that is read separately, one round trip later.
         """
         cost = StepCost()
         below: list[tuple[Priced, Starts]] = []
@@ -176,7 +176,7 @@ class Gather:
         return cost, below
 
     def bound_key(self, run: Run) -> Hashable:
-        """What decides what it costs, besides what decides that of its lists."""
+        """Returns what decides its cost, in addition to what decides the cost of its lists."""
         return tuple(
             tuple((part.subject, part.most) for part in together.parts)
             for is_wanted in (True, False)
@@ -203,7 +203,7 @@ class Gather:
             parts[0].requests = (described_requests(view.run.graph, [request]),)
 
     def _together(self, run: Run, identity: tuple[str, ...] | None, *, is_wanted: bool) -> list[Together]:
-        """What is read together of a node of which maybe nothing is known: its lists' steps, and None for the item."""
+        """Returns what is read together for a node, even an unknown one: its lists' steps, and None for the item."""
         key = shown_key(self._record, identity)
         parts = [item_part(key, None)] if is_wanted else []
         for step in self._lists:

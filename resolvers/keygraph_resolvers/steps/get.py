@@ -1,4 +1,4 @@
-"""Reading nodes by their keys, also those that the root names, and going on from objects that are known."""
+"""Reads nodes by their keys, including those that the root names, and continues from known objects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from keygraph_resolvers.steps.step import (
 
 
 class Items(Step):
-    """Goes on from objects whose items are there, or are not needed."""
+    """Continues from objects whose items are there, or are not needed."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class Items(Step):
         key_ends: Sequence[Step],
         item_steps: Sequence[Step],
     ) -> None:
-        """`lists` and `key_ends` need the object's key alone, `item_steps` its item."""
+        """`lists` and `key_ends` need only the object's key, `item_steps` its item."""
         self.selection = selection
         self.lists = lists
         self.by_key = (*lists, *key_ends)
         self.by_item = item_steps
         record = selection.record
         self.gather = Gather(record, lists) if record is not None and record.gathers and lists else None
-        # Of one list under two names the longer page is asked for first, and the other one is a part of it.
+        # If one list has two names, the longer page is requested first, and the other one is a part of it.
         self._sorts = len({each.path for each in lists}) < len(lists)
         self._key_ends = key_ends
         self.later = union(each.later for each in (*self.by_key, *self.by_item))
@@ -71,7 +71,7 @@ class Items(Step):
     def start_by_key(
         self, run: Run, objects: Sequence[Object], unread: Sequence[Object], round_trip: int, place: str
     ) -> None:
-        """Starts what the objects' keys tell; `unread` are those of which the item is read too."""
+        """Starts what the objects' keys determine; `unread` are the objects whose item is read too."""
         if self.gather is None and not self._sorts:
             for step in self.by_key:
                 step.start(run, objects, round_trip, place)
@@ -83,7 +83,7 @@ class Items(Step):
                 lists.setdefault(one.owner, []).append(one)
         for each, bound in lists.items():
             bound.sort(key=lambda one: -one.connection.request.extent.count)
-            # One list by itself, without the item, is read with nothing else.
+            # A single list, without the item, is not read with anything else.
             if self.gather is not None and (len(bound) > 1 or each in wanted):
                 self.gather.promise(run, each, bound, round_trip, place, is_wanted=each in wanted)
             for one in bound:
@@ -92,7 +92,7 @@ class Items(Step):
             step.start(run, objects, round_trip, place)
 
     def go_on(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """Starts what the objects' items tell."""
+        """Starts what the objects' items determine."""
         for step in self.by_item:
             step.start(run, objects, round_trip, place)
 
@@ -103,7 +103,7 @@ class Items(Step):
     def cost_by_key(
         self, run: Run, starts: Starts, *, is_wanted: bool
     ) -> tuple[StepCost, list[tuple[Priced, Starts]]]:
-        """What is taken by what the keys tell; `is_wanted`: the item is read too."""
+        """Returns the cost of what the keys determine; `is_wanted`: the item is read too."""
         if self.gather is None:
             return StepCost(), [(step, starts) for step in self.by_key]
         cost, below = self.gather.cost(run, starts, is_wanted=is_wanted)
@@ -115,7 +115,7 @@ class Items(Step):
     def explained_below(
         self, view: View, where: Where, item_where: Where, own: Explained | None
     ) -> list[Explained]:
-        """What hangs under the objects: what their keys tell, and what their items tell, which may be later."""
+        """Returns what is below the objects: what their keys determine, and what their items determine, maybe later."""
         record = self.selection.record
         by_key = replace(where, key=f"{KEY_OF}{record.name if record else ''}")
         found = [each for step in self.lists for each in step.explained(view, by_key)]
@@ -128,10 +128,10 @@ class Items(Step):
 
 
 class Get(Step):
-    """Reads the nodes of one selection, as far as something is selected that their keys do not tell."""
+    """Reads the nodes of one selection, if it selects more than their keys contain."""
 
     def __init__(self, items: Items, record: RecordType, *, must_exist: bool = False) -> None:
-        """`must_exist`: the nodes are read in any case, to know that they are there."""
+        """`must_exist`: the nodes are read in any case, to check that they exist."""
         self.items = items
         self.record = record
         self.selection = items.selection
@@ -169,7 +169,7 @@ class Get(Step):
             self.items.go_on(run, there, round_trip, place)
 
     def _is_untold(self, run: Run) -> bool:
-        """Whether only a node's item may tell that the viewer sees it."""
+        """Returns whether only a node's item may show that the viewer sees it."""
         return run.access is not None and not run.access.is_told(self.record)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
@@ -213,7 +213,7 @@ class Get(Step):
 
 
 class EndStep(Step):
-    """Goes on from objects to the nodes at one of their ends."""
+    """Continues from objects to the nodes at one of their ends."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class EndStep(Step):
         *,
         name: str,
     ) -> None:
-        """`read` gives the node of an object. `name` is what the end adds to the place in the query."""
+        """`read` returns the node of an object. `name` is what the end adds to the place in the query."""
         self.suffix = f".{name}" if name else ""
         self._restricted = restricted_name(record, end)
         self._selected = selected
@@ -288,7 +288,7 @@ class Named(Step):
         return [_entity(*each) for each in zip(self._told(run), given, strict=True)]
 
     def bound_key(self, run: Run) -> Hashable:
-        """What decides what it costs."""
+        """Returns what decides its cost."""
         _, below = self.cost(run, Starts(1, AT_ONCE))
         return tuple((step, starts.count) for step, starts in below)
 
@@ -307,7 +307,7 @@ class Named(Step):
             gets = [get for name, get in self._gets.items() if name in names]
             identity = found[0][1] if len(found) == 1 else None
         except Exception as error:
-            # Of a stand-in nobody wants to know that it is no global id.
+            # An invalid global id is not reported for a stand-in.
             if not any(f"'{value}'" in message_of(error) for value in view.stand_ins):
                 problem = message_of(error)
         place = where.place + self.suffix
@@ -316,11 +316,11 @@ class Named(Step):
             yield from get.explained(view, here)
 
     def _nodes(self, run: Run) -> Sequence[NodeName]:
-        """The nodes. Raises BadUserInput or GraphQLError where the field names none."""
+        """Returns the nodes. Raises BadUserInput or GraphQLError if the field names none."""
         return [each for each in self._told(run) if not isinstance(each, BadUserInput)]
 
     def _told(self, run: Run) -> Sequence[NodeName | BadUserInput]:
-        """The nodes; for a representation that names none, what is wrong with it. Raises as `_nodes`."""
+        """Returns the nodes; for a representation that names none, its error. Raises as `_nodes` does."""
         selected = self._selected
         return selected.constant or selected.told(run, partial(_named_nodes, run, selected.kind, self._gets))
 
@@ -334,7 +334,7 @@ class Named(Step):
 def _named_nodes(
     run: Run, kind: FieldKind | None, gets: Mapping[str, Get], given: Mapping[str, Any]
 ) -> Sequence[NodeName | BadUserInput]:
-    """The nodes that a field names, of the types that it can be of; a representation's mistake is its own."""
+    """Returns the nodes that a field names, of its possible types; a representation's error is only its own."""
     graph = run.graph
     match kind:
         case NodeByKey(record):
@@ -355,7 +355,7 @@ def _named_nodes(
 
 
 def _served(gets: Mapping[str, Get], named: NodeName) -> NodeName:
-    """The node. Raises BadUserInput where the field cannot be of its type."""
+    """Returns the node. Raises BadUserInput if the field cannot have its type."""
     name = named[0].name
     if name not in gets:
         raise BadUserInput(f"no {name} can be asked for by its `id`")
@@ -372,7 +372,7 @@ def _represented(graph: Graph, gets: Mapping[str, Get], given: object) -> NodeNa
 def _entity(named: NodeName | BadUserInput, given: Mapping[str, Any]) -> Entity | BadUserInput:
     try:
         if isinstance(named, BadUserInput):
-            # A new one for each run: it may be kept with the document, and an error that is raised grows.
+            # A new one for each run: it may be cached with the document, and an error grows each time it is raised.
             raise BadUserInput(*named.parts)
         record, identity = named
         return Entity(record, identity, told_item(record, given))
@@ -384,8 +384,8 @@ def _entity(named: NodeName | BadUserInput, given: Mapping[str, Any]) -> Entity 
 
 
 def seen_after(record: RecordType, after: RoundTrips, *, is_item_there: bool) -> RoundTrips:
-    """In which round trips keys are asked for when records were read of which the viewer may see some; `after`: when they
-    are known to see them."""
+    """Returns the round trips in which keys are requested after records were read of which the viewer may see some;
+    `after`: when they are known to see them."""
     links = [] if record.access is None else record.access.links("read")
     is_later = any(each.needs_item or is_item_there for each in links)
     return after | AT_ONCE | later(after) if is_later else after
@@ -402,8 +402,8 @@ def see(
     *,
     reads: bool = False,
 ) -> None:
-    """Goes on with the objects once what decides whether the viewer sees them was read: their items, and other items that
-    rules ask for. Those that they do not see are missing then. `reads`: their items are wanted in any case."""
+    """Continues with the objects after what decides whether the viewer sees them was read: their items, and other items
+    that rules need. Objects that they do not see are then missing. `reads`: their items are wanted in any case."""
     access = run.access
     if access is None:
         then(objects, round_trip)
@@ -463,7 +463,7 @@ def go_on_with(run: Run, items: Items, place: str, objects: Sequence[Object], ro
 
 
 def by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:
-    """The objects of each type."""
+    """Returns the objects of each type."""
     found: dict[RecordType, list[Object]] = {}
     for each in objects:
         found.setdefault(each.record, []).append(each)
@@ -479,7 +479,7 @@ def look_up(
     after: frozenset[int],
     then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
 ) -> None:
-    """Looks nodes of a type up by their keys; a node that may stand in several shards is looked for in all."""
+    """Looks up nodes of a type by their keys; a node that may be in several shards is looked up in all."""
     write = record.write_key
     if write is not None:
         wanted = [(each, write(each.identity)) for each in objects]
@@ -498,9 +498,9 @@ def _shards_came(
     came: list[tuple[Object, Item | Exception | None]],
     round_trip: int,
 ) -> None:
-    """Goes on with the nodes that were looked for in all shards: with the item that was found in one of them.
+    """Continues with the nodes that were looked up in all shards: with the item that was found in one of them.
 
-    Of two items that are the node nobody knows which one is meant: that is its error.
+    If two items are the node, it is not known which one is meant: that is the node's error.
     """
     ready: list[tuple[Any, Item | Exception | None]] = []
     for each, answer in came:
@@ -524,7 +524,7 @@ def _shards_came(
 
 
 def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
-    """Keeps what was found for each node; gives those that exist."""
+    """Keeps what was found for each node; returns those that exist."""
     graph, there = run.graph, []
     for each, answer in came:
         if isinstance(answer, Exception):
@@ -544,8 +544,8 @@ def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]])
 
 
 def _takes(found: Object, identity: tuple[str, ...]) -> bool:
-    """Whether an object takes the identity that its whole item says: it was read in a list, by a key that may be read in
-    several ways. What was looked for by its identity does not: the item is another object's."""
+    """Returns whether an object takes the identity of its whole item: it was read in a list, by a key that may be read
+    in several ways. If it was looked up by its identity, it does not: the item is another object's."""
     if isinstance(found, Edge):
         found.identity = identity
     return isinstance(found, Edge)

@@ -1,4 +1,4 @@
-"""What lists cost at most: their pages and counts, and the items that are looked up by key."""
+"""The most that lists cost: their pages and counts, and the items that are looked up by key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keygraph_resolvers.steps.step import MOST, Below, Priced, Starts, StepCost
 
 
 def add_links(cost: StepCost, links: Sequence[Link], starts: Starts, requests: int, items: int) -> None:
-    """Adds what it takes to look up the other items that decide about so many items of lists, which come by so many requests."""
+    """Adds the cost of looking up the other items that decide about `items` items of lists from `requests` requests."""
     for each in links:
         found = keys_cost([each.record], starts, items)
         found.apart, found.keys = starts.times(requests + items // BATCH_GET_KEYS).count + found.apart, 0
@@ -27,9 +27,9 @@ def add_links(cost: StepCost, links: Sequence[Link], starts: Starts, requests: i
 
 
 def keys_cost(records: Sequence[RecordType], starts: Starts, keys: int = 1) -> StepCost:
-    """What it takes to look so many items up for each start, each of one of the types.
+    """Returns the cost of looking up `keys` items for each start, each of one of the types.
 
-    Several shards may have an item with the key of one that is looked for.
+    Several shards may have an item with the key.
     """
     shards = max(len(record.table_keys.shard_texts) for record in records)
     item_bytes = max(record.item_bytes for record in records)
@@ -42,11 +42,11 @@ def keys_cost(records: Sequence[RecordType], starts: Starts, keys: int = 1) -> S
 
 @dataclass(frozen=True, slots=True)
 class ListCost:
-    """What one list of each owner takes at most, by its arguments and the size of its items. Equal ones take the same."""
+    """The most that a list costs per owner, by its arguments and the size of its items. Equal ones cost the same."""
 
     path: AccessPath
     shown: Priced | None
-    """The page, where one is selected."""
+    """The page, if one is selected."""
     has_total: bool
     may_be_known: bool
     """Whether the list may have been read for another place."""
@@ -56,14 +56,14 @@ class ListCost:
     forward: bool
     begins_behind: bool
     looks_back: bool
-    """Whether what stands before the cursor at which the page begins has to be read."""
+    """Whether what is before the cursor at which the page begins has to be read."""
     ends_among_equals: bool
     named: int | None
-    """How many nodes are named."""
+    """How many nodes the client names."""
     is_key_lookup: bool
     pieces: int
     singles: int
-    """How many items of other types are looked at with the list's."""
+    """How many items of other types are examined with the list's."""
     is_searched: bool
     is_filtered: bool
     looks_on: bool
@@ -71,9 +71,9 @@ class ListCost:
     counts: int
     """How many requests count it at once."""
     links: tuple[Link, ...] = ()
-    """The other items that decide of each of its items whether the viewer sees it."""
+    """The other items that decide for each of its items whether the viewer sees it."""
     own_links: tuple[Link, ...] = ()
-    """Those that decide of all of them."""
+    """The other items that decide for all of its items."""
     has_aggregate: bool = False
     """Whether all of it is aggregated."""
 
@@ -89,7 +89,7 @@ class ListCost:
         may_be_known: bool,
         has_aggregate: bool = False,
     ) -> ListCost:
-        """What a list with these arguments costs."""
+        """Returns the cost of a list with these arguments."""
         neighbours = arguments.shown(run) or arguments.any_shown
         reading, begins_behind = neighbours.reading, arguments.begins_behind
         access, seen = run.access, arguments.seen(run)
@@ -135,7 +135,7 @@ class ListCost:
 
     @property
     def trips(self) -> int:
-        """How many round trips a request takes, with what other items say of what it finds."""
+        """How many round trips a request takes, with the other items that decide about its items."""
         return 2 if self.links else 1
 
     @property
@@ -143,14 +143,14 @@ class ListCost:
         return max(1, PAGE_BYTES // self.path.item_bytes)
 
     def page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """The page of each owner."""
+        """Returns the cost of each owner's page."""
         decided, starts = self.decided(starts)
         cost, below = self._page(run, starts)
         cost.add(decided)
         return cost, below
 
     def decided(self, starts: Starts) -> tuple[StepCost, Starts]:
-        """What tells whether the viewer sees anything of it, and when the list is read then."""
+        """Returns the cost of deciding whether the viewer sees anything of it, and when the list is then read."""
         cost = StepCost()
         for each in self.own_links:
             cost.add(keys_cost([each.record], starts))
@@ -171,8 +171,8 @@ class ListCost:
         return cost, below if self.size else ()
 
     def looked_up(self, starts: Starts) -> tuple[StepCost, Starts, int]:
-        """What is read where items are looked up by their keys, or by the nodes that are named, when it is there, and how
-        many edges there may be."""
+        """Returns the reads if items are looked up by their keys, or by the nodes that the client names, when they are
+        there, and how many edges there may be."""
         path, named = self.path, self.named
         if self.is_key_lookup:
             number = 1 if named is None else named
@@ -184,14 +184,14 @@ class ListCost:
             return cost, after.after(at_least=0) if self.links else after, number
         between = path.keys_of_both_ends
         requests = (named or 0) * (len(between.shard_texts) if between else 1)
-        # There may be any number of edges between two nodes, which something behind their keys tells apart.
+        # There may be any number of edges between two nodes, distinguished by a later part of their keys.
         size = requests * self.per_page
         cost = self._requests(starts, requests, 1, size)
         cost.is_open = True
         return cost, starts.after(self.trips, at_least=1), size
 
     def _pages(self, starts: Starts) -> tuple[StepCost, Starts, int]:
-        """What is read for the page, when it is there, and how many edges it has."""
+        """Returns what is read for the page, when it is there, and how many edges it has."""
         budget = self.limits.read_budget
         requests, looked_at = self._needed(self.size + self.looks_ahead + self.singles)
         chain = self.trips * (1 + requests - self.shards)
@@ -203,7 +203,7 @@ class ListCost:
             )
             chain += self.trips * (1 + more - self.shards)
         if self.ends_among_equals:
-            # What follows the end is looked for, and then, between two cursors, whether it follows the page.
+            # What follows the end is looked up, and then, between two cursors, whether it follows the page.
             for is_long in [self.looks_on, True] if self.begins_behind else [self.looks_on]:
                 more, looked_at = (self._searched(), budget) if is_long else (1, 1)
                 cost.add(self._requests(starts.after(chain), more, self.trips * more, looked_at))
@@ -215,7 +215,7 @@ class ListCost:
         return cost, starts.after(chain, at_least=least), self.size
 
     def _needed(self, wanted: int) -> tuple[int, int]:
-        """How many requests a page takes, and how many items they look at."""
+        """Returns how many requests a page takes, and how many items they examine."""
         if not self.looks_on:
             return self.shards * (ceil(wanted / self.per_page) + self.pieces - 1), self.shards * wanted
         budget = self.limits.read_budget
@@ -228,20 +228,20 @@ class ListCost:
             is_filtered=self.is_filtered,
             is_searched=self.is_searched,
         )
-        # A piece that nobody has looked into is begun though the budget is used up.
+        # A piece that was not read yet is started even if the budget is used up.
         return requests, budget + self.shards * self.pieces * min(LARGEST_LIMIT, self.per_page)
 
     def _searched(self) -> int:
-        """How many requests it takes to look for one item as far as the budget goes, one after the other."""
+        """Returns how many requests it takes to search for one item within the budget, one after the other."""
         budget, is_searched = self.limits.read_budget, self.is_searched
         return most_requests(
             1, 1, 1, budget, self.per_page, is_filtered=self.is_filtered, is_searched=is_searched
         )
 
     def all(self, starts: Starts) -> StepCost:
-        """All of each owner's list that is aggregated, as far as the budget goes."""
+        """Returns the cost of all of each owner's list that is aggregated, within the budget."""
         if not self.has_aggregate or self.named is not None or self.is_key_lookup:
-            return StepCost()  # what the page reads
+            return StepCost()  # included in what the page reads
         whole = replace(
             self,
             size=self.limits.read_budget,
@@ -256,7 +256,7 @@ class ListCost:
         return cost
 
     def count(self, starts: Starts) -> StepCost:
-        """The count of each owner's list: as many pages as it may read."""
+        """Returns the cost of counting each owner's list: as many pages as it may read."""
         if not self.has_total or self.named is not None or self.is_key_lookup:
             return StepCost()
         at_once = self.shards * max(1, self.counts)
@@ -268,7 +268,7 @@ class ListCost:
         return cost
 
     def _requests(self, starts: Starts, requests: int, chain: int, items: int) -> StepCost:
-        """So many requests for each start, of which so many are sent one after the other."""
+        """Returns the cost of `requests` requests for each start, `chain` of them one after the other."""
         if not requests:
             return StepCost()
         units = read_units(ceil(items / requests) * self.path.item_bytes, consistent=False) * requests

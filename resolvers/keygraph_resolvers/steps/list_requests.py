@@ -22,7 +22,7 @@ from keygraph_resolvers.steps.explained import NOTHING, Explained, View, Where, 
 def explain_requests(
     view: View, shown: Explained, where: Where, path: AccessPath, arguments_of: Callable[[Run], ListArguments]
 ) -> None:
-    """Adds what is sent for a list, or why nothing can be."""
+    """Adds the requests for a list, or why there are none."""
     try:
         arguments = arguments_of(view.run)
         neighbours = arguments.shown(view.run, where.identity)
@@ -43,7 +43,7 @@ def explain_requests(
 
 
 def walked_request(view: View, path: AccessPath, budget: int) -> DescribedRequest:
-    """What is sent for a part of a list that a walk reads."""
+    """Returns the request for a part of a list that a walk reads."""
     arguments = ListArguments(view.run, path, {}, frozenset())
     neighbours = arguments.any_shown
     extent = replace(arguments.extent, count=min(LARGEST_PART, budget))
@@ -52,7 +52,7 @@ def walked_request(view: View, path: AccessPath, budget: int) -> DescribedReques
 
 
 def _explain_links(view: View, shown: Explained, where: Where, path: AccessPath) -> None:
-    """Adds how the other items are looked up that decide what the viewer sees of the list."""
+    """Adds the lookups of the other items that decide what the viewer sees of the list."""
     for member in path.each:
         for each in links_of(view.run, member.record):
             is_one = each.end is not None and each.end.name == member.end
@@ -63,7 +63,7 @@ def _explain_links(view: View, shown: Explained, where: Where, path: AccessPath)
 def _lookup_request(
     view: View, path: AccessPath, arguments: ListArguments, *, is_many: bool
 ) -> DescribedRequest:
-    """How items are read of which the keys are known, or the nodes that a client names."""
+    """Returns how items are read whose keys are known, or the nodes that a client names."""
     graph = view.run.graph
     if arguments.to is None:
         return key_request(graph, path.record, is_many=is_many)
@@ -82,7 +82,7 @@ def _lookup_request(
 
 
 def _access_text(seen: Seen) -> str:
-    """What has to hold so that the viewer sees an item: of several types, of each."""
+    """Returns the condition for the viewer to see an item: for several types, the condition of each."""
     texts = {each.record.name: access_text(decision) for each, decision in seen.items()}
     if len(texts) == 1 or not any(texts.values()):
         return next(iter(texts.values()))

@@ -1,4 +1,4 @@
-"""Reading lists: a page of neighbours, how many there are, and the edges to nodes that a client names."""
+"""Reads lists: a page of neighbors, their count, and the edges to nodes that a client names."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from keygraph_resolvers.steps.step import (
 
 @dataclass(slots=True, eq=False)
 class BoundList:
-    """A list of an owner, of which nothing was read."""
+    """A list of an owner that was not read yet."""
 
     step: ListStep
     owner: Object
     connection: Connection
     found: ListObject | None
-    """None for an only neighbour, which is left on the owner."""
+    """None for an only neighbor, which is kept on the owner."""
     place: str
     aggregates: Sequence[AskedAggregate]
     """What is aggregated of it."""
@@ -73,7 +73,7 @@ class BoundList:
                 self.found.found |= {each.selected: error for each in self.aggregates}
 
     def learns(self, run: Run, came: Sequence[tuple[Any, Any]]) -> bool:
-        """Takes note of other items that were looked up for it. If one could not be read, it fails."""
+        """Records other items that were looked up for it. If one could not be read, the list fails."""
         failure = learned(run, came)
         if failure is not None:
             self.fail(failure, is_counted=True)
@@ -81,7 +81,7 @@ class BoundList:
 
 
 class ListStep(Step):
-    """Reads the lists of some owners: their pages, their counts, each where it is selected."""
+    """Reads the lists of some owners: their pages and their counts, if selected."""
 
     _arguments: type[ListArguments] = ListArguments
 
@@ -96,7 +96,7 @@ class ListStep(Step):
         may_be_known: bool,
         is_consistent: bool,
     ) -> None:
-        """`looks` is what is selected of pageInfo. `may_be_known`: the list may have been read for another place.
+        """`looks` are the selected fields of pageInfo. `may_be_known`: the list may have been read for another place.
 
         `is_consistent`: the client asks for consistent reads.
         """
@@ -115,14 +115,14 @@ class ListStep(Step):
         if may_be_known:
             self.later |= after
         self._after_links = self.later
-        """In which round trips keys are asked for when it is known whether the viewer sees anything of it."""
+        """The round trips in which keys are requested after it is known whether the viewer sees anything of it."""
         self.has_links = any(each.access is not None and each.access.links("read") for each in path.records)
         if self.has_links:
             self.later |= AT_ONCE | later(self.later) | later(self.later, 2)
 
     @property
     def may_look_up(self) -> bool:
-        """Whether it may be read by the keys of its items: the values of its arguments say it."""
+        """Whether it may be read by the keys of its items: the values of its arguments decide."""
         path, selected = self.path, self.selected
         if path.members:
             return False
@@ -132,19 +132,19 @@ class ListStep(Step):
         return path.keys.index is None and (not path.rest.slots or is_narrowed)
 
     def _why_not_consistent(self) -> BadUserInput | None:
-        """Why it cannot be read consistently: DynamoDB writes a global index after the table."""
+        """Returns why it cannot be read consistently: DynamoDB writes a global index after the table."""
         if self.selected.says("to") and self.path.finds_by_node:
             return None
         return why_not_consistent(self.path)
 
     @property
     def names_edges(self) -> bool:
-        """Whether edges of it are looked up that somebody names."""
+        """Whether edges of it to named nodes are looked up."""
         return self.selected.says("to")
 
     @property
     def needed(self) -> Mapping[RecordType, frozenset[str]]:
-        """The ends that are needed of its items, by type: to go on to the nodes there, and to tell whose they are."""
+        """The ends that are needed of its items, by type: to continue to the nodes there, and to know the owners."""
         leads = self.names_edges or (self.page is not None and self.page.shows_nodes)
         return {
             each.record: each.ends_needed(leads=leads).union(
@@ -154,7 +154,7 @@ class ListStep(Step):
         }
 
     def arguments(self, run: Run) -> ListArguments:
-        """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
+        """Returns what is the same for all owners. Raises BadUserInput, or GraphQLError."""
         if self._refusal is not None:
             raise self._refusal
         selected = self.selected
@@ -167,7 +167,7 @@ class ListStep(Step):
             self.read(run, bound, round_trip)
 
     def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
-        """The lists of owners, but for those with which the arguments cannot be used."""
+        """Yields the lists of owners, except those for which the arguments cannot be used."""
         place, is_one, is_at_root = place + self.suffix, self.path.is_one, self.path.owner is None
         if self._restricted is not None:
             owners = without_refused(run.access, owners, self.selected, self._restricted)
@@ -187,7 +187,7 @@ class ListStep(Step):
             yield BoundList(self, owner, connection, found, place, self.aggregates)
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        """Reads the list, in that round trip."""
+        """Reads the list in that round trip."""
         connection = bound.connection
         if not self.is_read(bound):
             return
@@ -214,7 +214,7 @@ class ListStep(Step):
                 run.scheduler.load(request, read, partial(_total_came, bound))
 
     def is_read(self, bound: BoundList) -> bool:
-        """Whether something is asked of the list that can be answered."""
+        """Returns whether something is requested from the list that can be answered."""
         return self.page is not None or self.has_total or bool(bound.aggregates)
 
     @property
@@ -222,7 +222,7 @@ class ListStep(Step):
         return any(not each.counts_only for each in self.aggregates)
 
     def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
-        """Reads all of the list, as far as the budget goes, to aggregate it; a page of it is a part of that."""
+        """Reads all of the list, within the budget, to aggregate it; a page of it is a part of that."""
         neighbours, budget = bound.connection.neighbours, run.limits.read_budget
         if asked.counts_only:
             read = Read((bound.place,), round_trip)
@@ -255,12 +255,12 @@ class ListStep(Step):
 
     @property
     def _spread_after(self) -> RoundTrips:
-        """In which round trips keys are asked for when all its items have come."""
+        """The round trips in which keys are requested after all its items have come."""
         after = self.page.spread_after if self.page else NEVER
         return after | AT_ONCE | later(after) if self.has_links else after
 
     def _links_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
-        """Reads the list when what decides whether the viewer sees anything of it has come."""
+        """Reads the list after the items have come that decide whether the viewer sees anything of it."""
         if bound.learns(run, came):
             owner = None if self.path.owner is None else bound.owner
             bound.connection = self.arguments(run).of(run, owner)
@@ -278,7 +278,7 @@ class ListStep(Step):
             run.scheduler.load(request, read, lambda answer, arrived: came([(None, answer)], arrived))
 
     def _all_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
-        """Goes on with a list of which everything has come: for each key an item or None, for each node items."""
+        """Continues with a list that has come completely: for each key an item or None, for each node items."""
         items: list[Item] = []
         for _, answer in came:
             if isinstance(answer, Exception):
@@ -304,7 +304,7 @@ class ListStep(Step):
         self.show_found(run, bound, found, round_trip)
 
     def show_found(self, run: Run, bound: BoundList, found: Sequence[Located], round_trip: int) -> None:
-        """Goes on with a list of which these are all items, in its order."""
+        """Continues with a list of which these are all items, in its order."""
         if bound.found is not None:
             bound.found.total = len(found)
             objects = [Edge(bound.connection, each) for each in found] if bound.aggregates else []
@@ -331,7 +331,7 @@ class ListStep(Step):
         return cost, below
 
     def most(self, run: Run) -> ListCost:
-        """What the list of one owner costs at most. Raises where the arguments cannot be used."""
+        """Returns the most that the list of one owner costs. Raises if the arguments cannot be used."""
         return ListCost.of(
             self.path,
             self.page,
@@ -343,7 +343,7 @@ class ListStep(Step):
         )
 
     def bound_key(self, run: Run) -> Hashable:
-        """What decides what it costs."""
+        """Returns what decides its cost."""
         try:
             return self.most(run)
         except Exception:
@@ -378,7 +378,7 @@ class ListStep(Step):
 
 
 def why_not_consistent(path: AccessPath) -> BadUserInput | None:
-    """Why a list cannot be read consistently: DynamoDB writes a global index after the table."""
+    """Returns why a list cannot be read consistently: DynamoDB writes a global index after the table."""
     index = path.keys.index
     if index is None or index.local:
         return None
@@ -404,7 +404,7 @@ def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: in
 
 
 class PageStep(Priced):
-    """The page of a list: how it is read, and the steps that go on from its edges and nodes."""
+    """The page of a list: how it is read, and the steps that continue from its edges and nodes."""
 
     def __init__(
         self,
@@ -416,8 +416,8 @@ class PageStep(Priced):
         *,
         is_partial: bool,
     ) -> None:
-        """`name` is the list's. `edges` and `nodes` are the fields that show them, with what goes on from them; `only`
-        goes on from an only neighbour. `is_partial`: something is selected that the index which is read lacks."""
+        """`name` is the list's. `edges` and `nodes` are the fields that show them, with the steps that continue from
+        them; `only` continues from an only neighbor. `is_partial`: something is selected that the index lacks."""
         self.suffix = f".{name}" if name else ""
         self._path = path
         self._edges = edges
@@ -430,7 +430,7 @@ class PageStep(Priced):
         self._children = [step for _, step in (*edges, *nodes)] if only is None else [only]
         self.spread_after = union(each.later for each in self._children)
         self.after = AT_ONCE | later(self.spread_after) if is_partial else self.spread_after
-        """In which round trips keys are asked for when it is there."""
+        """The round trips in which keys are requested when it is there."""
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
@@ -465,7 +465,7 @@ class PageStep(Priced):
         self.complete(run, bound, edges, round_trip)
 
     def complete(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
-        """Goes on from the edges of a page when they have what is selected: what an index lacks is looked up."""
+        """Continues from the edges of a page when they have what is selected: what an index lacks is looked up."""
         if run.meter.holding is not None:
             try:
                 run.meter.holding.take_page(len(edges))
@@ -492,7 +492,7 @@ class PageStep(Priced):
         self.spread(run, bound, whole_edges(run, edges, came), round_trip)
 
     def spread(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
-        """Starts what goes on from the edges of a page."""
+        """Starts the steps that continue from the edges of a page."""
         found, place = bound.found, bound.place
         sound = [edge for edge in edges if edge.error is None] if self._is_partial else edges
         if found is None:
@@ -509,7 +509,7 @@ class PageStep(Priced):
             step.start(run, [node for node in nodes if node.error is None], round_trip, place)
 
     def _nodes_of(self, edges: Sequence[Edge]) -> Sequence[Object]:
-        """The nodes of a page's edges; one of which the edge or the key cannot be read has its error."""
+        """Returns the nodes of a page's edges; a node whose edge or key cannot be read has its error."""
         far_of, nodes = self._far_of, []
         if far_of is None:
             return edges
@@ -526,7 +526,7 @@ class PageStep(Priced):
         return nodes
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """What goes on from so many edges takes, besides what these steps do."""
+        """Returns the cost of completing so many edges, and the steps that continue from them."""
         cost = StepCost()
         if self._is_partial:
             cost, starts = keys_cost(self._path.records, starts), starts.after()
@@ -550,8 +550,8 @@ class PageStep(Priced):
 def whole_edges(
     run: Run, edges: Sequence[Edge], came: list[tuple[Any, Item | Exception | None]]
 ) -> list[Edge]:
-    """The edges with the whole items behind an index's; those that the table no longer has are left out, or has as
-    items of another type, which the index does not say."""
+    """Returns the edges with the whole items from the table; edges are left out that the table no longer has, or has as
+    items of another type, which the index does not show."""
     is_of = run.graph.is_of
     for edge, answer in came:
         if isinstance(answer, Exception):
@@ -560,14 +560,14 @@ def whole_edges(
             edge.item = answer if answer is not None and is_of(answer, (edge.record,)) else None
     there = [edge for edge in edges if edge.item is not None or edge.error is not None]
     if run.access is not None:
-        # The index may say what the item no longer is.
+        # The index may have values that the item no longer has.
         whole = {*seen_by_item(run.access, [edge for edge in there if edge.error is None])}
         there = [edge for edge in there if edge.error is not None or edge in whole]
     return there
 
 
 Came: TypeAlias = Callable[[list[tuple[Any, Any]], int], None]
-"""Takes answers with what they were wanted for, and the round trip that is next."""
+"""Takes answers with the objects that wanted them, and the next round trip."""
 
 
 def look_all_up(
@@ -578,14 +578,14 @@ def look_all_up(
     wanted: Sequence[tuple[Any, Key]],
     then: Came,
 ) -> None:
-    """Looks items up by their keys, and goes on when all have come."""
+    """Looks up items by their keys, and continues when all have come."""
     came = when_all(len(wanted), round_trip, then)
     if wanted:
         run.scheduler.look_up(wanted, place, round_trip, after, came)
 
 
 def when_all(count: int, round_trip: int, then: Came) -> Came:
-    """What takes answers as they come, and goes on when there are so many: at once for none."""
+    """Returns a function that collects answers, and continues when there are `count`: at once for none."""
     found: list[tuple[Any, Any]] = []
     latest = round_trip
 

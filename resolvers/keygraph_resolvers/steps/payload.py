@@ -1,4 +1,4 @@
-"""The payloads of mutations, and the steps that go on from the records in them."""
+"""The payloads of mutations, and the steps that continue from the records in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keygraph_resolvers.steps.step import Below, Priced, Starts, Step, StepCost
 
 
 class Payload:
-    """What a mutation answers: the record that it wrote, or the key of one that is no more."""
+    """The payload of a mutation: the record that it wrote, or the key of a deleted one."""
 
     item: Item | None = None
     error: None = None
@@ -39,7 +39,7 @@ class Payload:
 
 
 class Results:
-    """What several writes answer, or one of them does: what was found for its fields."""
+    """The results of several writes, or of one of them: what was found for its fields."""
 
     item: Item | None = None
     error: None = None
@@ -52,7 +52,7 @@ class Results:
 
 
 class PayloadStep(Step):
-    """Goes on from the payloads of one kind of write."""
+    """Continues from the payloads of one kind of write."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class PayloadStep(Step):
         ends: Sequence[Step],
         is_noted: Callable[[Run], bool],
     ) -> None:
-        """`records` are the fields with the record that was written, `ends` goes on from those with one of its ends.
+        """`records` are the fields with the written record, `ends` continues from those with one of its ends.
 
-        `is_noted` says whether a write may have been carried out before, so that the record has to be read.
+        `is_noted` returns whether a write may have been carried out before, so that the record has to be read.
         """
         self.suffix = f".{name}" if name else ""
         self.kind = kind
@@ -74,15 +74,15 @@ class PayloadStep(Step):
         self._is_noted = is_noted
 
     def _is_known(self, run: Run) -> bool:
-        """Whether the item that is written is known, because all of it is written."""
+        """Returns whether the written item is known, because all of it is written."""
         return self.kind.action in ("create", "put", "move") and not self._is_noted(run)
 
     def leads_on(self, run: Run) -> bool:
-        """Whether anything may have to be read."""
+        """Returns whether anything may have to be read."""
         return bool(self._ends) or any(each.leads_on(run) for each in self._records)
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """`objects` are the records that were written."""
+        """Starts from `objects`, the written records."""
         for step in self._steps:
             step.start(run, objects, round_trip, place + self.suffix)
 
@@ -96,7 +96,7 @@ class PayloadStep(Step):
 
 
 class _RecordStep(Step):
-    """Goes on from the record in a payload: without reading it, where its item is known."""
+    """Continues from the record in a payload: without reading it, if its item is known."""
 
     def __init__(self, selected: SelectedField, get: Get, is_known: Callable[[Run], bool]) -> None:
         self.suffix = f".{selected.key}"
@@ -108,7 +108,7 @@ class _RecordStep(Step):
         return self._get.items if self._is_known(run) else self._get
 
     def leads_on(self, run: Run) -> bool:
-        """Whether anything may have to be read: the record, or what its key or its item leads to."""
+        """Returns whether anything may have to be read: the record, or what its key or its item leads to."""
         items = self._get.items
         return not self._is_known(run) or bool(items.by_key or items.by_item)
 

@@ -1,7 +1,7 @@
-"""What an operation selects: the fields of its objects, with what is selected below them.
+"""An operation's selections: the fields of its objects, with what is selected below them.
 
-A selection that several places share, through fragments, is one object: what is worked out for it is worked out once.
-Selections never change. They are made by `keygraph_resolvers.plan.compile`; what is read for them are the steps.
+A selection that several places share, through fragments, is one object, so that results for it are computed once.
+Selections never change. `keygraph_resolvers.plan.compile` makes them; steps read what they select.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class SelectedField:
     key: str
     """Its name in the answer."""
     nodes: tuple[FieldNode, ...]
-    """Where it is asked for; several are merged."""
+    """Where it is selected; several are merged."""
     owner: GraphQLObjectType
     definition: GraphQLField | None
     """None for `__typename`."""
     kind: FieldKind | None
-    """None for what the graph does not answer: `__typename`, and fields that somebody added to the root."""
+    """None for fields that the graph does not answer: `__typename`, and an application's own fields of the root."""
     below: Mapping[str, Selection]
-    """What is selected of the objects that it gives, by their types."""
+    """The selections on the objects that it returns, by their types."""
     numbers: Mapping[SelectedField, Field] = field(default_factory=dict)
-    """What is selected of a list, and inside its aggregates, that numbers say which its owner keeps."""
+    """The fields selected from a list, and inside its aggregates, that are numbers kept on its owner."""
     constant: Any = field(default=None, init=False)
-    """What `told` made of its arguments where no variable stands in them: the same in every run."""
+    """The result of `told` for arguments without variables: the same in every run."""
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ class SelectedField:
 
     @property
     def nullable_type(self) -> Any:
-        """Its type, without the mark that it may not be null."""
+        """Its type, without the non-null marker."""
         return self.type.of_type if is_non_null_type(self.type) else self.type
 
     @property
@@ -86,7 +86,7 @@ class SelectedField:
 
     @property
     def only(self) -> Selection:
-        """What is selected, where the objects are of one type."""
+        """The selection, if the objects have a single type."""
         [selection] = self.below.values()
         return selection
 
@@ -103,7 +103,7 @@ class SelectedField:
         )
 
     def arguments(self, run: Run) -> Mapping[str, Any]:
-        """Its arguments by their GraphQL names. Raises BadUserInput where a variable does not fit, or GraphQLError."""
+        """Returns its arguments by GraphQL name. Raises BadUserInput for an unusable variable, or GraphQLError."""
         definition = cast(GraphQLField, self.definition)
         if not definition.args:
             return {}
@@ -113,9 +113,9 @@ class SelectedField:
             raise BadUserInput(error.message) from None
 
     def told(self, run: Run, tell: Callable[[Mapping[str, Any]], ToldT]) -> ToldT:
-        """What `tell` makes of its arguments, made once for a run, or for all runs where no variable stands in them.
+        """Returns the result of `tell` for its arguments, made once for a run, or for all runs if no variable is used.
 
-        Raises as `arguments`, and what `tell` raises.
+        Raises as `arguments` does, and what `tell` raises.
         """
         found = self.constant or run.told.get(self)
         if found is None:
@@ -133,7 +133,7 @@ class SelectedField:
 
     @property
     def model_name(self) -> str | None:
-        """What it is called in the model; None for what the model does not name."""
+        """Its name in the model; None for fields that the model does not name."""
         match self.kind:
             case Stored(stored):
                 return stored.name
@@ -148,12 +148,12 @@ class SelectedField:
         return None
 
     def says(self, name: str) -> bool:
-        """Whether an argument is given to it."""
+        """Returns whether an argument is given to it."""
         return any(argument.name.value == name for node in self.nodes for argument in node.arguments or ())
 
     @property
     def is_type_unknown(self) -> bool:
-        """Whether the key of a node that it gives may not tell the node's type."""
+        """Whether the key of a node that it returns may not determine the node's type."""
         match self.kind:
             case NodeAt(end):
                 return end.is_ambiguous
@@ -182,7 +182,7 @@ def _variables_in(value: ValueNode) -> Iterator[str]:
 
 @dataclass(eq=False)
 class Selection:
-    """What is selected of an object of one type."""
+    """The selection on an object of one type."""
 
     of: GraphQLObjectType
     record: RecordType | None
@@ -190,29 +190,29 @@ class Selection:
     fields: tuple[SelectedField, ...]
 
     def having(self, *kinds: type[Any]) -> tuple[SelectedField, ...]:
-        """The fields that mean one of these."""
+        """Returns the fields with one of these kinds."""
         return tuple(each for each in self.fields if isinstance(each.kind, kinds))
 
     @cached_property
     def restricted(self) -> Mapping[SelectedField, str]:
-        """The fields that not everybody may read who sees the object, with their names in the model."""
+        """The fields that not every viewer of the object may read, with their names in the model."""
         access = None if self.record is None else self.record.access
         names = {} if access is None else {each: each.model_name for each in self.fields}
         return {each: name for each, name in names.items() if name and access and access.is_restricted(name)}
 
     def waits(self, selected: SelectedField) -> bool:
-        """Whether only the object's item may tell who may read the field."""
+        """Returns whether only the object's item may show who may read the field."""
         name = self.restricted.get(selected)
         return name is not None and self.record is not None and not is_told_by_key(self.record, name)
 
     @cached_property
     def lists(self) -> tuple[SelectedField, ...]:
-        """What is read by the object's key, or when its item tells who may read it."""
+        """The fields that are read by the object's key, or when its item shows who may read them."""
         return self.having(ListOf)
 
     @cached_property
     def key_ends(self) -> tuple[SelectedField, ...]:
-        """The nodes whose keys the object's own key tells."""
+        """The nodes whose keys are in the object's own key."""
         return tuple(
             each
             for each in self.having(NodeAt, FarNode)
@@ -222,12 +222,12 @@ class Selection:
 
     @cached_property
     def item_ends(self) -> tuple[SelectedField, ...]:
-        """The nodes whose keys stand in the item."""
+        """The nodes whose keys are in the item."""
         return tuple(each for each in self.having(NodeAt) if each not in self.key_ends)
 
     @cached_property
     def needs_item(self) -> bool:
-        """Whether something is selected that the object's key does not tell."""
+        """Whether something is selected that the object's key does not contain."""
         if self.record is None or self.record.is_virtual:
             return False
         return any(not self._is_answered_by_key(each) for each in self.fields)
@@ -269,5 +269,5 @@ class Selection:
 
     @property
     def inner(self) -> Iterator[Selection]:
-        """What is selected below it."""
+        """The selections below it."""
         return (selection for each in self.fields for selection in each.below.values())

@@ -1,4 +1,4 @@
-"""Going on from objects of which each is of one of several types."""
+"""Continues from objects that may each have one of several types."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from keygraph_resolvers.steps.step import AT_ONCE, Below, Starts, Step, StepCost
 
 
 class ByType(Step):
-    """Goes on from objects that are of one of several types each."""
+    """Continues from objects that each have one of several types."""
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
-        """`steps` are those of each type, by its name."""
+        """`steps` are the steps for each type, by its name."""
         self._steps = steps
         self.later = union(each.later for each in steps.values())
 
@@ -48,7 +48,7 @@ class ByType(Step):
 
 
 class UntoldNodes(ByType):
-    """Nodes of which the key may not tell the type: it is known then when the node was read."""
+    """Nodes whose key may not determine the type: it is known after the node is read."""
 
     def __init__(self, gets: Mapping[str, Get]) -> None:
         super().__init__(gets)
@@ -80,7 +80,7 @@ class UntoldNodes(ByType):
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         gets = self._gets.values()
-        # Each node is read once. Of some the key tells the type, so that what hangs on them starts at once.
+        # Each node is read once. The key of some determines the type, so that what is below them starts at once.
         after = starts.after(at_least=0)
         return keys_cost([get.record for get in gets], starts), [(get.items, after) for get in gets]
 
@@ -89,7 +89,7 @@ class UntoldNodes(ByType):
             yield self._untold(view, where)
 
     def _untold(self, view: View, where: Where) -> Explained:
-        """Nodes of which only reading tells the types, so that nothing below them starts before."""
+        """Returns nodes whose types are known only after reading, so that nothing below them starts earlier."""
         shown = Explained("get node", where, (), (), problem=where.problem)
         after = where.later()
         for get in self._gets.values():
@@ -99,5 +99,5 @@ class UntoldNodes(ByType):
 
 
 def _is_alike(one: Explained, other: Explained) -> bool:
-    """Whether two steps differ in their types alone."""
+    """Returns whether two steps differ only in their types."""
     return not one.steps and not other.steps and one.is_read == other.is_read

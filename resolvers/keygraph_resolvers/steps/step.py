@@ -1,8 +1,8 @@
 """A step of a plan: one kind of read, for all the objects that it is started for.
 
-Every step has the same three faces. `start` runs it, `cost` says what it takes at most, `explained` says what it is:
-the steps that run are the ones that are priced and printed. A step is started once for each place in the query at which
-its selection stands, with all objects that are known there.
+Every step has the same three methods. `start` runs it, `cost` returns the most that it takes, `explained` describes it:
+the steps that run are the ones that are priced and printed. A step is started once for each place in the query where
+its selection is, with all objects that are known there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ RoundTrips: TypeAlias = frozenset[int]
 NEVER: RoundTrips = frozenset()
 AT_ONCE: RoundTrips = frozenset({0})
 MOST = 2**53 - 1
-"""Where numbers end: the largest integer that JSON's readers agree on."""
+"""The largest number: the largest integer that all JSON readers read exactly."""
 MOST_ROUND_TRIPS = 500
-"""Round trips are told apart up to this one."""
+"""The last round trip that is counted separately."""
 
 
 def later(round_trips: RoundTrips, by: int = 1) -> RoundTrips:
-    """The same round trips, so many later."""
+    """Returns the same round trips, `by` later."""
     return frozenset([each + by for each in round_trips])
 
 
@@ -38,7 +38,7 @@ def union(several: Iterable[RoundTrips]) -> RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """For how many objects a step is started at most, and in which round trips."""
+    """The most objects that a step is started for, and in which round trips."""
 
     count: int
     round_trips: RoundTrips
@@ -50,7 +50,7 @@ class Starts:
         return Starts(min(MOST, self.count * count), self.round_trips)
 
     def after(self, round_trips: int = 1, *, at_least: int | None = None) -> Starts:
-        """When that many round trips have passed; or any number from the least on."""
+        """Returns the starts after that many round trips; or after any number from the least on."""
         least = round_trips if at_least is None else at_least
         found = {
             now + passed
@@ -63,10 +63,10 @@ class Starts:
 
 @dataclass(slots=True)
 class StepCost:
-    """What some reads take at most."""
+    """The most that some reads take."""
 
     apart: int = 0
-    """The requests that nothing else can be part of."""
+    """The requests that cannot be joined with others."""
     keys: int = 0
     """The keys that are read together with those of other steps in their round trip."""
     batches: set[int] = field(default_factory=set)
@@ -77,7 +77,7 @@ class StepCost:
     is_open: bool = False
     """Whether a limit of the server decides it, and not the sizes of the pages."""
     shared_with: tuple[str, ...] = ()
-    """What else the same requests read, by what it adds to the place in the query."""
+    """The other reads of the same requests, by what they add to the place in the query."""
 
     def add(self, other: StepCost) -> None:
         self.apart = min(MOST, self.apart + other.apart)
@@ -90,39 +90,39 @@ class StepCost:
 
     @property
     def requests(self) -> int:
-        """The requests. Of each round trip all batches but one have a hundred keys."""
+        """The number of requests. In each round trip all batches but one have a hundred keys."""
         batches = min(self.keys, len(self.batches))
         return min(MOST, self.apart + (self.keys - batches) // BATCH_GET_KEYS + batches)
 
 
 Below: TypeAlias = "Sequence[tuple[Priced, Starts]]"
-"""What hangs on a step, and how often it is started."""
+"""The steps below a step, and how often they are started."""
 
 
 class Priced(ABC):
-    """Something that costs, at a place in the query."""
+    """Something that has a cost, at a place in the query."""
 
     suffix = ""
-    """What it adds to the place in the query: the name of a field, with a dot before it unless that is a field of the root."""
+    """What it adds to the place in the query: a field's name, after a dot unless it is a field of the root."""
 
     @abstractmethod
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """What it takes at most to be started so often, and how often that starts others."""
+        """Returns the most that it costs to be started so often, and how often that starts others."""
 
 
 class Step(Priced):
-    """A step."""
+    """A step of a plan, which can be started."""
 
     later: RoundTrips = NEVER
-    """In which round trips keys are asked for when it is started: 0 is that in which it is."""
+    """The round trips in which keys are requested after it is started: 0 is the one in which it starts."""
 
     @abstractmethod
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """Reads what the step reads for these objects, which are known in that round trip, and goes on with it.
+        """Reads what the step reads for these objects, which are known in that round trip, and continues with it.
 
-        `place` is that of the objects in the query.
+        `place` is the place of the objects in the query.
         """
 
     @abstractmethod
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        """What it reads, as a tree; nothing is read."""
+        """Yields what it reads, as a tree; nothing is read."""

@@ -1,7 +1,7 @@
-"""Mutations: what is written, and what the client wants to know of the records afterwards.
+"""Mutations: what is written, and what the client selects from the records afterwards.
 
-A write is sent before its payload is read. What it made is known then, and is not read again; what it only changed is read
-consistently.
+A write is sent before its payload is read. What it created is then known, and is not read again; what it only changed
+is read consistently.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
 
 _AT_ONCE = 8
-"""How many transactions of one mutation are sent at once: more of them would often meet at the same nodes."""
+"""How many transactions of one mutation are sent at once: more of them would often conflict at the same nodes."""
 _OF_A_SEARCH = 3
-"""The round trips in which a node is marked and what names it is looked for: by indexes, then in the table."""
+"""The round trips of marking a node and finding what names it: by indexes, then in the table."""
 
 _Outcome: TypeAlias = Payload | Exception
 
 
 class _Asked(NamedTuple):
-    """What one transaction is asked for."""
+    """The requests of one transaction."""
 
     inputs: Sequence[Input]
     requests: list[list[WriteRequest]]
-    """Those of each input."""
+    """The requests of each input."""
     key: IdempotencyKey | None
 
     @property
@@ -51,21 +51,21 @@ class _Asked(NamedTuple):
 
 
 class WriteStep(Step):
-    """One mutation of the graph's own."""
+    """One mutation of the graph itself."""
 
     def __init__(self, selected: SelectedField, position: int) -> None:
-        """`position` is that among the operation's mutations."""
+        """`position` is its number among the operation's mutations."""
         self.suffix = selected.key
         self._position = position
         self._selected = selected
         self._kind = cast("Writes | WritesEach | WritesTogether", selected.kind)
         self.payloads: Sequence[PayloadStep] = ()
-        """What reads the fields of its payloads that lead on."""
+        """The steps for the fields of its payloads that lead on."""
 
     # --- Writing ------------------------------------------------------------------------------------------
 
     async def carry_out(self, run: Run, root: Object) -> None:
-        """Writes, and reads what is selected of the payload. What goes wrong stands in the payload's place."""
+        """Writes, and reads what is selected from the payload. An error replaces the payload."""
         read = Read((self.suffix,), run.meter.last_round_trip + 1)
         try:
             outcomes = await self._write(run, read)
@@ -81,7 +81,7 @@ class WriteStep(Step):
             self.start(run, [root], read.round_trip, "")
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """Reads what is selected of the payloads."""
+        """Reads what is selected from the payloads."""
         for root in objects:
             payloads: Sequence[Payload] = root.found[self._selected].payloads
             for step in self.payloads:
@@ -89,7 +89,7 @@ class WriteStep(Step):
                 step.start(run, records, round_trip, place + self.suffix)
 
     async def _write(self, run: Run, read: Read) -> list[_Outcome]:
-        """What became of each input, in their order. Raises what keeps all of them from being written."""
+        """Returns the outcome of each input, in order. Raises errors that keep all of them from being written."""
         asked = self._asked(run)
         if self._told(run).is_atomic:
             return await self._written(run, asked, read)
@@ -108,7 +108,7 @@ class WriteStep(Step):
             return [error]
 
     async def _written(self, run: Run, asked: Sequence[_Asked | Exception], read: Read) -> list[_Outcome]:
-        """What became of the inputs of one transaction."""
+        """Returns the outcomes of the inputs of one transaction."""
         payloads: list[_Outcome] = []
         for each in asked:
             if isinstance(each, Exception):
@@ -120,14 +120,14 @@ class WriteStep(Step):
                 READ.reset(token)
             number = 0
             for given, requests in zip(each.inputs, each.requests, strict=True):
-                # The first request of an input is of its own record.
+                # The first request of an input is for its own record.
                 kind, mutation_id = Writes(given.action, given.record), given.values.get(MUTATION_ID)
                 payloads.append(Payload(kind, answer.done[number], mutation_id))
                 number += len(requests)
         return payloads
 
     def _results(self, outcomes: Sequence[_Outcome]) -> Results:
-        """The payload of a mutation with several inputs."""
+        """Returns the payload of a mutation with several inputs."""
         payloads = [each for each in outcomes if isinstance(each, Payload)]
         found: dict[Any, Any] = {}
         for field in self._selected.only.having(ResultList):
@@ -141,15 +141,15 @@ class WriteStep(Step):
                 found[field] = outcomes
         return Results(found, payloads)
 
-    # --- What is asked for --------------------------------------------------------------------------------
+    # --- What is requested --------------------------------------------------------------------------------
 
     def _told(self, run: Run) -> Told:
         return self._selected.told(run, lambda given: told_of(run.graph, self._kind, given))
 
     def _asked(self, run: Run) -> Sequence[_Asked | Exception]:
-        """The transactions, or what is wrong with one that stands alone. Raises what is wrong with all.
+        """Returns each transaction, or its error if there are several. Raises an error that affects all.
 
-        Made once for a run, since new records get new ids.
+        Made once for a run, because new records get new ids.
         """
         found = run.told.get(self)
         if found is None:
@@ -175,12 +175,12 @@ class WriteStep(Step):
         return found
 
     def _transaction(self, run: Run, told: Told, inputs: Sequence[Input], number: tuple[int, ...]) -> _Asked:
-        """What is asked for in one transaction; its number is that among those of the mutation."""
+        """Returns the requests of one transaction; `number` is its number among the mutation's transactions."""
         requests = write_requests(run.graph, inputs)
         key: IdempotencyKey | None = None
         asker: tuple[str, ...] = ()
         if run.access is not None:
-            # What one viewer has called a write is nothing to another.
+            # A viewer's idempotency key has no meaning for other viewers.
             asker = (run.access.name,)
         own = inputs[0].values.get(IDEMPOTENCY_KEY)
         if own is not None:
@@ -192,7 +192,7 @@ class WriteStep(Step):
         return _Asked(inputs, requests, key)
 
     def is_noted(self, run: Run) -> bool:
-        """Whether something may have been written before, under an idempotency key."""
+        """Returns whether something may have been written before, under an idempotency key."""
         return any(isinstance(each, _Asked) and each.key is not None for each in self._asked(run))
 
     # --- What it costs ------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class WriteStep(Step):
         return own, [(step, after.times(count)) for step, count in below if count]
 
     def _costs(self, run: Run) -> tuple[StepCost, Mapping[Writes, int]]:
-        """What all transactions take, and how many payloads of each kind there are. Round trips are their number."""
+        """Returns the cost of all transactions, and the number of payloads of each kind. `round_trips` is a count."""
         found = run.told.get((self, "cost"))
         if found is None:
             found = run.told[self, "cost"] = self._summed(run)
@@ -229,7 +229,7 @@ class WriteStep(Step):
         return cost, counts
 
     def bound_key(self, run: Run) -> Hashable:
-        """What decides what it costs."""
+        """Returns what decides its cost."""
         cost, counts = self._costs(run)
         figures = (cost.requests, cost.round_trips, cost.items, cost.read_units)
         return figures, tuple(counts.items()), bool(counts) and self.is_noted(run)
@@ -272,9 +272,9 @@ class WriteStep(Step):
 
 
 def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
-    """What one transaction takes, with what is read for it. Its round trips are their number."""
+    """Returns the cost of one transaction, with its reads. Its `round_trips` is their number."""
     requests = asked.all_requests
-    # What must be known is read first, and what was done under the key.
+    # Two reads come first: what must be known, and what was done under the key.
     reads = [len(writer.needed(requests)) + (asked.key is not None), writer.needed_later(requests)]
     size = max([request.record.item_bytes for request in requests])
     cost = StepCost(apart=1, round_trips=1)
@@ -290,7 +290,7 @@ def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
 
 
 def _add_search(cost: StepCost, searched: Sequence[Query], size: int) -> None:
-    """Adds what it takes to find what names a node: its first pages; and the mark, set and taken away."""
+    """Adds the cost of finding what names a node: its first pages; and of setting and removing the mark."""
     cost.apart += 2
     cost.round_trips += _OF_A_SEARCH
     cost.is_open = True
