@@ -1,4 +1,4 @@
-"""What the viewer may see of the objects of an answer. What they may not see is as if it did not exist."""
+"""What the viewer may see of the objects of an answer. What they may not see is treated as nonexistent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from keygraph_resolvers.read.run import Run
 def seen_by_key(
     access: Permissions, record: RecordType, objects: Sequence[Object]
 ) -> tuple[Sequence[Object], Sequence[Object]]:
-    """The objects of a type that the viewer sees, and those of which only an item that was not read tells it."""
+    """Returns the objects of a type that the viewer sees, and those for which only an unread item decides."""
     rule = access.rule(record)
     if rule is True:
         return objects, ()
     seen: list[Object] = []
     untold: list[Object] = []
     for each in objects:
-        # For most the key decides it alone.
+        # For most objects the key alone decides.
         decision = rule and rule.of_key(each.identity)
         if not isinstance(decision, bool):
             if each.item is not None:
@@ -42,7 +42,7 @@ def seen_by_key(
 
 
 def seen_by_item(access: Permissions, objects: Iterable[Object]) -> list[Object]:
-    """The objects that the viewer sees, of some whose items are there if they have any."""
+    """Returns the objects that the viewer sees; their items are there if they have any."""
     found = []
     for each in objects:
         if access.of_item(each.record, each.identity, each.item or {}):
@@ -53,23 +53,23 @@ def seen_by_item(access: Permissions, objects: Iterable[Object]) -> list[Object]
 
 
 def is_readable(access: Permissions, each: Object, name: str) -> bool:
-    """Whether the viewer may read a field of an object that they see."""
+    """Returns whether the viewer may read a field of an object that they see."""
     if each.item is None:
         return access.of_key(each.record, each.identity, "read", name) is True
     return access.of_item(each.record, each.identity, each.item, "read", name)
 
 
 def forbidden(record: RecordType, name: str) -> Forbidden:
-    """The error of a field that the viewer may not read."""
+    """Returns the error of a field that the viewer may not read."""
     return Forbidden(f"{record.name}.", FieldName(name), ": you may not read this field")
 
 
 def without_refused(
     access: Permissions | None, objects: Sequence[Object], field: Hashable, name: str
 ) -> Sequence[Object]:
-    """The objects of which the viewer may read a field; of the others its error is kept under `field`.
+    """Returns the objects whose field the viewer may read; for the others its error is kept under `field`.
 
-    `name` is the field's in the model.
+    `name` is the field's name in the model.
     """
     if access is None:
         return objects
@@ -83,13 +83,13 @@ def without_refused(
 
 
 def links_of(run: Run, record: RecordType) -> list[Link]:
-    """What other items decide whether the viewer sees records of a type."""
+    """Returns the links to other items that decide whether the viewer sees records of a type."""
     access = run.access
     return [] if access is None else [name.link for name in access.links(record, access.decision(record))]
 
 
 def learned(run: Run, came: Iterable[tuple[Key, Any]]) -> Exception | None:
-    """Takes note of other items that were looked up, by their keys; the error of the first that could not be read."""
+    """Records other items that were looked up, by their keys; returns the error of the first that could not be read."""
     for key, answer in came:
         if isinstance(answer, Exception):
             return answer
@@ -99,7 +99,7 @@ def learned(run: Run, came: Iterable[tuple[Key, Any]]) -> Exception | None:
 
 
 def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:
-    """What of the viewer decides what an operation on these types costs."""
+    """Returns the viewer's permissions that decide the cost of an operation on these types."""
     found: list[Hashable] = []
     for record in records:
         names = (
@@ -110,7 +110,7 @@ def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:
             if isinstance(decision, bool):
                 found.append(decision)
             else:
-                # A link's name is different for each viewer.
+                # The name of a link is different for each viewer.
                 heads = [(path[0], path) for path in paths_of(decision)]
                 found.append(
                     frozenset(head.link if isinstance(head, LinkName) else path for head, path in heads)

@@ -1,4 +1,4 @@
-"""What a client asks to aggregate of a list, and what is made of its items."""
+"""The aggregates that a client requests of a list, and their values for its items."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class AskedValue:
     """The field of the answer."""
     function: str
     arguments: Callable[[Run], tuple[AggregateField | None, int | None]]
-    """The field of the items that it is about, and how many groups are shown."""
+    """Returns the aggregated field of the items, and how many groups are shown."""
     below: Sequence[AskedValue] = ()
-    """What is asked of each group."""
+    """The values requested for each group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,25 +38,25 @@ class AskedAggregate:
     record: RecordType
     values: Sequence[AskedValue]
     needed: frozenset[str]
-    """The fields and ends that it may be about."""
+    """The fields and ends that it may use."""
     of_types: Sequence[AskedAggregate] = ()
-    """Where the list has several types: what is asked of each."""
+    """If the list has several types: the aggregate of each."""
 
     @property
     def counts_only(self) -> bool:
-        """Whether nothing but the number of items is asked for."""
+        """Whether only the number of items is requested."""
         return not self.of_types and all(each.function == "count" for each in self.values)
 
     def needed_of(self, record: RecordType) -> frozenset[str]:
-        """The fields and ends of a type that it may be about."""
+        """Returns the fields and ends of a type that it may use."""
         found = self.needed if record is self.record else frozenset[str]()
         return found.union(*(each.needed_of(record) for each in self.of_types))
 
     async def add_to(
         self, found: dict[Any, Any], run: Run, objects: Sequence[Object], count: int | None = None
     ) -> None:
-        """Adds the aggregate of these objects, of which the items are there, to what was found, in turns with whatever else
-        there is to do; `count` where others are counted with them."""
+        """Adds the aggregate of these objects, whose items are there, to `found`, in turns with other work; `count` if
+        others are counted with them."""
         made = found[self.selected] = Object(self.record, ())
         try:
             await step_by_step(self.filling(made, run, objects, count))
@@ -66,7 +66,7 @@ class AskedAggregate:
     def filling(
         self, made: Object, run: Run, objects: Sequence[Object], count: int | None = None
     ) -> Iterator[None]:
-        """Fills the aggregate of these objects, value by value: of thousands of items, each takes milliseconds."""
+        """Fills the aggregate of these objects, value by value: for thousands of items, each takes milliseconds."""
         items = [Located(each.item, each.identity, self.record) for each in objects if each.item is not None]
         yield
         yield from self._filling(made, run, self.values, Aggregated(self.record, items, count), objects)
@@ -76,7 +76,7 @@ class AskedAggregate:
             yield from each.filling(below, run, of_type)
 
     def of_count(self, count: int) -> Object:
-        """The aggregate of which nothing but the count is asked for."""
+        """Returns an aggregate for which only the count is requested."""
         made = Object(self.record, ())
         made.found = dict.fromkeys((each.selected for each in self.values), count)
         return made
@@ -108,7 +108,8 @@ class AskedAggregate:
                     groups.append(one)
 
     def _value(self, run: Run, asked: AskedValue, aggregated: Aggregated, objects: Sequence[Object]) -> Any:
-        """A value, or the groups with their keys. Raises CorruptItem, BadUserInput, or Forbidden where the viewer may not read the field of every object."""
+        """Returns a value, or the groups. Raises CorruptItem, BadUserInput, or Forbidden if an object hides the
+        field."""
         if asked.function == "count":
             return aggregated.count
         field, first = asked.arguments(run)

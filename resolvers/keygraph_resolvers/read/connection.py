@@ -1,6 +1,6 @@
-"""Connections: one list of one owner as a client asks for it, and its page in the shape that Relay gives it.
+"""Connections: one list of one owner as a client requests it, and its page in Relay's form.
 
-Between two cursors that are crossed, `after` at or behind `before`, there is nothing: an empty page, no error.
+Between two crossed cursors, with `after` at or after `before`, there is nothing: an empty page, no error.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from keygraph_resolvers.schema.inputs import (
 )
 
 _CURSORS = frozenset({"startCursor", "endCursor"})
-"""What of pageInfo asks for the places of a page's ends."""
+"""The fields of pageInfo that need the places of a page's ends."""
 
 
 class Edge(Object):
-    """An item of a list, as a record type's, and where it stands there."""
+    """An item of a list, as an object of its record type, and its place there."""
 
     __slots__ = ("connection", "listed")
 
@@ -56,7 +56,7 @@ class Edge(Object):
         self.found = {}
         self.connection = connection
         self.listed = item
-        """What was read in the list, which is a part of the item where the index has no more."""
+        """The item as read in the list, which is a part of the item if the index has no more."""
 
     @property
     def place(self) -> Place:
@@ -81,10 +81,10 @@ class SeenItems(NamedTuple):
 
 
 class Sight:
-    """What the viewer sees of lists with the same arguments, and what is left to decide of one of them, by what it fixes."""
+    """What the viewer sees of lists with the same arguments, and what is left to decide for one, by what it fixes."""
 
     def __init__(self, access: Permissions, of_all: Seen) -> None:
-        """`of_all` are the decisions for the items of every such list."""
+        """`of_all` are the decisions for the items of all these lists."""
         self.of_all = of_all
         self._access = access
         self._is_linked = any(access.links(path.record, decision) for path, decision in of_all.items())
@@ -95,7 +95,7 @@ class Sight:
         """For most lists of an operation the same is left."""
 
     def of(self, neighbours: NeighbourList, owner: tuple[str, ...] | None) -> SeenItems:
-        """What they see of the list of an owner."""
+        """Returns what the viewer sees of an owner's list."""
         parts = neighbours.parts
         texts = tuple(
             [
@@ -109,7 +109,7 @@ class Sight:
                 path: rule.left(each) for (path, rule), each in zip(self._rules.items(), texts, strict=True)
             }
             if self._is_linked and owner is not None:
-                # What is known of other items is more from read to read.
+                # More is known about other items with each read.
                 left = {
                     path: self._access.with_links_of_list(path, each, owner) for path, each in left.items()
                 }
@@ -119,7 +119,7 @@ class Sight:
         return found
 
     def of_anyone(self) -> SeenItems:
-        """What they may see of a list of whichever owner."""
+        """Returns what the viewer may see of any owner's list."""
         told = {path: True for path, rule in self._rules.items() if rule.is_told}
         return _seen_items({**self.of_all, **told})
 
@@ -131,7 +131,7 @@ def _seen_items(seen: Seen) -> SeenItems:
 
 
 class PageEnds(NamedTuple):
-    """Where a page stands. Its cursors are made when somebody asks for them."""
+    """The place of a page. Its cursors are made when they are requested."""
 
     connection: Connection
     has_next_page: bool
@@ -149,14 +149,14 @@ class PageEnds(NamedTuple):
 
 
 ShownPage: TypeAlias = "tuple[list[Edge], PageEnds]"
-"""The edges of a page in the client's order, and what is known around them."""
+"""The edges of a page in the client's order, and what is known before and after them."""
 
 
 class ListArguments:
-    """What a client says of a list, and what is selected of it: the same for all its owners, and no part of a run."""
+    """A client's arguments of a list, and its selection: the same for all owners, and not part of a run."""
 
     is_read_apart = False
-    """Whether its page is never a part of what is read with its owner."""
+    """Whether its page is never part of what is read with its owner."""
 
     def __init__(
         self,
@@ -165,20 +165,20 @@ class ListArguments:
         given: Mapping[str, Any],
         looks: frozenset[str],
     ) -> None:
-        """`given` are the arguments by their GraphQL names, `looks` is what is selected of pageInfo. Raises
+        """`given` are the arguments by their GraphQL names, `looks` are the selected fields of pageInfo. Raises
         BadUserInput."""
         graph, limits = run.graph, run.limits
         self.path = path
         self.looks = looks
         self.wheres = conditions(graph, path, given, limits.where_terms)
-        """The types that are asked for, each by its path, with the condition on its items."""
+        """The requested types, each by its path, with the condition on its items."""
         self.is_searched = any(where is not None for where in self.wheres.values())
         self.size, self.from_end = (1, False) if path.is_one else page_size(limits, given)
         descending = given.get("direction") is SortDirection.DESC
         self.after: str | None = given.get("after")
         self.before: str | None = given.get("before")
         self.to = _named(graph, path, given.get("to"), limits.max_ids)
-        """The identities of the nodes to which edges are asked for."""
+        """The identities of the nodes to which edges are requested."""
         self.looks_ahead = ("hasPreviousPage" if self.from_end else "hasNextPage") in looks
         self.may_look_back = ("hasNextPage" if self.from_end else "hasPreviousPage") in looks
         self.extent = Extent(
@@ -194,7 +194,7 @@ class ListArguments:
         self._used = {each: _restricted_fields(each, where) for each, where in self.wheres.items()}
         """The fields that the list is read, sorted or filtered by and that not everybody may read."""
         self.primed = run.looked_for.intersection(path.records) if path.tells_all else frozenset()
-        """The types of its items that are whole and may be looked for by key too."""
+        """The types of its items that are whole and may be looked up by key too."""
 
     @property
     def has_cursor(self) -> bool:
@@ -202,12 +202,12 @@ class ListArguments:
 
     @property
     def begins_behind(self) -> bool:
-        """Whether its page begins behind a cursor."""
+        """Whether its page begins after a cursor."""
         return (self.before if self.from_end else self.after) is not None
 
     @property
     def skips(self) -> bool:
-        """Whether something in its range may stand before the cursor: of shards, those before the cursor's skip what has its
+        """Whether something in its range may be before the cursor: shards before the cursor's shard skip items with its
         sort key."""
         return self.begins_behind and len(self.path.keys.shard_texts) > 1
 
@@ -217,7 +217,7 @@ class ListArguments:
         return (self.after if self.from_end else self.before) is not None and self.path.keys.index is not None
 
     def of(self, run: Run, owner: Object | None) -> Connection:
-        """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
+        """Returns the list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
         at = run.now if self.path.expires else None
         neighbours = self._form.of(identity, at)
@@ -242,9 +242,9 @@ class ListArguments:
         return Connection(run, self, neighbours, identity or (), page, seen, is_closed, goes_on)
 
     def shown(self, run: Run, identity: tuple[str, ...] | None = None) -> NeighbourList | None:
-        """The list of an owner that may not be known, with placeholders; None where the viewer sees nothing of it.
+        """Returns the list of an owner that may not be known, with placeholders; None if the viewer sees nothing of it.
 
-        Raises BadUserInput, and Forbidden where they may not ask for the list.
+        Raises BadUserInput, and Forbidden if they may not request the list.
         """
         shown = self._form.shown(identity)
         if run.access is None:
@@ -256,11 +256,11 @@ class ListArguments:
         return self._narrowed(run, seen).shown(identity)
 
     def seen(self, run: Run) -> Seen:
-        """Which items of each type the viewer sees in such a list. Raises Forbidden where they may not ask for it."""
+        """Returns which items of each type the viewer sees. Raises Forbidden if they may not request the lists."""
         return dict.fromkeys(self.wheres, True) if run.access is None else self._sight(run).of_all
 
     def _sight(self, run: Run) -> Sight:
-        """What the viewer sees of such lists. Raises as `seen` does."""
+        """Returns what the viewer sees of these lists. Raises as `seen` does."""
         found: Sight | None = run.told.get(self)
         if found is None:
             access = cast(Permissions, run.access)
@@ -269,7 +269,7 @@ class ListArguments:
         return found
 
     def is_unseen(self, run: Run) -> bool:
-        """Whether the viewer sees nothing of such lists. Raises as `seen` does."""
+        """Returns whether the viewer sees nothing of these lists. Raises as `seen` does."""
         return all(decision is False for decision in self.seen(run).values())
 
     def _seen_type(self, access: Permissions, path: AccessPath) -> Decision:
@@ -283,7 +283,7 @@ class ListArguments:
         return all_of([access.decision(record), *used.values()])
 
     def _narrowed(self, run: Run, seen: Seen) -> ListForm:
-        """What is read of lists of which the viewer sees the items that meet these conditions."""
+        """Returns what is read of lists in which the viewer sees the items that meet these conditions."""
         key = self, *seen.values()
         found: ListForm | None = run.told.get(key)
         if found is None:
@@ -303,12 +303,12 @@ class ListArguments:
 
     @cached_property
     def any_shown(self) -> NeighbourList:
-        """The list of whatever owner and viewer, with placeholders."""
+        """The list of any owner and viewer, with placeholders."""
         return self._form.shown()
 
     @cached_property
     def is_key_lookup(self) -> bool:
-        """Whether what it reads are items by their keys, whoever its owner is."""
+        """Whether it reads items by their keys, for any owner."""
         if self.to is not None:
             return self.path.finds_by_node and not self.is_searched and not self._form.checked
         if self.is_searched or self.has_cursor or not self.size:
@@ -339,17 +339,17 @@ class Connection:
     request: PageOf
     """The part of the list that is read for its page."""
     seen: Seen
-    """What has to hold of an item of each type so that the viewer sees it; nothing is said where there are no rules."""
+    """The condition for the viewer to see an item of each type; empty if there are no rules."""
     is_closed: bool
     """Whether the viewer sees nothing of it, so that nothing is read."""
     goes_on: bool
     """Whether its page may take several requests, one after the other."""
     _cursors: ListCursors | None = field(default=None, init=False)
-    """Made when somebody asks for a cursor."""
+    """Made when a cursor is requested."""
 
     @property
     def unknown(self) -> dict[Key, LinkName]:
-        """The keys of other items that decide whether the viewer sees anything of it, and that nobody has looked up."""
+        """The keys of other items that decide whether the viewer sees anything of it, and that were not looked up."""
         access = self.run.access
         found: dict[Key, LinkName] = {}
         for each, decision in self.seen.items() if access is not None else ():
@@ -358,27 +358,27 @@ class Connection:
         return found
 
     def unknown_of(self, items: Sequence[Item]) -> dict[Key, LinkName]:
-        """The same for some items of it."""
+        """Returns the same for some of its items."""
         if self.neighbours.form.send is None:
             return {}
         return self.run.links.unknown(self.arguments.path, items, self.seen)
 
     def given(self, items: Sequence[Item]) -> Sequence[Item]:
-        """The items with what links say of them."""
+        """Returns the items with their links' values."""
         if self.neighbours.form.send is None:
             return items
         return self.run.links.given(self.arguments.path, items, self.seen)
 
     @property
     def keys(self) -> list[Key]:
-        """The table keys of all that it can show, where it is read by them."""
+        """The table keys of all that it can show, if it is read by them."""
         if self.arguments.to is not None:
             return edge_keys(self.neighbours, self.owner, self.arguments.to)
         return self.neighbours.whole_keys or []
 
     @property
     def edges_to(self) -> list[EdgesTo]:
-        """What is read of a list of which the client names the nodes."""
+        """The reads of a list whose nodes the client names."""
         return [EdgesTo(self.neighbours, self.owner, node) for node in self.arguments.to or ()]
 
     # --- The page ---------------------------------------------------------------------------------------
@@ -389,13 +389,13 @@ class Connection:
         return self._cursors.cursor(place)
 
     def page_of(self, found: Found) -> ShownPage | PageOf:
-        """The page of a part that was read, which may be a longer one; or another part that is to be read before."""
+        """Returns the page of a part that was read, which may be a longer one; or another part to read first."""
         found = self._cut(found)
         behind = self._behind(found)
         return behind if isinstance(behind, PageOf) else self.page(found, is_behind=behind)
 
     def page_behind(self, found: Found, answer: Found) -> ShownPage:
-        """The same when what `page_of` said to read has come."""
+        """Returns the page after the part requested by `page_of` was read."""
         found = self._cut(found)
         return self.page(found, is_behind=self._stands_behind(answer))
 
@@ -404,15 +404,15 @@ class Connection:
         return found if len(found.items) <= size else Found(found.items[:size], True, None)
 
     def _behind(self, found: Found) -> PageOf | bool:
-        """Whether the list has anything on the side from which the page was read: a part of it that tells, to be read,
-        or the answer itself. It is no where nobody asks, or where the page begins at the list's end."""
+        """Returns whether the list has anything on the side from which the page was read, or a part of it to read that
+        shows this. It is False if that is not requested, or if the page begins at the list's end."""
         extent = self.request.extent
         if not self.arguments.may_look_back or extent.after is None:
             return False
         if self.arguments.size == 0 or (not found.items and found.resume is None and self._may_be_crossed()):
             if all(isinstance(decision, bool) for decision in self.seen.values()):
                 return True  # the cursor's own item
-            # The viewer need not see that one: the first of the list tells.
+            # The viewer need not see that item: the first of the list decides.
             return PageOf(
                 self.neighbours,
                 Extent(1, forward=extent.forward, budget=extent.budget, attributes=frozenset()),
@@ -429,7 +429,7 @@ class Connection:
         return PageOf(self.neighbours, nearest)
 
     def _stands_behind(self, found: Found) -> bool:
-        """Whether what `page_of` said to read has anything on the side from which the page was read."""
+        """Returns whether the part requested by `page_of` has anything on the side from which the page was read."""
         start = self.request.extent.after
         if start is None or not found.items or self.arguments.size:
             # The answer may be a longer part, which another list of the operation reads from there.
@@ -439,7 +439,7 @@ class Connection:
         return first <= here if self.request.extent.forward else first >= here
 
     def _may_be_crossed(self) -> bool:
-        """Whether two cursors are such that the first may stand at or behind the second."""
+        """Returns whether there are two cursors of which the first may be at or after the second."""
         start, end = self.request.extent.after, self.request.extent.until
         if start is None or end is None:
             return False
@@ -447,7 +447,7 @@ class Connection:
         return here >= there if self.request.extent.forward else here <= there
 
     def page(self, found: Found, *, is_behind: bool = False) -> ShownPage:
-        """The edges in the client's order, and what is known around them."""
+        """Returns the edges in the client's order, and what is known before and after them."""
         edges = [Edge(self, located) for located in found.items]
         arguments = self.arguments
         if arguments.primed:
@@ -466,7 +466,7 @@ class Connection:
         return edges, PageEnds(self, found.more, is_behind, first, last)
 
     def page_among(self, found: Sequence[Located]) -> ShownPage:
-        """The page of a list of which all items were found."""
+        """Returns the page of a list of which all items were found."""
         size, extent = self.arguments.size, self.request.extent
         found = found if extent.forward else [*reversed(found)]
         order = self.neighbours.order_by_key
@@ -483,7 +483,7 @@ class Connection:
 
 
 def _restricted_fields(path: AccessPath, where: Condition | None) -> tuple[str, ...]:
-    """The fields that a list is read, sorted or filtered by and that not everybody may read."""
+    """Returns the fields that a list is read, sorted or filtered by and that not everybody may read."""
     record = path.record
     if record.access is None:
         return ()
@@ -495,7 +495,7 @@ def _restricted_fields(path: AccessPath, where: Condition | None) -> tuple[str, 
 
 
 def page_size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
-    """How many edges are asked for, and whether from the end."""
+    """Returns how many edges are requested, and whether from the end."""
     first, last = given.get("first"), given.get("last")
     if first is not None and last is not None:
         raise BadUserInput("use first or last, not both")
@@ -510,7 +510,7 @@ def page_size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
 def _named(
     graph: Graph, path: AccessPath, ids: Sequence[str] | None, most: int
 ) -> tuple[tuple[str, ...], ...] | None:
-    """The identities of the named nodes, each once."""
+    """Returns the identities of the named nodes, without duplicates."""
     if ids is None:
         return None
     found: dict[tuple[str, ...], None] = {}

@@ -1,4 +1,4 @@
-"""Consistent reads: what was just written is seen."""
+"""Consistent reads, which see what was just written."""
 
 from __future__ import annotations
 

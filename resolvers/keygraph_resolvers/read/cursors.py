@@ -1,8 +1,8 @@
-"""Cursors: where an edge stands in its list, encrypted so that only the server can read and make them.
+"""Cursors: the place of an edge in its list, encrypted so that only the server can read and make them.
 
-A cursor holds what tells the item apart inside the list. It is encrypted by AES-SIV (RFC 5297), which authenticates it
-together with the list's path and what the list fixes: one of another list, a cut one or an invented one is refused. One
-place of a list always has the same cursor, so that a client may compare cursors.
+A cursor holds what identifies the item in the list. It is encrypted by AES-SIV (RFC 5297), which authenticates it
+together with the list's path and what the list fixes: a cursor of another list, a truncated one or an invented one is
+refused. A place of a list always has the same cursor, so that a client may compare cursors.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from keygraph.errors import BadUserInput
 from keygraph.lists.listing import NeighbourList, Place
 
 _BLOCK_BYTES = 16
-"""Contents are filled up to a multiple of this: the length of a cursor does not tell the length of a key."""
+"""Contents are padded to a multiple of this: the length of a cursor does not reveal the length of a key."""
 _LONG = 4096
-"""From how many bytes on contents are compressed: those of a list never are."""
+"""The size from which contents are compressed: those of a list never are."""
 
 
 class Cursors:
-    """Makes and reads all cursors under one secret."""
+    """Makes and reads all cursors with one secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._cipher = AESSIV(hmac.digest(secret, b"keygraph cursors", "sha512"))
 
     def seal(self, about: Any) -> Seal:
-        """What seals the cursors of one list, or of something else that is described so."""
+        """Returns the seal for the cursors of one list, or of anything else with this description."""
         return Seal(self._cipher, about)
 
     def of(self, neighbours: NeighbourList) -> ListCursors:
-        """The cursors of one list."""
+        """Returns the cursors of one list."""
         path = neighbours.path
         owner = path.owner.name if path.owner else None
         about = [
@@ -52,7 +52,7 @@ class Cursors:
 
 
 class Seal:
-    """Encrypts what cursors of one list hold. What is long is compressed."""
+    """Encrypts the contents of one list's cursors. Long contents are compressed."""
 
     __slots__ = ("_about", "_cipher")
 
@@ -68,7 +68,7 @@ class Seal:
         return _text(self._cipher.encrypt(plain, self._about))
 
     def opened(self, name: str, text: str) -> Any:
-        """What the cursor holds. Raises BadUserInput, naming the argument, where it is none of this list."""
+        """Returns the cursor's contents. Raises BadUserInput, naming the argument, if it is not one of this list."""
         try:
             sealed = base64.urlsafe_b64decode((text + "=" * (-len(text) % 4)).encode("ascii"))
             if _text(sealed) != text:
@@ -93,14 +93,14 @@ class ListCursors:
         self._neighbours = neighbours
 
     def cursor(self, place: Place) -> str:
-        """The cursor of a place in the list."""
+        """Returns the cursor of a place in the list."""
         shard, sort, others = self._neighbours.mark(place)
         return self._seal.sealed(
             [shard, None if sort is None else plain_value(sort), *map(plain_value, others)]
         )
 
     def place(self, name: str, text: str) -> Place:
-        """The place that the cursor tells. Raises BadUserInput, naming the argument, where it is none of this list."""
+        """Returns the place of the cursor. Raises BadUserInput, naming the argument, if it is not one of this list."""
         shard, sort, *others = self._seal.opened(name, text)
         try:
             own = None if sort is None else key_value(sort)
@@ -119,7 +119,7 @@ def _dump(content: Any) -> bytes:
 
 
 def plain_value(value: KeyValue) -> str | TypedValue:
-    """A key's value in JSON: text as it is, a number and bytes in DynamoDB's typed form."""
+    """Returns a key's value in JSON: text as it is, a number and bytes in DynamoDB's typed form."""
     return value if isinstance(value, str) else to_typed(value)
 
 

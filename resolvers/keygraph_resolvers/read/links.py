@@ -1,8 +1,8 @@
-"""What other items say of the items of lists: looked up together for all lists of which a page is under way.
+"""What other items decide about the items of lists: looked up together for all lists with a page under way.
 
-A page of a list whose items links decide (`keygraph.model.links`) comes with what they say, so that it is filled, counted
-and gone on from as if a filter had decided it. The other items of all such pages that are under way at one time are one
-BatchGetItem; no page waits for anything else.
+A page of a list whose items depend on links (`keygraph.model.links`) comes with their values, so that it is filled,
+counted and continued as if a filter had decided it. The other items of all these pages that are under way at one time
+are one BatchGetItem; no page waits for anything else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keygraph_resolvers.read.meter import READ, Read
 
 
 class Links:
-    """The other items of one run. To be used inside its event loop."""
+    """The other items of one run. Use it inside the run's event loop."""
 
     def __init__(self, graph: Graph, access: Permissions, nodes: NodeLoader) -> None:
         self._graph = graph
@@ -35,12 +35,12 @@ class Links:
         self._nodes = nodes
         self._under_way = 0
         self._waiting: dict[Key, Read | None] = {}
-        """The keys that have not left, with one of the reads that ask for them."""
+        """The keys that are not sent yet, with one of the reads that need them."""
         self._sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
-        """Done with the answers for the keys that wait, when these leave."""
+        """Done with the answers for the waiting keys, when these are sent."""
 
     async def page(self, store: Store, query: Query, path: AccessPath, seen: Seen) -> Page:
-        """A page of a list, its items with what links say that decisions on them ask for."""
+        """Returns a page of a list, its items with the values of the links that their decisions need."""
         self._under_way += 1
         try:
             page = await store.send(query)
@@ -59,7 +59,7 @@ class Links:
         return replace(page, items=self.given(path, page.items, seen))
 
     def given(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> list[Item]:
-        """Items that were read in a list with what links say of them."""
+        """Returns items that were read in a list with their links' values."""
         read = self._reader(path, seen)
         found = []
         for item in items:
@@ -68,7 +68,7 @@ class Links:
         return found
 
     def unknown(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> dict[Key, LinkName]:
-        """What has to be looked up of items that were read in a list."""
+        """Returns what must be looked up for items that were read in a list."""
         read = self._reader(path, seen)
         found: dict[Key, LinkName] = {}
         for item in items:
@@ -82,8 +82,8 @@ class Links:
     def _reader(
         self, path: AccessPath, seen: Seen
     ) -> Callable[[Item], tuple[RecordType, Decision, tuple[str, ...]] | None]:
-        """What tells the type of an item of a list, its identity, and what decides whether the viewer sees it. Not what the
-        store has decided: an item need not have the attributes of that."""
+        """Returns a function that returns the type of a list's item, its identity, and the decision whether the viewer
+        sees it. The decision leaves out what the store decided: an item need not have the attributes for that."""
         graph = self._graph
         decisions = {
             each.record: left
@@ -116,7 +116,7 @@ class Links:
             sent.set_result(futures)
 
     async def _came(self, futures: Sequence[asyncio.Future[Item | None]], wanted: Iterable[Key]) -> None:
-        """Waits for the other items, and takes note of them. Raises what reading one gave."""
+        """Waits for the other items, and records them. Raises the error of reading one."""
         read = READ.get()
         if read is not None:
             if read.begins is not None:

@@ -1,9 +1,9 @@
-"""The dataloaders of one request: items by their keys, and lists of neighbours.
+"""The dataloaders of one request: items by their keys, and lists of neighbors.
 
-They are used as aiodataloader's makers mean them to be: what is asked for twice is read once, and a key that fails
-fails alone. When a batch of keys leaves is decided by `keygraph_resolvers.read.scheduler`, and for the other items that
-rules ask for by `keygraph_resolvers.read.links`; both call `NodeLoader.load_batch`, which dispatches the queue with the
-library's own `dispatch_queue`, a public function. A list is read as soon as it is asked for.
+They follow aiodataloader's rules: what is requested twice is read once, and a key that fails fails alone.
+`keygraph_resolvers.read.scheduler` decides when a batch of keys is sent, and `keygraph_resolvers.read.links` does so
+for the other items that rules need; both call `NodeLoader.load_batch`, which dispatches the queue with the library's
+own `dispatch_queue`, a public function. A list is read as soon as it is requested.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ ValueT = TypeVar("ValueT")
 
 
 class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
-    """A dataloader whose waiters cannot harm each other. The loaders below say how several keys are read."""
+    """A dataloader whose waiters cannot harm each other. The loaders below define how several keys are read."""
 
     def __init__(self, *, batch: bool) -> None:
         self.futures: dict[KeyT, asyncio.Future[ValueT]] = {}
-        """The answers that were asked for, by key."""
+        """The requested answers, by key."""
         self.tasks: set[asyncio.Task[Any]] = set()
-        """The reads under way, which end when they are cancelled."""
+        """The reads under way, which end when they are canceled."""
         super().__init__(batch=batch, cache_map=self.futures, loop=asyncio.get_running_loop())
 
     async def read(self, keys: list[KeyT]) -> Sequence[ValueT | Exception]:
-        """The value of each key, or the exception that it fails with."""
+        """Returns the value of each key, or the exception that it fails with."""
         raise NotImplementedError
 
     async def batch_load_fn(self, keys: list[KeyT]) -> list[ValueT]:
-        """The values for the library. An exception in the place of a value is the key's own."""
+        """Returns the values for the library. An exception in place of a value belongs to the key."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self.tasks.add(task)
         try:
             values = await self.read(keys) if keys else []
         except asyncio.CancelledError:
-            # The library would leave the waiters hanging, and the keys in its cache.
+            # The library would leave the waiters waiting forever, and the keys in its cache.
             values = [TimedOut("the request to the store was given up") for _ in keys]
             for key, value in zip(keys, values, strict=True):
                 future = self.futures.pop(key, None)
@@ -62,7 +62,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
                 raise
         finally:
             self.tasks.discard(task)
-            # A cancelled task knows its frames: one that knows the task keeps all that was read.
+            # A canceled task references its frames: a frame that references the task keeps all that was read.
             del task
         for key, value in zip(keys, values, strict=True):
             if isinstance(value, Exception) and key in self.futures:
@@ -71,12 +71,12 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
 
 
 def _bare(error: Exception) -> Exception:
-    """The error. Of one that is no fault of ours nobody asks where it was raised, and the frames hold all that was read."""
+    """Returns the error without its frames, which hold all that was read, unless it is a fault of the server."""
     return error.with_traceback(None) if isinstance(error, KeygraphError) else error
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
-    """Fails a future that maybe nobody waits for any more, of which the event loop would complain."""
+    """Fails a future. The event loop would report a future that nobody waits for anymore."""
     if not future.done():
         future.set_exception(error)
         future.exception()
@@ -91,14 +91,14 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
         projection: tuple[Path, ...] | None = None,
         is_expired: Callable[[Item], bool] | None = None,
     ) -> None:
-        """`projection` is that of every item; None for whole ones. `is_expired` says which are as if they were not there."""
+        """`projection` is for all items; None for whole ones. `is_expired` returns whether an item counts as absent."""
         super().__init__(batch=True)
         self._store = store
         self._projection = projection
         self._is_expired = is_expired
 
     def load_batch(self, keys: Sequence[Key]) -> list[asyncio.Future[Item | None]]:
-        """The answers for these keys; those that were not asked for before leave as one batch, now."""
+        """Returns the answers for these keys; those that were not requested before are sent as one batch, now."""
         futures = [self.load(key) for key in keys]
         dispatch_queue(self)
         return futures
@@ -113,7 +113,7 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
         except BadUserInput as error:
             if len(keys) == 1:
                 return [error]
-            # One key that the store refuses must not fail the others, nor make each of them a request of its own.
+            # One key that the store refuses must not fail the others, nor make each of them a separate request.
             half = len(keys) // 2
             first, second = await asyncio.gather(self.read(keys[:half]), self.read(keys[half:]))
             return [*first, *second]
@@ -132,7 +132,7 @@ class PageOf:
     def __init__(self, neighbours: NeighbourList, extent: Extent) -> None:
         self.neighbours = neighbours
         self.extent = extent
-        # Where it begins: most lists of an operation are asked for one part from there.
+        # Where it begins: most lists of an operation are requested for one part from there.
         self.hash = hash((neighbours.hash, extent.forward, extent.after, extent.until))
 
     def __eq__(self, other: object) -> bool:
@@ -146,7 +146,7 @@ class PageOf:
         return self.hash
 
     def begins_with(self, other: PageOf) -> bool:
-        """Whether it begins where another part of the same list does, and goes in the same direction."""
+        """Returns whether it begins where another part of the same list does, in the same direction."""
         mine, theirs = self.extent, other.extent
         return (
             mine.forward == theirs.forward
@@ -155,7 +155,7 @@ class PageOf:
         )
 
     def has(self, other: Extent) -> bool:
-        """Whether a part that begins at the same place, in the same direction, is in this one."""
+        """Returns whether a part that begins at the same place, in the same direction, is in this one."""
         mine = self.extent
         if other.count > mine.count or not _has_attributes(mine, other):
             return False
@@ -164,7 +164,7 @@ class PageOf:
 
 @dataclass(frozen=True)
 class CountOf:
-    """How many items a list has, if no more pages tell it."""
+    """A request for a list's count, within a number of pages."""
 
     neighbours: NeighbourList
     most_pages: int
@@ -172,7 +172,7 @@ class CountOf:
 
 @dataclass(frozen=True)
 class EdgesTo:
-    """The edges of a list from its owner to a node."""
+    """A request for the edges of a list from its owner to a node."""
 
     neighbours: NeighbourList
     owner: tuple[str, ...]
@@ -183,14 +183,14 @@ NeighbourRequest: TypeAlias = PageOf | CountOf | EdgesTo
 
 
 class Arrived(NamedTuple):
-    """What a read has given, and the first round trip in which something can be asked for that it tells."""
+    """The answer of a read, and the first round trip in which something from it can be requested."""
 
     answer: Any
     round_trip: int
 
 
 class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
-    """Lists of neighbours: each is read at once and on its own, under a limit of how many are at one time.
+    """Lists of neighbors: each is read at once and separately, with a limit on how many at one time.
 
     A part of a list of which more is read from the same place, or which was read whole, is not read again.
     """
@@ -200,11 +200,11 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         self._store = store
         self._limit = asyncio.Semaphore(concurrency)
         self._longest: dict[int, list[PageOf]] = {}
-        """The longest part that was asked for from each place, by its hash."""
+        """The longest part requested from each place, by its hash."""
         self._whole: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
 
     def ask(self, request: NeighbourRequest) -> asyncio.Future[Arrived] | Arrived:
-        """The answer, where it is known already; else its future.
+        """Returns the answer if it is known already; else its future.
 
         The answer for a page may be a longer one that begins at the same place.
         """
@@ -220,7 +220,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         [request] = keys
         longer = self._longer(request) if isinstance(request, PageOf) else None
         if longer is not None and longer is not request and longer in self.futures:
-            # It was asked for since, by another field of the root.
+            # It was requested since, by another field of the root.
             try:
                 return [await asyncio.shield(self.futures[longer])]
             except Exception as error:
@@ -247,7 +247,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
                 return await read_to(self._store, neighbours, owner, node)
 
     def _longer(self, page: PageOf) -> PageOf | None:
-        """The page that has all of this one, as far as one was asked for."""
+        """Returns a requested page that contains all of this one, if there is one."""
         for each in self._longest.get(page.hash, ()):
             if each is page or each.begins_with(page):
                 return each if each.has(page.extent) else None
@@ -259,26 +259,26 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         return page
 
     def forget(self, request: PageOf) -> None:
-        """Keeps nothing of a page that nobody asks for any more, nor of its list."""
+        """Forgets a page that is not requested anymore, and its list."""
         self.futures.pop(request, None)
         self._longest.pop(request.hash, None)
         self._whole.pop(_kind(request.neighbours), None)
 
-    # --- Pages that somebody else reads ---------------------------------------------------------------
+    # --- Pages that something else reads --------------------------------------------------------------
 
     def is_known(self, request: PageOf) -> bool:
-        """Whether a page was read, or is about to be."""
+        """Returns whether a page was read, or is about to be."""
         return request in self.futures or self._longer(request) in self.futures
 
     def promise(self, request: PageOf) -> asyncio.Future[Arrived]:
-        """Somebody reads the page with other things: who asks for it waits for that."""
+        """Promises that the page is read with other things: requests for it wait for that."""
         if self._longer(request) is None:
             self._keep_longest(request)
         promised = self.futures[request] = self.loop.create_future()
         return promised
 
     def keep_promise(self, request: PageOf, arrived: Arrived | Exception | None) -> None:
-        """Gives a promised page. None: it was not come to, and is read like any other."""
+        """Provides a promised page. None: it was not reached, and is read like any other."""
         promised = self.futures[request]
         if arrived is None:
             del self.futures[request]
@@ -292,7 +292,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
     # --- Lists that were read whole -------------------------------------------------------------------
 
     def _keep_whole(self, request: PageOf, found: Found) -> None:
-        """Takes note of a page, if it is all that there is of its list."""
+        """Records a page if it is all of its list."""
         neighbours, extent = request.neighbours, request.extent
         is_open = extent.after is not None or extent.until is not None or found.resume is not None
         is_ended = len(found.items) < extent.count or (extent.look_ahead and not found.more)
@@ -302,7 +302,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         self._whole.setdefault(_kind(neighbours), []).append((neighbours.span, extent, items))
 
     def _known(self, request: NeighbourRequest) -> Arrived | None:
-        """What lists that were read whole tell."""
+        """Returns the answer from lists that were read whole."""
         if isinstance(request, CountOf):
             items = self._items(request.neighbours, Extent(0, attributes=frozenset()))
             return None if items is None else Arrived(len(items), 0)
@@ -324,7 +324,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
             wanted = replace(wanted, attributes=wanted.attributes | neighbours.form.checked)
         for span, extent, items in self._whole.get(_kind(neighbours), ()):
             if _has_attributes(extent, wanted) and neighbours.span.within(span) == neighbours.span:
-                # Its filter need not be about the attributes that were read: all of these items have passed it.
+                # Its filter need not use the attributes that were read: all of these items have passed it.
                 return [
                     each
                     for each in items
@@ -335,14 +335,14 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
 
 
 def _has_attributes(one: Extent, wanted: Extent) -> bool:
-    """Whether what was read has the attributes that are wanted."""
+    """Returns whether what was read has the wanted attributes."""
     if one.attributes is None or one.attributes is wanted.attributes:
         return True
     return wanted.attributes is not None and wanted.attributes <= one.attributes
 
 
 def _kind(neighbours: NeighbourList) -> Hashable:
-    """What lists have in common of which one can be a part of the other."""
+    """Returns what lists must share so that one can be a part of the other."""
     return neighbours.path, neighbours.partitions, neighbours.filter, neighbours.condition
 
 

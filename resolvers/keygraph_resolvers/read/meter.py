@@ -1,13 +1,13 @@
-"""What an operation asks of the store, and the memory that what it has read takes.
+"""An operation's requests to the store, and the memory that its results take.
 
-Each request is noted with where in the query it came from, when, and what it cost.
+Each request is recorded with its place in the query, its time, and its cost.
 
-An operation may have a budget. What a request costs is known when its answer has come. So before it is sent, the most that
-it can cost is reserved, and given back with its answer. Where the rest of the budget is less, a request waits until
+An operation may have a budget. The cost of a request is known when its answer has come. So before it is sent, the most
+that it can cost is reserved, and returned with its answer. If the rest of the budget is less, a request waits until
 nothing else is under way. So an operation spends at most one request more than its budget; nothing is sent after that.
 
-All operations of a process together may hold so many bytes of what they have read, until their answers are sent. One that
-would hold more than is left is given up.
+All operations of a process together may hold a limited number of bytes of what they have read, until their answers are
+sent. One that would hold more than is left is given up.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ class Read:
     places: tuple[str, ...]
     round_trip: int
     later: frozenset[int] = frozenset()
-    """In which round trips keys are asked for when it has come: 0 is the one after it."""
+    """The round trips in which keys are requested after it has come: 0 is the one after it."""
     goes_on: bool = False
     """Whether it may take several requests, one after the other."""
     keys: Mapping[str, int] = field(default_factory=lambda: _NO_KEYS)
-    """How many keys are got for which place, where items are got by key."""
+    """How many keys are read for each place, if items are read by key."""
     begins: Callable[[Read, int], None] | None = None
     """Called with the round trip before a request is sent."""
     feeds_in: int = 0
-    """The round trip in which the scheduler has it."""
+    """The round trip in which the scheduler counts it."""
     held: int = 0
-    """How many bytes of memory are counted for what it has given."""
+    """The bytes of memory that are counted for its answer."""
 
 
 class Sent(NamedTuple):
-    """One request, with what came of it. Times are seconds since the operation began."""
+    """One request, with its outcome. Times are seconds since the operation began."""
 
     request: Request[object]
     places: tuple[str, ...]
@@ -88,7 +88,7 @@ class Sent(NamedTuple):
     ended: float
     cost: Cost
     items: int
-    """How many items the store looked at."""
+    """How many items the store examined."""
 
 
 class Failed(NamedTuple):
@@ -107,7 +107,7 @@ READ: ContextVar[Read | None] = ContextVar("keygraph-read", default=None)
 
 @dataclass(slots=True)
 class MeteredStore:
-    """A store that remembers what one operation asked of another."""
+    """A store that records the requests of one operation to another."""
 
     store: Store
     budget: float | None = None
@@ -116,14 +116,14 @@ class MeteredStore:
     failed: list[Failed] = field(default_factory=list)
     read_units: float = 0.0
     is_exceeded: bool = False
-    """Whether these are more than the budget."""
+    """Whether the read units exceed the budget."""
     reserved: float = 0.0
-    """What the requests under way may cost."""
+    """The most that the requests under way can cost."""
     _waiting: deque[tuple[float, asyncio.Future[None]]] = field(default_factory=deque)
-    """What the requests that wait for a part of the budget may cost, the first one first."""
+    """The most that the requests waiting for a part of the budget can cost, in order."""
     began: float = field(default_factory=time.perf_counter)
     holding: Holding | None = None
-    """What is counted of the items that are read."""
+    """The memory that is counted for the items read."""
 
     @property
     def table(self) -> Table:
@@ -152,7 +152,7 @@ class MeteredStore:
                 self._let_go_on(budget)
 
     async def _wait(self, most: float) -> None:
-        """Waits until so much is reserved."""
+        """Waits until `most` is reserved."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((most, turn))
         try:
@@ -164,7 +164,7 @@ class MeteredStore:
             raise
 
     def _let_go_on(self, budget: float) -> None:
-        """Reserves what is free for the requests that wait for it."""
+        """Reserves free units for the requests that wait for them."""
         waiting = self._waiting
         while waiting:
             wanted, turn = waiting[0]
@@ -197,7 +197,7 @@ class MeteredStore:
             raise
         ended = time.perf_counter()
         if read is not None and read.round_trip <= round_trip:
-            # What is asked for when this has come is one round trip later.
+            # Requests made after this one's answer are one round trip later.
             read.round_trip = round_trip + 1
         seen = _seen(answer)
         if seen is not None:
@@ -223,11 +223,11 @@ _SCANNED = (Page, Counted)
 _WRITTEN = (Written, Changed)
 _UNITS_OF_AN_ITEM = read_units(ITEM_BYTES, consistent=False)
 _UNITS_OF_A_PAGE = read_units(PAGE_BYTES + ITEM_BYTES, consistent=False)
-"""A page ends with the item that reaches 1 MB: the fourth one at the latest."""
+"""A page ends with the item that reaches 1 MB: at the latest the fourth one."""
 
 
 def most_units(request: Request[object]) -> float:
-    """The most read units that a request can cost, whatever items there are; of writes none."""
+    """Returns the most read units that a request can cost, regardless of the items; none for writes."""
     if isinstance(request, _OF_PAGES):
         limit = request.limit
         units = _UNITS_OF_A_PAGE if limit is None or limit > 3 else limit * _UNITS_OF_AN_ITEM
@@ -239,7 +239,7 @@ def most_units(request: Request[object]) -> float:
 
 
 def _seen(answer: object) -> tuple[Cost, int] | None:
-    """What an answer has cost, and how many items were read for it; None for those about tables."""
+    """Returns the cost of an answer, and how many items were read for it; None for answers about tables."""
     if isinstance(answer, _SCANNED):
         return answer.cost, answer.scanned
     if isinstance(answer, Batch):
@@ -252,17 +252,17 @@ def _seen(answer: object) -> tuple[Cost, int] | None:
 # --- Memory -------------------------------------------------------------------------------------------
 
 _ALWAYS_HELD = 64 * 1024
-"""An operation that holds no more than this is never refused: small ones go on beside large ones."""
+"""An operation that holds no more than this is never refused: small ones continue beside large ones."""
 _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured."""
 _UNIT_BYTES = 8 * 1024
-"""One read unit reads so many bytes, if the read is eventually consistent; others hold half of it."""
+"""The bytes that one read unit reads if the read is eventually consistent; others read half of it."""
 _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
-"""What the objects of a page and of an edge take, with what is written of them, as measured by tracemalloc."""
+"""The bytes of the objects of a page and of an edge, with what is written of them, as measured by tracemalloc."""
 
 _LARGE_AT_ONCE = 1
-"""So many large answers are read on, written and sent at the same time. A connection that is closed because it holds too much keeps its
-bytes until the event loop goes round: without turns, all large answers of a round would be in memory together."""
+"""How many large answers are completed and sent at the same time. A connection that is closed because it holds too much
+keeps its bytes until the event loop's next round: all large answers of a round would be in memory together."""
 
 
 class TooMuchMemory(StoreError):
@@ -276,7 +276,7 @@ class MoreThanAnyMay(KeygraphError):
 
 
 class Memory:
-    """What the operations of a process hold together. `held` is in bytes, and `refusals.count` is how many were given up."""
+    """The memory that the operations of a process hold together: `held` in bytes; `refusals.count` were given up."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -285,12 +285,12 @@ class Memory:
         self.large_answers = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     def holding(self) -> Holding:
-        """What one operation holds."""
+        """Returns the memory of one operation."""
         return Holding(self)
 
 
 class Holding:
-    """What one operation holds, until it leaves this context manager."""
+    """The memory that one operation holds, until it leaves this context manager."""
 
     __slots__ = ("_memory", "has_turn", "held", "refusal")
 
@@ -303,13 +303,14 @@ class Holding:
         """Whether it has the turn to write a large answer."""
 
     async def wait_to_answer(self) -> None:
-        """Waits for the turn to read on for a large answer and to write it, which lasts until it is sent, or until this is left."""
+        """Waits for the turn to complete and write a large answer. It lasts until that is sent, or this is left."""
         if not self.has_turn:
             await self._memory.large_answers.acquire()
             self.has_turn = True
 
     def answers(self) -> None:
-        """Who has the turn is about to send the answer. The next has it in a moment, also where sending takes long."""
+        """Called before the answer of the turn's holder is sent. The next gets the turn soon, even with slow
+        sending."""
         self.has_turn = False
         asyncio.get_running_loop().call_soon(self._memory.large_answers.release)
 
@@ -324,8 +325,8 @@ class Holding:
             self._memory.large_answers.release()
 
     def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> int:
-        """Holds items, for which so much was read; the answer is how many bytes. Raises the refusal where the operation has to be
-        given up."""
+        """Holds items, for which so much was read; returns how many bytes. Raises the refusal if the operation has to
+        be given up."""
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
         if size > _MEASURED_BYTES:
             size = _size(items)
@@ -333,17 +334,17 @@ class Holding:
         return size
 
     def take_items(self, items: Sequence[Item | None]) -> None:
-        """Holds items that were given back with others. Raises the refusal where the operation has to be given up."""
+        """Holds items that were returned with others. Raises the refusal if the operation has to be given up."""
         self._hold(_size(items))
 
     def give_back(self, size: int) -> None:
-        """Holds so many bytes no more: what was read is forgotten."""
+        """Releases `size` bytes: what was read is forgotten."""
         self.held -= size
         self._memory.held -= size
 
     def take_page(self, edges: int) -> None:
-        """Holds a page of a list with so many edges, and what they become. An item that was read once may be in thousands of
-        pages. Raises the refusal where the operation has to be given up."""
+        """Holds a page of a list with so many edges, and what they become. An item that was read once may be in
+        thousands of pages. Raises the refusal if the operation has to be given up."""
         self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)
 
     def _hold(self, size: int) -> None:

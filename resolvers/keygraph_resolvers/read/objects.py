@@ -1,4 +1,4 @@
-"""The objects of an answer while it is read: nodes, edges and records, each with what was found for the fields that lead on."""
+"""The objects of an answer while it is read: nodes, edges and records, each with the values of fields that lead on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keygraph_resolvers.naming.global_ids import global_id
 
 
 class Object:
-    """A node, an edge or a record: its type, the texts of its key, and its item where it was read."""
+    """A node, an edge or a record: its type, the texts of its key, and its item if it was read."""
 
     __slots__ = ("error", "found", "identity", "is_missing", "item", "others", "record")
 
@@ -32,17 +32,17 @@ class Object:
         self.identity = identity
         self.item = item
         self.others = others
-        """Of which other types a node with this key can be, as long as it was not read."""
+        """The other types that a node with this key can have, until it is read."""
         self.is_missing = False
-        """Whether it is a node that was looked for and does not exist."""
+        """Whether it is a node that was looked up and does not exist."""
         self.error: Exception | None = None
-        """What reading it gave instead."""
+        """The error of reading it."""
         self.found: dict[Any, Any] = {}
-        """For the fields that lead on: an object, a connection, a list of objects, a value, None; or an exception."""
+        """The values of fields that lead on: an object, connection, list of objects, value or None; or an exception."""
 
     @property
     def type_name(self) -> str:
-        """Its type in the schema, where it can be one of several."""
+        """Its type in the schema, if it can have several."""
         return self.record.name
 
     @property
@@ -51,32 +51,32 @@ class Object:
         return global_id(self.record, self.identity)
 
     def value(self, field: Field) -> Any:
-        """The value of a field: of its key where that tells it, else of the item."""
+        """Returns the value of a field: from the key if that contains it, else from the item."""
         if field.name in self.record.key_fields:
             number, value_of = self.record.places_in_identity[field.name]
             return value_of(self.identity[number])
         return self.record.reader(field)(self.read_item(field.name))
 
     def shown(self, field: Field) -> Any:
-        """The value of a field as it is answered: a set is sorted, since it has no order of its own."""
+        """Returns the value of a field as in the answer: a set is sorted, because it has no order."""
         value = self.value(field)
         return sorted(value, key=_plain_value) if isinstance(value, set) else value
 
     def instance(self, method: Method) -> Any:
-        """The object of the model's class on which a method is called."""
+        """Returns the object of the model's class on which a method is called."""
         if method.needs is not None and self.record.key_fields.issuperset(method.needs):
             return bare_instance(self.record, self.identity)
         return instance(self.record, self.read_item(method.name), method.needs)
 
     def read_item(self, name: str) -> Item:
-        """The item, for a field of that name. Raises LookupError where it was not read."""
+        """Returns the item, for a field of that name. Raises LookupError if it was not read."""
         if self.item is None:
             raise LookupError(f"{self.record.name}.{name} is resolved before the item was read")
         return self.item
 
 
 class Entity(Object):
-    """A node that the router of a supergraph names, with the fields of other servers that it tells."""
+    """A node that the router of a supergraph names, with the fields of other servers that it sends."""
 
     __slots__ = ("told",)
 
@@ -89,7 +89,7 @@ class Entity(Object):
 
 
 class ListObject:
-    """One list of the answer: what was found of it."""
+    """One list of the answer, with its results."""
 
     __slots__ = ("found", "info", "page", "total")
 
@@ -106,9 +106,9 @@ class ListObject:
 
 
 def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None]:
-    """The function that gives the node at an end of objects of a type: None where there is none.
+    """Returns a function that returns the node at an end of objects of a type: None if there is none.
 
-    It raises CorruptItem where an item holds no key of the node.
+    It raises CorruptItem if an item holds no key of the node.
     """
     if end.name in record.key_fields:
         read_key = record.end_readers[end.name]
@@ -146,9 +146,9 @@ def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None
 
 
 def object_of_instance(graph: Graph, records: Sequence[RecordType], instance: Any) -> Object:
-    """The node that an object of the model's class stands for; one that has a key alone can be of several types.
+    """Returns the node that an object of the model's class represents; one with only a key can have several types.
 
-    Raises BadUserInput where it can have no key.
+    Raises BadUserInput if it can have no key.
     """
     own = [record for record in records if isinstance(instance, record.cls)]
     if not own:
@@ -177,7 +177,7 @@ def _has_key(record: RecordType, instance: Any) -> bool:
 
 
 def check_key(graph: Graph, found: Object, owner: RecordType, field: str) -> None:
-    """Checks a node whose key was read from an attribute. Raises CorruptItem where it can be no key of its type."""
+    """Checks a node whose key was read from an attribute. Raises CorruptItem if it cannot be a key of its type."""
     try:
         graph.check_identity(found.record, found.identity)
     except BadUserInput:

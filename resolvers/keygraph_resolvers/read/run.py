@@ -34,12 +34,13 @@ _FEW_TURNS = 3
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for.
+    """The limits of one request.
 
     `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how
-    many items one page may look at under a filter, `count_pages` how many pages of 1 MB one `totalCount` may read,
-    `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be, `where_terms`
-    how many conditions a `where` may have, `work_seconds` how much processor time it may spend on pages of many items.
+    many items one page may examine under a filter, `count_pages` how many pages of 1 MB one `totalCount` may read,
+    `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be,
+    `where_terms` how many conditions a `where` may have, `work_seconds` the processor time it may spend on pages of
+    many items.
     """
 
     max_page_size: int = 100
@@ -54,7 +55,7 @@ class Limits:
 
 @dataclass
 class Run:
-    """Made anew for each request. Its loaders and its scheduler are made when they are first used, inside the event loop."""
+    """One run, made for each request. Its loaders and its scheduler are made on first use, inside the event loop."""
 
     graph: Graph
     store: Store
@@ -62,28 +63,28 @@ class Run:
     limits: Limits
     variables: VariableValues
     attributes: Attributes
-    """The attributes of the items that the operation asks for."""
+    """The attributes of the items that the operation requests."""
     looked_for: frozenset[RecordType]
     """The types of the items that it may read by key."""
     budget: float | None = None
     """The read units that it may cost."""
     viewer: Viewer = field(default_factory=Viewer)
-    """Whoever asks."""
+    """The viewer that sent the request."""
     access: Permissions | None = field(init=False)
-    """What they may do; None where the graph has no rules."""
+    """The viewer's permissions; None if the graph has no rules."""
     told: dict[object, Any] = field(default_factory=dict)
-    """What fields' arguments say with these variables, as far as somebody has asked."""
+    """The values of fields' arguments with these variables, as far as they were computed."""
     idempotency_key: str | None = None
-    """What the client calls its mutations, if anything."""
+    """The client's name for its mutations, if it sent one."""
     is_consistent: bool = False
-    """Whether what is read is as the last write left it, but for indexes, which DynamoDB writes later."""
+    """Whether reads see the last write, except in indexes, which DynamoDB writes later."""
     context: Any = None
-    """What somebody's own resolvers get as `info.context`; None for the run itself."""
+    """The `info.context` of an application's resolvers; None for the run itself."""
     middleware: MiddlewareManager | None = None
-    """What Strawberry's extensions do around these resolvers."""
+    """The middleware of Strawberry's extensions around these resolvers."""
     meter: MeteredStore = field(init=False)
     turns: int = field(default=0, init=False)
-    """How many turns of the event loop its reading has taken, besides the first and those that waiting gave it."""
+    """How many turns of the event loop its reading has taken, without the first one and those during waiting."""
     is_large: bool = field(default=False, init=False)
     """Whether these were many."""
 
@@ -93,17 +94,17 @@ class Run:
 
     @property
     def resolvers_context(self) -> Any:
-        """What somebody's own resolvers get as `info.context`."""
+        """The `info.context` of an application's resolvers."""
         return self if self.context is None else self.context
 
     @cached_property
     def now(self) -> Decimal:
-        """The time at which the run reads: what has expired then is as if it were not there."""
+        """The time at which the run reads: items that have expired then count as absent."""
         return now()
 
     @cached_property
     def reads(self) -> Store:
-        """What everything is read from."""
+        """The store for all reads."""
         return ConsistentStore(self.meter) if self.is_consistent else self.meter
 
     @cached_property
@@ -117,11 +118,11 @@ class Run:
 
     @cached_property
     def links(self) -> Links:
-        """What other items say of who may see something."""
+        """The other items that decide who may see something."""
         return Links(self.graph, self.access or Permissions(), self.nodes)
 
     def is_expired(self, item: Item) -> bool:
-        """Whether an item that was read from the table is as if it were not there."""
+        """Returns whether an item that was read from the table counts as absent."""
         return self.graph.is_expired(item, self.now)
 
     def _is_there(self, item: Item, record: RecordType) -> bool:
@@ -132,30 +133,30 @@ class Run:
         return Scheduler(self.nodes, self.neighbours, self._next_turn)
 
     async def _next_turn(self) -> None:
-        """Waits until the reading may go on for another turn of the event loop: of large operations, one at a time does."""
+        """Waits until reading may continue for another turn of the event loop: large operations do so one at a time."""
         self.turns += 1
         self.is_large = self.turns > _FEW_TURNS
         if self.is_large and self.meter.holding is not None:
             await self.meter.holding.wait_to_answer()
 
     def release(self, request: PageOf, read: Read) -> None:
-        """Keeps nothing of a page: what is needed of it was taken, and nobody else asks for it."""
+        """Releases a page: the needed parts were taken, and it is not requested again."""
         self.neighbours.forget(request)
         if self.meter.holding is not None:
             self.meter.holding.give_back(read.held)
         read.held = 0
 
     def hold(self, items: Sequence[Item]) -> None:
-        """Counts the items of a page that was released and that the answer shows."""
+        """Counts the items of a released page that the answer shows."""
         if self.meter.holding is not None:
             self.meter.holding.take_items(items)
 
     def new_root(self) -> Object:
-        """The object of the root."""
+        """Returns the object of the root."""
         return Object(cast(RecordType, None), ())
 
     def again(self) -> Run:
-        """A run of the same operation that knows nothing of what was read before, and reads consistently."""
+        """Returns a run of the same operation without anything that was read before, which reads consistently."""
         made = Run(*_given(self))
         made.is_consistent = True
         made.meter = self.meter
@@ -164,19 +165,19 @@ class Run:
     async def read(self, start: Callable[[Run, list[Object], tuple[()], int, str], None]) -> Object:
         """Runs the steps that `start` starts. Returns the root, with everything that was found below it.
 
-        To be called once.
+        Call it only once.
         """
         root = self.new_root()
         try:
             await self.scheduler.run(partial(start, self, [root], (), 1, ""))
         finally:
-            # The answer is decided, or nobody waits for it.
+            # The answer is complete, or nobody waits for it.
             for task in (*self.nodes.tasks, *self.neighbours.tasks):
                 task.cancel()
-            # Parts that know each other go at once when the run is over, not when the garbage collector comes by.
+            # Parts that reference each other are freed at once when the run is over, not by the garbage collector.
             del self.scheduler
         return root
 
 
 _given = attrgetter(*[each.name for each in fields(Run) if each.init])
-"""What a run is made of."""
+"""The arguments of a run."""

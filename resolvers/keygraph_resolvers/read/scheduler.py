@@ -1,13 +1,13 @@
-"""The scheduler: runs the reads of one operation, and decides when a batch of keys leaves.
+"""The scheduler: runs the reads of one operation, and decides when a batch of keys is sent.
 
-Lists are sent as soon as they are asked for. **A batch leaves when nothing that is under way can add to it**, or when it
-has a hundred keys, which is all that a BatchGetItem takes. What can add to a batch is known from the plan: each read says
-in which round trips after its answer keys will be asked for. So the items of one round trip are in one batch however
-slowly its lists come in, nothing waits for a read that leads to no item, and nobody sleeps on a timer.
+Lists are sent as soon as they are requested. **A batch is sent when nothing that is under way can add to it**, or when
+it has a hundred keys, the most that a BatchGetItem takes. The plan determines what can add to a batch: each read has
+the round trips after its answer in which keys will be requested. So the items of one round trip are in one batch
+however slowly its lists come in, nothing waits for a read that leads to no item, and nothing sleeps on a timer.
 
-Only what has to has a task of its own: answers are handled as they arrive. **Steps go on in turns**: what is known already
-may lead to thousands of lists, and after some milliseconds the event loop has to do what others wait for. All operations share
-these milliseconds: of those that need more, one goes on in each round of the event loop.
+Only work that needs one has a task: answers are handled as they arrive. **Steps continue in turns**: what is known
+already may lead to thousands of lists, and after some milliseconds the event loop must do other work. All operations
+share these milliseconds: of those that need more, one continues in each round of the event loop.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourR
 from keygraph_resolvers.read.meter import READ, Read
 
 _HELD = 0
-"""The round trip of a key that has left already: there is none before it."""
+"""The round trip of a key that was sent already: there is none before it."""
 
 
 TakeItems: TypeAlias = Callable[[list[tuple[Any, "Item | Exception | None"]], int], None]
-"""Called with what items were wanted for and the answers, as they come, and the round trip that is next."""
+"""Called with the answers and what their items were wanted for, as they come, and the next round trip."""
 
 
 @dataclass(slots=True, eq=False)
 class Lookup:
-    """Items that a step looks for by their keys."""
+    """Items that a step looks up by their keys."""
 
     place: str
     round_trip: int
     later: frozenset[int]
-    """In which round trips keys are asked for when the items are there: 0 is the one after this lookup's."""
+    """The round trips in which keys are requested when the items are there: 0 is the one after this lookup's."""
     then: TakeItems
     left: int = 0
     """How many answers have not come yet."""
@@ -51,7 +51,7 @@ class Lookup:
 
 
 class SharedRounds:
-    """What all operations work in one round of the event loop, and those that wait to go on: one of these does in each round."""
+    """The work of all operations in one round of the event loop, and those that wait: one continues per round."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -61,24 +61,24 @@ class SharedRounds:
         self._next: asyncio.Handle | None = None
 
     def count(self, seconds: float) -> None:
-        """Somebody has worked in this round."""
+        """Counts work in this round."""
         self.worked += seconds
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        """The event loop has gone round: all others have had their turn."""
+        """Begins a new round of the event loop: all others have had their turn."""
         self._next, self.worked = None, 0.0
         self.number += 1
         while self._waiting:
             first = self._waiting.popleft()
-            if not first.done():  # nobody has given it up
+            if not first.done():  # it was not given up
                 first.set_result(None)
                 self.count(0.0)
                 return
 
     async def wait(self) -> None:
-        """Waits for a round in which nobody else goes on who has waited too."""
+        """Waits for a round in which no other waiting operation continues."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self.count(0.0)
@@ -89,7 +89,7 @@ _ROUNDS: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedRounds] = WeakKeyDic
 
 
 def rounds() -> SharedRounds:
-    """Those of the running event loop."""
+    """Returns the rounds of the running event loop."""
     loop = asyncio.get_running_loop()
     found = _ROUNDS.get(loop)
     if found is None:
@@ -98,7 +98,7 @@ def rounds() -> SharedRounds:
 
 
 class Scheduler:
-    """The reads of one run. To be made inside its event loop."""
+    """The reads of one run. Make it inside the run's event loop."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Scheduler:
         neighbours: NeighbourLoader,
         turn: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """An operation that needs more than one turn of the event loop awaits `turn` before each further one."""
+        """`turn` is awaited before each turn of the event loop that an operation needs after the first."""
         self._nodes = nodes
         self._neighbours = neighbours
         self._turn = turn
@@ -115,18 +115,18 @@ class Scheduler:
         self._left = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._feeding: Counter[tuple[frozenset[int], bool, int]] = Counter()
-        """The reads under way that lead to keys: when, whether they may go on, and in which round trip they are."""
+        """The reads under way that lead to keys: when, whether they may continue, and in which round trip they are."""
         self._waiting: dict[int, dict[Key, None]] = {}
-        """The keys that have not left, by round trip."""
+        """The keys that are not sent yet, by round trip."""
         self._round_trips: dict[Key, int] = {}
         self._lookups: dict[Key, list[tuple[Lookup, Any]]] = {}
-        """Who waits for the keys that have not come."""
+        """The lookups that wait for the keys that have not come."""
         self._came: dict[Key, int] = {}
-        """The keys that were read, with the round trip that could go on from them."""
+        """The keys that were read, with the round trip that could continue from them."""
         self._promised: dict[asyncio.Future[Arrived], list[Read]] = {}
-        """Who waits for the pages that are read with other things."""
+        """The reads that wait for the pages that are read with other things."""
         self._due: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        """The answers that have come and that nobody has gone on with."""
+        """The answers that have come and were not handled yet."""
         self._worked = 0.0
         """The processor time that this has taken in this round of the event loop, in seconds."""
         self._rounds = rounds()
@@ -153,7 +153,7 @@ class Scheduler:
                 await asyncio.wait(running)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs something beside the reads."""
+        """Runs a coroutine beside the reads."""
         self._left += 1
         task = self._loop.create_task(work)
         self._tasks.add(task)
@@ -164,14 +164,14 @@ class Scheduler:
         self._go_on(lambda: None if task.cancelled() else task.result())
 
     def _go_on(self, then: Callable[..., None], *answer: Any) -> None:
-        """Goes on with an answer that has come."""
+        """Continues with an answer that has come."""
         self._left -= 1
         self._due.append((then, answer))
         if not self._is_pausing:
             self._work()
 
     def _work(self) -> None:
-        """Goes on with what is due, and sends what waited for it; what is too much for this turn of the event loop, later."""
+        """Handles due answers, and sends what waited for them; the rest when this turn of the event loop is over."""
         due, ended = self._due, self._ended
         if ended.done():
             due.clear()
@@ -181,10 +181,10 @@ class Scheduler:
             # All others have had their turn.
             self._round, self._worked = of_all.number, 0.0
         before = self._worked
-        # Who needs little does not wait for others.
+        # An operation that needs little does not wait for others.
         most = max(TURN_SECONDS / 4, TURN_SECONDS - (of_all.worked - before))
         began = thread_time() - before
-        # Processor time is never more than time. Its clock takes twenty times as long to ask, so it is asked when time is up.
+        # Processor time is at most elapsed time. Its clock is 20 times slower, so elapsed time is checked first.
         asks = perf_counter() + most - before
         try:
             while due:
@@ -208,7 +208,7 @@ class Scheduler:
             ended.set_result(None)
 
     async def _pause(self, *, is_large: bool) -> None:
-        """Lets others have their turn, and goes on with what is due."""
+        """Lets others have their turn, and handles what is due."""
         if is_large and self._turn is not None:
             await self._turn()
         await self._rounds.wait()
@@ -218,14 +218,14 @@ class Scheduler:
     # --- Lists ----------------------------------------------------------------------------------------
 
     def load(self, request: NeighbourRequest, read: Read, then: Callable[[Any, int], None]) -> None:
-        """Reads a list, and goes on with the answer, or the exception, and the round trip that is next."""
+        """Reads a list, and continues with the answer, or the exception, and the next round trip."""
         earliest = read.round_trip
         token = READ.set(read)
         try:
             found = self._neighbours.ask(request)
         finally:
             READ.reset(token)
-        # What is known may join the batches that are about to leave.
+        # A known answer may join the batches that are about to be sent.
         if isinstance(found, Arrived):
             self._due.append((then, (found.answer, max(found.round_trip, earliest))))
             return
@@ -237,7 +237,7 @@ class Scheduler:
             read.feeds_in = earliest
             promised = self._promised.get(found)
             if promised is not None:
-                # It may not be come to, and is read one round trip later then.
+                # It may not be reached, and is then read one round trip later.
                 read.goes_on = True
                 promised.append(read)
             self._feeding[read.later, read.goes_on, earliest] += 1
@@ -258,7 +258,7 @@ class Scheduler:
         self._go_on(then, *_of_list(future, earliest))
 
     def _begins(self, read: Read, round_trip: int) -> None:
-        """A read goes on in another round trip: it can add nothing any more to those before."""
+        """Records that a read continues in another round trip: it cannot add to those before anymore."""
         if round_trip != read.feeds_in:
             self._count_down(read.later, read.goes_on, read.feeds_in)
             read.feeds_in = round_trip
@@ -281,7 +281,7 @@ class Scheduler:
         later: frozenset[int],
         then: TakeItems,
     ) -> None:
-        """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered.
+        """Looks up items: known ones continue at once, those on their way with their answer, the rest is gathered.
 
         `wanted` are the keys, each with what the item is wanted for; the others are as in `Lookup`.
         """
@@ -307,7 +307,7 @@ class Scheduler:
             self._due.append((then, (ready, next_trip)))
 
     def _wait(self, key: Key, round_trip: int) -> None:
-        """The key leaves in that round trip, or sooner where somebody else has asked for it."""
+        """Adds a key to that round trip, or keeps it in an earlier one that was requested."""
         before = self._round_trips.get(key)
         if before is not None:
             if before <= round_trip:
@@ -317,7 +317,7 @@ class Scheduler:
         self._waiting.setdefault(round_trip, {})[key] = None
 
     def _depart(self) -> None:
-        """Sends the batches that nothing can add to. Called when an answer has been gone on with."""
+        """Sends the batches that nothing can add to. Called after an answer was handled."""
         if not self._waiting or self._due:
             return
         for round_trip in sorted(self._waiting):
@@ -332,7 +332,7 @@ class Scheduler:
                 del self._waiting[round_trip]
 
     def _may_be_fed(self, round_trip: int) -> bool:
-        """Whether something under way can still add to the batch of a round trip."""
+        """Returns whether something under way can still add to the batch of a round trip."""
         for later, goes_on, now in self._feeding:
             distance = round_trip - 1 - now
             if distance in later or (goes_on and min(later) < distance):
@@ -340,7 +340,7 @@ class Scheduler:
         return False
 
     def _send(self, keys: Sequence[Key], round_trip: int) -> None:
-        # What several places wait for counts at the first.
+        # A key that several places wait for counts for the first.
         counted: Counter[str] = Counter()
         places: dict[str, None] = {}
         for key in keys:
@@ -351,14 +351,14 @@ class Scheduler:
         read = Read(tuple(places), round_trip, keys=counted)
         token = READ.set(read)
         asked = self._nodes.futures
-        # What somebody else has asked for, such as rules, comes with a batch of its own.
+        # A key that something else has requested, such as rules, comes with another batch.
         waited = {asked[key] for key in keys if key in asked}
         try:
             futures = self._nodes.load_batch(keys)
         finally:
             READ.reset(token)
         self._left += 1
-        # With the first that comes of those that leave together all of them have come.
+        # When the first of those that are sent together comes, all of them have come.
         waited.add(next((future for future in futures if future not in waited), futures[-1]))
         left = len(waited)
 
@@ -374,7 +374,7 @@ class Scheduler:
     def _answer(
         self, keys: Sequence[Key], answers: Sequence[Item | Exception | None], round_trip: int
     ) -> None:
-        """Goes on with whoever waits for these keys; what is asked for next is part of that round trip."""
+        """Continues the lookups that wait for these keys; their next requests are part of that round trip."""
         lookups: dict[Lookup, None] = {}
         for key, answer in zip(keys, answers, strict=True):
             self._came[key] = round_trip
@@ -392,13 +392,13 @@ class Scheduler:
     # --- Items and pages that are read with other things ----------------------------------------------
 
     def promise(self, page: PageOf) -> None:
-        """Somebody reads a page with other things: who loads it waits for that."""
+        """Promises that a page is read with other things: reads that load it wait for that."""
         self._promised[self._neighbours.promise(page)] = []
 
     def keep_promise(
         self, page: PageOf, answer: Arrived | Exception | None, places: tuple[str, ...], round_trip: int
     ) -> None:
-        """Gives a page that was promised. None: it was not come to, and is read like any other, in that round trip."""
+        """Provides a promised page. None: it was not reached, and is read like any other, in that round trip."""
         waiting = self._promised.pop(self._neighbours.futures[page])
 
         def begins(_: Read, now: int) -> None:
@@ -412,27 +412,27 @@ class Scheduler:
             READ.reset(token)
 
     def is_known(self, key: Key) -> bool:
-        """Whether an item was read, or is about to be."""
+        """Returns whether an item was read, or is about to be."""
         return key in self._lookups or key in self._nodes.futures
 
     def hold(self, key: Key) -> None:
-        """Somebody reads the item with other things: who looks for it waits for that."""
+        """Promises that the item is read with other things: lookups of it wait for that."""
         self._lookups[key] = []
         self._round_trips[key] = _HELD
 
     def release(self, key: Key, answer: Item | Exception | None, round_trip: int) -> None:
-        """Gives the item that was held."""
+        """Provides the item that was held."""
         self._nodes.prime(key, cast("Item | None", answer))
         self._answer([key], [answer], round_trip)
 
     def look_up_held(self, key: Key, round_trip: int) -> None:
-        """The item that was held was not come to: it is read like any other, in that round trip."""
+        """Reads the held item like any other, in that round trip, because it was not reached."""
         del self._round_trips[key]
         if not self._lookups[key]:
             del self._lookups[key]
             return
         for lookup in dict.fromkeys(lookup for lookup, _ in self._lookups[key]):
-            # It adds to the batches behind this one from now on: this one would wait for itself.
+            # It adds to the batches after this one from now on: this one would wait for itself.
             if lookup.later and lookup.round_trip < round_trip:
                 self._count_down(lookup.later, False, lookup.round_trip)
                 self._feeding[lookup.later, False, round_trip] += 1
@@ -441,7 +441,7 @@ class Scheduler:
 
 
 def _of_list(future: asyncio.Future[Arrived], earliest: int) -> tuple[Any, int]:
-    """What reading a list gave, and the round trip that is next for whoever could ask in this one."""
+    """Returns the result of reading a list, and the next round trip for a read that could request in this one."""
     error = future.exception()
     if error is not None:
         return error, earliest + 1

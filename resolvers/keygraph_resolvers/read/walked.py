@@ -1,4 +1,4 @@
-"""What walks find, as connections: their arguments, their edges, and the cursors by which they go on."""
+"""The results of walks, as connections: their arguments, their edges, and the cursors that continue them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 
 _MOST_IN_ALL_EDGES = 1_000
-"""Of how many nodes the cursors of all edges hold that a walk has found them. Of more only the last edge's does."""
+"""The most nodes whose discovery the cursors of all edges record. With more, only the last edge's cursor does."""
 _LONGEST_CURSOR = 900_000
-"""How many characters a cursor has at most: a request with it has to be no larger than servers usually allow, a megabyte."""
+"""The most characters of a cursor: a request with it must not be larger than servers usually allow, a megabyte."""
 
 
 class Counted(NamedTuple):
-    """What was counted when the first page was asked for: a page behind it does not count again."""
+    """The count made for the first page: a page after it does not count again."""
 
     depth: int
     total: int | None
@@ -33,19 +33,19 @@ class Counted(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """What a cursor of a reach says."""
+    """The contents of a cursor of a reach."""
 
     number: int
-    """How many nodes stand before."""
+    """How many nodes come before."""
     standing: Standing | None = None
-    """Where the walk goes on; None: where it begins."""
+    """Where the walk continues; None: at its beginning."""
     skipped: int = 0
-    """How many nodes that are found from there on stand before too."""
+    """How many nodes that are found from there on come before too."""
     counted: Counted | None = None
 
 
 class WalkEdge(Object):
-    """A node that a walk has found, with what is told of how it was found."""
+    """A node that a walk has found, with details of how it was found."""
 
     __slots__ = ("_cursor", "distance", "paths", "score")
 
@@ -68,7 +68,7 @@ class WalkEdge(Object):
 
 
 class ViaEdge(Edge):
-    """An edge that a walk has come over."""
+    """An edge that a walk has followed."""
 
     __slots__ = ("is_read_elsewhere",)
 
@@ -83,7 +83,7 @@ class ViaEdge(Edge):
 
 
 class WalkEnds:
-    """Where a page of what a walk finds stands. Its cursors are made when somebody asks for them."""
+    """The place of a page of a walk's results. Its cursors are made when they are requested."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class WalkEnds:
         *,
         is_whole: bool = True,
     ) -> None:
-        """`goes_on`: something may come behind it. `is_whole`: all was read that its order needs."""
+        """`goes_on`: something may follow it. `is_whole`: everything that its order needs was read."""
         self.has_previous_page = has_previous_page
         self._goes_on = goes_on
         self._start = start
@@ -124,7 +124,7 @@ class WalkEnds:
 
 
 class WalkArguments:
-    """What a client says of a walk: the same for all owners, and no part of a run."""
+    """A client's arguments of a walk: the same for all owners, and not part of a run."""
 
     def __init__(self, run: Run, walk: NodeWalk, given: Mapping[str, Any]) -> None:
         """`given` are the arguments by their GraphQL names. Raises BadUserInput."""
@@ -148,7 +148,7 @@ class WalkCursors:
         self._types = run.graph.types
 
     def of(self, behind: Behind, *, is_last: bool = True) -> str:
-        """A cursor. Only that of the last edge of a page holds whatever a walk has to know to go on."""
+        """Returns a cursor. Only the one of a page's last edge holds everything that a walk needs to continue."""
         number, standing, skipped, counted = behind
         if standing is None or not (is_last or _held(standing) <= _MOST_IN_ALL_EDGES):
             return self._seal.sealed([number, number, counted])
@@ -161,7 +161,7 @@ class WalkCursors:
         )
 
     def behind(self, text: str) -> Behind:
-        """What a cursor says. Raises BadUserInput where it is none of this walk."""
+        """Returns the contents of a cursor. Raises BadUserInput if it is not one of this walk."""
         number, skipped, counted, *rest = self._seal.opened("after", text)
         counted = counted and Counted(*counted)
         if not rest:
@@ -184,11 +184,11 @@ class WalkCursors:
         )
 
     def of_node(self, node: Vertex, number: int) -> str:
-        """The cursor of a ranked node, of which there are so many before it."""
+        """Returns the cursor of a ranked node with `number` nodes before it."""
         return self._seal.sealed([number, node.record.name, *node.identity])
 
     def node(self, text: str) -> tuple[int, Vertex]:
-        """What a cursor of a ranked node says. Raises BadUserInput where it is none of this walk."""
+        """Returns the contents of a ranked node's cursor. Raises BadUserInput if it is not one of this walk."""
         number, name, *identity = self._seal.opened("after", text)
         return number, Vertex(self._types[name], tuple(identity))
 
