@@ -51,9 +51,9 @@ IDEMPOTENCY_HEADER = "idempotency-key"
 _KEY_FIELD = IDEMPOTENCY_HEADER.encode()
 _DIGITS_AS_ZEROS = bytes(ord("0") if chr(byte) in digits else ord(" ") for byte in range(256))
 _LONG_INTEGER = b"0" * 19
-"""An integer of more than 64 bits has at least this many digits. A regular expression takes 10 to 20 ms for 1 MB; this takes less than one."""
+"""The fewest digits of an integer of more than 64 bits. For 1 MB, a regular expression takes 10 to 20 ms; this < 1."""
 _UNWATCHED_SECONDS = 0.02
-"""Of shorter operations it is not watched whether the client disconnects, since that costs as much as a small operation."""
+"""How long an operation runs before a disconnect is watched for, which costs as much as a small operation."""
 
 _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in OFFERED}
 # A cache must not give one form of an answer to a client that asked for another.
@@ -65,17 +65,17 @@ _FORGEABLE = (
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
 )
 _RETRY_AFTER = (b"retry-after", b"1")
-"""In seconds: a server that has too much to do now may have time then."""
+"""In seconds: a server that is overloaded now may have time then."""
 
 
 Viewer: TypeAlias = Mapping[str, Any]
-"""What is known of whoever asks."""
+"""What is known about the client."""
 ViewerOf: TypeAlias = Callable[[HTTPConnection], Viewer | Awaitable[Viewer]]
-"""Finds the viewer of a request. Raises UnauthenticatedError if the request proves to be nobody."""
+"""Finds the viewer of a request. Raises UnauthenticatedError if the request is not authenticated."""
 
 
 ContextOf: TypeAlias = Callable[[HTTPConnection, Viewer], Any]
-"""Gives what resolvers get as `info.context`, or awaits it, of a request and its viewer."""
+"""Returns the `info.context` of resolvers, or an awaitable of it, for a request and its viewer."""
 
 
 class Executes(Protocol):
@@ -96,11 +96,11 @@ class Executes(Protocol):
         holding: Holding | None,
         began: float | None,
     ) -> dict[str, Any]:
-        """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
+        """Returns the GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
-        Mutations under an idempotency key that is known are not carried out again. What can be seen of the operation
-        is put into `observed`, what it reads is counted by `holding`; resolvers get the `context`. Its time counts from `began`, by
-        the event loop's clock. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
+        Mutations with a known idempotency key are not carried out again. `observed` receives what can be seen of the
+        operation, `holding` counts what it reads; resolvers get the `context`. Its time counts from `began`, by the
+        event loop's clock. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         """
 
 
@@ -119,7 +119,7 @@ class GraphQLRequest:
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request and what became of it, for those who watch."""
+    """One request and its outcome, for watchers."""
 
     headers: RequestHeaders
     is_get: bool
@@ -129,13 +129,13 @@ class Exchange:
     observed: Observed | None = None
     """None if nobody watches."""
     holding: Holding | None = None
-    """What its operation holds."""
+    """The memory that its operation holds."""
     answer: dict[str, Any] | None = None
     """None if the client has disconnected, or if the endpoint has failed."""
     status: int | None = None
     """The status of the answer; None if the client has disconnected."""
     trace_id: str | None = None
-    """The trace that it is a part of, if it is traced."""
+    """The trace that it is part of, if it is traced."""
     trace: Any = None
     """What the watcher keeps of the trace."""
 
@@ -144,10 +144,10 @@ class Watcher(Protocol):
     """Sees every exchange, before and after."""
 
     def begin(self, exchange: Exchange, /) -> None:
-        """The head of a request has come. Called in the task that answers it."""
+        """Called when the head of a request has come, in the task that answers it."""
 
     def end(self, exchange: Exchange, /) -> None:
-        """The answer has been sent, or there is none. Called in the same task."""
+        """Called when the answer has been sent, or there is none, in the same task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +159,11 @@ class EndpointOptions:
     viewer_of: ViewerOf | None = None
     """Without it, everybody is anonymous."""
     context_of: ContextOf | None = None
-    """What resolvers get as `info.context`; without it, an object with the viewer."""
+    """Returns the `info.context` of resolvers; without it, that is an object with the viewer."""
     origins: Origins = field(default_factory=lambda: Origins.of("none"))
-    """Their pages may use GET."""
+    """The origins whose pages may use GET."""
     cache_control: str = "no-store"
-    """Of the answers to GET."""
+    """The Cache-Control header of answers to GET."""
     answer_limit: int = 0
     """Larger answers, in bytes, are not sent; with 0, all are."""
     compress_above: int = 0
@@ -171,10 +171,10 @@ class EndpointOptions:
     exposure: Exposure = field(default_factory=Exposure)
     """What clients may see."""
     memory: Memory = field(default_factory=lambda: Memory(48_000_000))
-    """What all operations hold, until their answers are sent."""
+    """The memory that all operations hold, until their answers are sent."""
     watcher: Watcher | None = None
     timeout: float = 15.0
-    """How many seconds an operation may take; here, what finds out who asks."""
+    """How many seconds an operation may take; here, the limit for finding its viewer and context."""
 
 
 class GraphQLEndpoint:
@@ -212,7 +212,7 @@ class GraphQLEndpoint:
 
     async def _exchange(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         headers, options = exchange.headers.fields, self._options
-        # Servers that do not say it have just read the head.
+        # Servers that do not set it have just read the head.
         began = scope.get("state", {}).get(BEGAN) or asyncio.get_running_loop().time()
         # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
@@ -275,7 +275,7 @@ class GraphQLEndpoint:
             await self._answer(exchange, send, response, media_type, status_of(response, media_type))
 
     async def _in_time(self, found: Awaitable[_T], began: float) -> _T:
-        """What a function of the application finds out about a request. Raises RequestRefusedError where that takes too long."""
+        """Returns what the application finds out about a request. Raises RequestRefusedError if it takes too long."""
         seconds = self._options.timeout
         time = asyncio.timeout_at(began + seconds)
         try:
@@ -288,7 +288,7 @@ class GraphQLEndpoint:
         raise RequestRefusedError(message, 503, Code.TIMEOUT)
 
     def _asked_by_get(self, scope: Scope, headers: HeaderFields) -> GraphQLRequest:
-        """The request in the URL. Raises RequestRefusedError if it may be a foreign page's."""
+        """Returns the request in the URL. Raises RequestRefusedError if it may come from a foreign page."""
         if is_forgeable(headers, self._options.origins):
             raise RequestRefusedError(_FORGEABLE, 403)
         return parse_url(scope["query_string"])
@@ -305,7 +305,7 @@ class GraphQLEndpoint:
             with_request_id(response["errors"])
             body = written(response)
         exchange.answer, exchange.status, asked = response, status, exchange.headers.fields
-        # What one viewer may see is not for the next one.
+        # An answer for one viewer is not for the next one.
         is_open = options.viewer_of is None and options.context_of is None
         is_kept = exchange.is_get and "errors" not in response and is_open
         headers = [
@@ -330,13 +330,13 @@ class GraphQLEndpoint:
 
 
 def idempotency_key(headers: HeaderFields) -> str | None:
-    """The value of the Idempotency-Key header, a text in quotes or without; None if there is none."""
+    """Returns the value of the Idempotency-Key header, a text with or without quotes; None if there is none."""
     value = headers.get(_KEY_FIELD)
     return None if value is None else value.decode("latin-1").strip().strip('"')
 
 
 def _accepted_type(headers: RequestHeaders) -> str:
-    """The media type of the answer. Raises RequestRefusedError if the client accepts none of those offered."""
+    """Returns the media type of the answer. Raises RequestRefusedError if the client accepts none of those offered."""
     if headers.answer_type is None:
         raise RequestRefusedError(f"answers are {GRAPHQL_RESPONSE} or {JSON}", 406)
     return headers.answer_type
@@ -349,7 +349,7 @@ def check_body_type(headers: RequestHeaders) -> None:
 
 
 async def read_body(receive: Receive) -> bytes:
-    """The body. Raises ClientDisconnect if the client disconnects before its end."""
+    """Returns the body. Raises ClientDisconnect if the client disconnects before its end."""
     parts: list[bytes] = []
     has_more = True
     while has_more:
@@ -362,7 +362,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def parse_body(body: bytes) -> GraphQLRequest:
-    """The request in a body. Raises RequestRefusedError if the body is not a request."""
+    """Returns the request in a body. Raises RequestRefusedError if the body is not a request."""
     content = _read_json(body, "the body")
     if isinstance(content, list):
         raise RequestRefusedError("batches are not supported: send one request at a time", 400)
@@ -372,7 +372,7 @@ def parse_body(body: bytes) -> GraphQLRequest:
 
 
 def parse_url(query_string: bytes) -> GraphQLRequest:
-    """The request in the part of a URL after its question mark. Raises RequestRefusedError if that is not a request."""
+    """Returns the request in a URL after its question mark. Raises RequestRefusedError if it is not a request."""
     try:
         pairs = parse_qsl(query_string.decode("ascii"), errors="strict", max_num_fields=50)
     except ValueError:
@@ -404,14 +404,14 @@ def _request(content: dict[str, Any]) -> GraphQLRequest:
 
 
 def _document_id(content: dict[str, Any]) -> str | None:
-    """The id of the document. Relay's own name for it is `doc_id`."""
+    """Returns the id of the document. Relay's own name for it is `doc_id`."""
     name = "documentId" if "documentId" in content else "doc_id"
     found = _optional(content, name, str, "a string")
     return None if found is None else found.removeprefix(PREFIX)
 
 
 def _automatic_hash(persisted: Any) -> str:
-    """The hash in `extensions.persistedQuery`."""
+    """Returns the hash in `extensions.persistedQuery`."""
     found = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
     if not isinstance(found, str) or persisted.get("version") != 1:
         raise RequestRefusedError("persistedQuery must have the version 1 and a sha256Hash", 400)
@@ -436,7 +436,7 @@ def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> 
 
 
 async def unless_gone(receive: Receive, answering: Awaitable[_T]) -> _T | None:
-    """The answer; None if the client disconnects first, and then the work is cancelled."""
+    """Returns the answer; None if the client disconnects first, and then the work is canceled."""
     task: asyncio.Task[Any] | None = asyncio.current_task()
     if task is None:
         return await answering
@@ -470,22 +470,22 @@ class _Departure:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
         except RequestRefusedError:
-            return  # a GET with a body that is too large: nobody wants it
+            return  # a GET with a body that is too large: it is not needed
         self.has_happened = True
         self._task.cancel()
 
     def forget(self) -> None:
-        """Stop watching: the task is done."""
+        """Stops watching: the task is done."""
         self._begins.cancel()
         if self._watching is not None:
             self._watching.cancel()
 
 
 def status_of(response: dict[str, Any], media_type: str) -> int:
-    """The HTTP status of a GraphQL response.
+    """Returns the HTTP status of a GraphQL response.
 
-    A request error is 400, but 200 as `application/json`: clients of that media type assume that any other status
-    comes from an intermediary. What was not begun because the server has too much to do is 503.
+    A request error is 400, but 200 as `application/json`: clients of that media type assume that any other status comes
+    from an intermediary. An operation that was not started because the server is overloaded is 503.
     """
     if "data" in response:
         return 200
@@ -498,7 +498,7 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
 
 
 def written(response: dict[str, Any]) -> bytes:
-    """The GraphQL response as JSON."""
+    """Returns the GraphQL response as JSON."""
     try:
         return orjson.dumps(response)
     except orjson.JSONEncodeError:

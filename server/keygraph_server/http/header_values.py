@@ -20,27 +20,27 @@ OFFERED = (GRAPHQL_RESPONSE, JSON)
 """The media types of answers. JSON is for clients that do not name the other, which are older than it."""
 
 _IN_SCOPE = "keygraph.headers"
-"""Where the scope of a request has its headers once they are read."""
+"""The key of the headers in the scope of a request once they are read."""
 _VALUES_KEPT = 256
 """Clients send the same few values with every request."""
 _LONGEST_KEPT = 256
-"""In bytes. A longer value is read each time, so that what clients send cannot fill the memory."""
+"""In bytes. A longer value is read each time, so that clients cannot fill the memory."""
 
 
 @dataclass(slots=True, eq=False)
 class RequestHeaders:
-    """The headers of a request, and what they say to GraphQL over HTTP."""
+    """The headers of a request, and their meaning for GraphQL over HTTP."""
 
     fields: HeaderFields
     """By lower-case name."""
     answer_type: str | None
     """The media type of the answer; None if the client accepts none of those offered."""
     body_problem: str | None
-    """What keeps the body from being JSON in UTF-8; None if nothing does."""
+    """Why the body cannot be JSON in UTF-8; None if it can."""
 
 
 def request_headers(scope: Scope) -> RequestHeaders:
-    """The headers of a request, read when they are first asked for. Fields of one name are joined (RFC 9110, 5.3)."""
+    """Returns the headers of a request, read on first use. Fields of one name are joined (RFC 9110, 5.3)."""
     if _IN_SCOPE in scope:
         return cast(RequestHeaders, scope[_IN_SCOPE])
     fields: dict[bytes, bytes] = {}
@@ -54,7 +54,7 @@ def request_headers(scope: Scope) -> RequestHeaders:
 
 
 def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
-    """Remembers what was read from the last short values of a header field."""
+    """Caches the results for the last short values of a header field."""
     known = kept("headers", _VALUES_KEPT, 10 * _LONGEST_KEPT)(read)
 
     @wraps(read)
@@ -66,7 +66,7 @@ def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
 
 @remembered
 def _answer_type(accept: bytes) -> str | None:
-    """The media type of the answer for an Accept header; None if the client accepts none of those offered."""
+    """Returns the media type of the answer for an Accept header; None if the client accepts none of those offered."""
     ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
     weights = {offered: _weight(offered, ranges or [("*/*", {})]) for offered in OFFERED}
     is_named = any(name == GRAPHQL_RESPONSE for name, _ in ranges)
@@ -77,7 +77,7 @@ def _answer_type(accept: bytes) -> str | None:
 
 @remembered
 def _problem_of_type(content_type: bytes) -> str | None:
-    """What is wrong with the Content-Type of a request; None if it is valid."""
+    """Returns what is wrong with the Content-Type of a request; None if it is valid."""
     media_type, parameters = parse_media_type(content_type.decode("latin-1"))
     if media_type != JSON:
         return f"the Content-Type of a request must be {JSON}"
@@ -87,7 +87,7 @@ def _problem_of_type(content_type: bytes) -> str | None:
 
 
 def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
-    """A media type, a range or a coding, in lower case, with its parameters."""
+    """Returns a media type, a range or a coding, in lower case, with its parameters."""
     name, *parts = text.split(";")
     parameters = {}
     for part in parts:
@@ -97,7 +97,7 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
-    """The weight of a media type: that of the most specific range that matches (RFC 9110, 12.5.1)."""
+    """Returns the weight of a media type: that of the most specific range that matches (RFC 9110, 12.5.1)."""
     for wanted in (offered, f"{offered.partition('/')[0]}/*", "*/*"):
         weights = [quality(parameters) for name, parameters in ranges if name == wanted]
         if weights:
@@ -106,7 +106,7 @@ def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
 
 
 def quality(parameters: dict[str, str]) -> float:
-    """The weight among the parameters (RFC 9110, 12.4.2): 1 if there is none, 0 if it is not a number."""
+    """Returns the weight among the parameters (RFC 9110, 12.4.2): 1 if there is none, 0 if it is not a number."""
     try:
         return float(parameters.get("q", "1"))
     except ValueError:

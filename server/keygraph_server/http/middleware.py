@@ -1,6 +1,6 @@
-"""What stands around every endpoint: it reads the headers of a request once, limits its body, and answers with an error that
-does not tell about the inside if the endpoint fails. Every answer carries the id of its request, and the headers that keep
-browsers from more than to read it and say which pages may (CORS)."""
+"""Middleware around every endpoint: it reads the headers of a request once, limits its body, and answers a failure of
+the endpoint with an error that reveals no internals. Every answer carries the id of its request, and headers that let
+browsers only read it and say which pages may (CORS)."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _PREFLIGHT_SECONDS = 7_200
 class AroundEndpoints:
     """ASGI middleware around every endpoint.
 
-    An endpoint that fails is answered for (500), also if it is cut off by a stop (503), or if the body of a request is too
-    large (413). An unexpected error is logged with an id, and the client gets only that id. Starlette's middleware answers
-    preflights; for other requests of pages it takes 13 µs, and what is done here takes 2 (a loop over `__call__` and an app
-    that does nothing).
+    It answers if an endpoint fails (500), is cut off by a stop (503), or gets a request whose body is too large (413).
+    An unexpected error is logged with an id, and the client gets only that id. Starlette's middleware answers
+    preflights; for other requests from pages it takes 13 µs, and this takes 2 (a loop over `__call__` and an app that
+    does nothing).
     """
 
     def __init__(
         self, app: ASGIApp, origins: Origins, max_body_bytes: int, *, https_only: bool = False
     ) -> None:
-        """Pages of `origins` may read answers; requests of others are answered, but browsers do not show the answer.
+        """Pages of `origins` may read answers; requests from others are answered, but browsers do not show the answer.
 
-        With `https_only`, a browser that has once used HTTPS asks by nothing else for a year.
+        With `https_only`, a browser that has used HTTPS once uses nothing else for a year.
         """
         self.app = app
         self._preflights = CORSMiddleware(
@@ -108,7 +108,7 @@ class AroundEndpoints:
             await _answer([internal_error(error)], 500)(scope, receive, sending)
 
     def _limited(self, fields: HeaderFields, receive: Receive) -> Receive:
-        """What gives the body. It raises RequestRefusedError for one that has more bytes than are allowed."""
+        """Returns a function that receives the body. It raises RequestRefusedError for more bytes than allowed."""
         most, length = self._most, fields.get(b"content-length", b"")
         count = int(length) if length.isdigit() else 0
         if length.isdigit() and count <= most:
@@ -127,7 +127,7 @@ class AroundEndpoints:
 
 
 def _id_of(fields: HeaderFields) -> str:
-    """The id that a proxy or the client has given a request, if that is short and plain; else one that no other has."""
+    """Returns the id that a proxy or the client gave to a request, if it is short and plain; else a unique one."""
     given = fields.get(_ID_FIELD)
     if given is not None and _PLAIN_ID.fullmatch(given):
         return given.decode()
@@ -135,7 +135,7 @@ def _id_of(fields: HeaderFields) -> str:
 
 
 def _headers_for(origins: Origins, origin: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers by which pages of an origin may read an answer, or may not."""
+    """Returns the headers that allow or forbid pages of an origin to read an answer."""
     if not origins.allow(origin.decode("latin-1")):
         return (_VARY,)
     return ((b"access-control-allow-origin", origin if origins.pattern else b"*"), _READ_BY_PAGES, _VARY)
