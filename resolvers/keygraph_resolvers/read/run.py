@@ -38,9 +38,8 @@ class Limits:
 
     `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how
     many items one page may examine under a filter, `count_pages` how many pages of 1 MB one `totalCount` may read,
-    `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be,
-    `where_terms` how many conditions a `where` may have, `work_seconds` the processor time it may spend on pages of
-    many items.
+    `concurrency` how many lists one operation reads at the same time, `answer_bytes` how large its answer may be,
+    `where_terms` how many conditions a `where` may have, `work_seconds` its processor time for pages of many items.
     """
 
     max_page_size: int = 100
