@@ -99,7 +99,7 @@ class Service:
     same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many read units an operation may
     cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how much memory documents
     and their plans may take until they are used again. `where_terms` is how many conditions a `where` may have,
-    `work_seconds` the processor time that an operation may spend on pages of many items, `timeout` its seconds.
+    `work_seconds` an operation's processor time for pages of many items, `timeout` how many seconds it may take.
     `introspection`: operations may ask for `__schema` and `__type`; `shows_all`: these show every viewer the whole
     schema, not only what a rule might allow; `suggestions`: errors suggest names of the schema.
     """

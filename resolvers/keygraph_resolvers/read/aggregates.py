@@ -108,8 +108,7 @@ class AskedAggregate:
                     groups.append(one)
 
     def _value(self, run: Run, asked: AskedValue, aggregated: Aggregated, objects: Sequence[Object]) -> Any:
-        """Returns a value, or the groups. Raises CorruptItem, BadUserInput, or Forbidden if an object hides the
-        field."""
+        """Returns a value, or the groups. Raises CorruptItem, BadUserInput, or Forbidden for an unreadable field."""
         if asked.function == "count":
             return aggregated.count
         field, first = asked.arguments(run)
