@@ -370,6 +370,7 @@ class ListForm:
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
         self._prefix = None if path.prefix.slots else path.prefix.render({}) or ""
         """The beginning of every sort key; None if that depends on the owner, or on the arguments."""
+        self._one_place: tuple[str | None, ...] = (self._prefix,)
         self._spans: dict[tuple[str | None, ...], tuple[str, Span, Reading | None]] = {}
         self._projections: dict[frozenset[str] | None, tuple[Path, ...] | None] = {}
         self._siblings = graph.siblings(path)
@@ -489,7 +490,7 @@ class ListForm:
 
     def _span_of(self, owner: tuple[str, ...] | None) -> tuple[str, Span, Reading | None]:
         """Returns the common beginning of a list's sort keys, its range, and what is read of that without siblings."""
-        prefix, place = self._prefix or "", tuple[str | None, ...]((self._prefix,))
+        prefix, place = self._prefix or "", self._one_place
         if self._prefix is None or self._in_range:
             texts = self.texts_of(owner)
             if self._prefix is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from types import ModuleType
 
 import pytest
 
@@ -10,6 +11,7 @@ from keygraph import ID, Many, One, edge, many, node, one, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.lists.listing import bind
 from keygraph.lists.ranges import Narrowing, Span, beginning_with
+from keygraph_examples import billing, cargo, commerce, education, social, talent
 from tests.keygraph.shown_paths import graph, gsi1, shown, shown_list
 
 # --- Which path ---------------------------------------------------------------------------------------
@@ -409,3 +411,20 @@ def test_fields_stored_in_one_attribute_are_one() -> None:
     assert shown(path) == "None model: {tenant} / {model.model_id}# + {part_id}"
     assert path.required == ()
     assert bind(made, path, ("acme", "m1")).partitions == ("acme",)
+
+
+# --- Partitions of owners -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [billing, cargo, commerce, education, social, talent])
+def test_the_partition_of_an_owner_is_written_as_it_is_rendered(model: ModuleType) -> None:
+    """A list would read another partition than that of its owner."""
+    written = 0
+    for path in model.graph.node_lists.values():
+        identity = tuple(slot.text.shortest[0] for slot in path.owner.identity)
+        write = path.partition_writer({})
+        if write is not None:
+            texts = path.texts_of_owner(identity)
+            assert write(identity) == model.graph.render(path.record, path.keys, 0, texts), path
+            written += 1
+    assert written
