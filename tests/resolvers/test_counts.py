@@ -101,4 +101,4 @@ async def test_a_count_by_type_says_what_it_cannot_see(make_store: MakeStore) ->
     for name, is_told in (("Line", True), ("Ship", False)):
         fields = (await made.ask(asked % name))["__type"]["fields"]
         [described] = [field["description"] for field in fields if field["name"] == "totalCount"]
-        assert ("Those that no page shows" in described) is is_told
+        assert ("Edges that no page shows" in described) is is_told
