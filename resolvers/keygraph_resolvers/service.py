@@ -425,13 +425,12 @@ class Service:
         asked: Run,
     ) -> dict[str, Any]:
         """Returns the answer to introspection, made in a thread because it takes long, and kept if always the same."""
-        answers = self._documents.kept
         async with self._introspecting:
             hidden, core = Hidden(), self._core
             if self._visible is not None and asked.access is not None:
                 hidden, core = await self._aside.do(self._visible.of, asked.access)
             key = (document.digest, operation.name.value if operation.name else None, "introspection", hidden)
-            text: bytes | None = None if operation.variable_definitions else answers.get(key)
+            text: bytes | None = None if operation.variable_definitions else self._documents.asked_again(key)
             if text is not None:
                 kept: dict[str, Any] = orjson.loads(text)
                 return kept
@@ -441,7 +440,7 @@ class Service:
             )
             if not operation.variable_definitions and "errors" not in answer:
                 text = await self._aside.do(orjson.dumps, answer)
-                answers.keep(key, text, len(text))
+                self._documents.kept.keep(key, text, len(text))
             return answer
 
     async def _write(

@@ -178,10 +178,10 @@ class Documents:
 
     def known(self, text: str) -> Document | None:
         """The cached document of a text."""
-        found: Document | None = self._asked_again(_digest(text))
+        found: Document | None = self.asked_again(_digest(text))
         return found
 
-    def _asked_again(self, key: Hashable) -> Any:
+    def asked_again(self, key: Hashable) -> Any:
         """The cached value of a key, which becomes the last to be dropped; None if there is none."""
         found = self.kept.get(key)
         if found is not None:
@@ -306,7 +306,7 @@ class Documents:
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan | None:
         """The cached plan of an operation for these values of its directives' variables, if there is one."""
-        found: Plan | None = self._asked_again(_plan_key(document, operation, _booleans(document, variables)))
+        found: Plan | None = self.asked_again(_plan_key(document, operation, _booleans(document, variables)))
         return found
 
     def plan(
