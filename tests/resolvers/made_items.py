@@ -73,8 +73,9 @@ def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int)
                 if len(attribute) == 1 and attribute[0] in item and attribute[0] not in _keys(graph):
                     source = sources.get(repr((name, *end.identity[0].path)), one)
                     item[attribute[0]] = source.get(attribute[0], item[attribute[0]])
-        for name in record.key_fields & record.fields.keys():
-            # An item that says of a field what its key does not is a fault of whoever wrote it, and is left out by either.
+        # An item that says of a field what one of its keys does not is a fault of whoever wrote it.
+        in_keys = {slot.path[0] for keys in record.keys.values() for slot in keys.slots}
+        for name in in_keys & record.fields.keys():
             attribute_name = record.fields[name].attribute[0]
             if attribute_name in item and attribute_name not in _keys(graph):
                 item[attribute_name] = sources.get(repr((name,)), one).get(
