@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
+from inspect import signature
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, ParamSpec, cast
 
 from keygraph.access.language import AccessRule
 from keygraph.declare.declaration import ListOptions
@@ -37,13 +38,36 @@ from keygraph.resolve.type_values import TypeValues
 from keygraph.resolve.walks import NodeWalk, resolve_walks
 from keygraph.resolve.ways import FollowedList, followed_list
 
+_CALL = "Write Graph(Table(…), User, …): the table first, then the types."
 _NEAREST = 3
 """How many templates near to an item's key a message shows."""
+
+
+_Given = ParamSpec("_Given")
+
+
+def _called_as_graph(init: Callable[_Given, None]) -> Callable[_Given, None]:
+    """Returns the constructor with a TypeError that says how to call `Graph`, instead of one that names this class."""
+    wanted = signature(init)
+
+    @wraps(init)
+    def checked(*args: _Given.args, **options: _Given.kwargs) -> None:
+        try:
+            given = wanted.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"Graph(): {error}. {_CALL}") from None
+        table = given.arguments["table"]
+        if not isinstance(table, Table):
+            raise TypeError(f"Graph(): {getattr(table, '__name__', repr(table))} is not a Table. {_CALL}")
+        init(*args, **options)
+
+    return checked
 
 
 class RecordTypes:
     """The record types of a table, whether or not the declaration has mistakes."""
 
+    @_called_as_graph
     def __init__(
         self,
         table: Table,

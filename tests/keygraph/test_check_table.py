@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from keygraph import ID, Graph, Index, ModelError, Table, node
@@ -107,6 +109,25 @@ def test_a_local_index_of_a_table_without_a_sort_key() -> None:
     assert told(table, User) == [
         "Tests: a table with a local index has a sort key. Name one, or remove local=True."
     ]
+
+
+def test_a_graph_that_is_called_wrongly() -> None:
+    """The error would name a class that no model names, or come later and from somewhere else."""
+    call = "Write Graph(Table(…), User, …): the table first, then the types."
+    make: Any = Graph
+    for given, options, said in (
+        ([User], {"table": Table("Tests", partition_key="PK")}, "multiple values for argument 'table'"),
+        ([], {}, "missing a required argument: 'table'"),
+        ([User], {}, "User is not a Table"),
+        (
+            [Table("Tests", partition_key="PK")],
+            {"case": "camel"},
+            "got an unexpected keyword argument 'case'",
+        ),
+    ):
+        with pytest.raises(TypeError) as error:
+            make(*given, **options)
+        assert str(error.value) == f"Graph(): {said}. {call}"
 
 
 def test_a_graph_without_types() -> None:
