@@ -31,6 +31,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "external-key": _keys_of_others,
         "not-in-key": _fields_in_no_key,
         "optional-part": _fields_never_absent,
+        "key-part": _fields_maybe_absent,
         "key-size": _keys_too_long,
         "mirror-list": _lists_twice,
         "gather": _gathers_nothing,
@@ -62,7 +63,10 @@ def _root_lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
                 "root-list", where, problem, "Write many(Post | Photo), or many(Post, index=by_time)."
             )
             continue
-        unlisted = [each for each in model.records_of(options) if isinstance(each, str)]
+        unusable = [each for each in model.records_of(options) if isinstance(each, str)]
+        unlisted = [each for each in unusable if each not in model.resolution.types]
+        if unusable and not unlisted:
+            continue  # the mistakes of those types have been reported
         if unlisted:
             problem = (
                 f"{' and '.join(unlisted)} {'is' if len(unlisted) == 1 else 'are'} not listed in the graph."
@@ -306,6 +310,22 @@ def _fields_in_no_key(model: RecordTypes) -> _Wrong:
                     f"{record.name}.{name}",
                     "in_key=True, and no key can be read back to it.",
                     "Add it to a key template, or remove in_key=True.",
+                )
+
+
+def _fields_maybe_absent(model: RecordTypes) -> _Wrong:
+    """Finds fields that may be None, but without which an item has no key."""
+    for record in model.types.values():
+        needed = {slot.path[0] for slot in record.identity if slot.name not in record.table_keys.optional}
+        optional = [
+            field.name for field in record.fields.values() if field.optional and not field.is_external
+        ]
+        for name in (*optional, *(end.name for end in record.ends.values() if end.optional)):
+            if name in needed:
+                yield (
+                    f"{record.name}.{name}",
+                    "its annotation allows None, but without it an item has no key.",
+                    f"Remove | None, or write {{{name}?}} in the key if it may be absent.",
                 )
 
 

@@ -8,6 +8,7 @@ import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
+from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,9 +132,10 @@ class _FieldsOf:
                 self.mistakes.break_silently(self.record)
             else:
                 self._read_field(_Declared(name, hints[name], own.get(name), descriptions.get(name)))
-        self._read_methods()
         order = self.record.order
-        order.extend(name for name in (*annotations, *self.record.methods) if name not in order)
+        order.extend(annotations)
+        self._read_methods()
+        order.extend(name for name in self.record.methods if name not in order)
         self._look_for_shared_attributes()
 
     def _tell(self, kind: str, name: str, problem: str, mend: str, *, is_breaking: bool = False) -> None:
@@ -155,8 +157,13 @@ class _FieldsOf:
         try:
             return typing.get_type_hints(annotated, seen, {**namespace, **listed}, include_extras=True)
         except (NameError, TypeError, SyntaxError, AttributeError) as error:
-            problem = f"its annotation cannot be read: {error}."
-            self._tell("unknown-name", name, problem, "Import the name, or list the type in the graph.")
+            problem, mend = (
+                f"its annotation cannot be read: {error}.",
+                "Import the name, or list the type in the graph.",
+            )
+            known = {each for each, value in (seen or {}).items() if isinstance(value, type)}
+            meant = get_close_matches(getattr(error, "name", None) or "", sorted(known | listed.keys()), 1)
+            self._tell("unknown-name", name, problem, f"Did you mean {meant[0]}?" if meant else mend)
             return None
 
     def _listed(self, annotation: Any) -> RecordType | None:
@@ -168,6 +175,11 @@ class _FieldsOf:
         name, own = declared.name, declared.own
         annotation, optional = is_optional(declared.annotation)
         self._refuse_taken_name(name)
+        if annotation in (Many, One, Reach, Ranked):
+            word, others = _shown(annotation), [each for each in self.types if each != self.record.name]
+            example = f"{word}[{next(iter(others), self.record.name)}]"
+            self._tell("list-of-nothing", name, f"{word} needs a type: {example}.", "", is_breaking=True)
+            return
         if typing.get_origin(annotation) in (Many, One):
             self._read_list(declared, annotation)
             return
@@ -183,6 +195,13 @@ class _FieldsOf:
         parts = union_parts(annotation)
         if any(map(declaration_of, parts)):
             self._read_end(declared, parts, optional)
+            return
+        inside = _record_type_in(annotation)
+        if inside is not None:
+            kind, example = inside
+            self._tell(
+                "list-of-records", name, f"a list of {kind}s is written {example}.", "", is_breaking=True
+            )
             return
         try:
             type_ = field_type(annotation, self.style)
@@ -309,6 +328,7 @@ class _FieldsOf:
         [of] = typing.get_args(annotation)
         parts = union_parts(of)
         targets = [self._listed(part) for part in parts]
+        others = [_shown(part) for part in parts if declaration_of(part) is None]
         unlisted = [_shown(part) for part, target in zip(parts, targets, strict=True) if target is None]
         if not self.record.is_node:
             mend = "Move it to the node at one of the ends."
@@ -316,6 +336,14 @@ class _FieldsOf:
         elif len(parts) > 1 and is_one:
             problem = f"an only neighbor is of one record type, not of {' or '.join(map(_shown, parts))}."
             self._tell("one-of-several", name, problem, "Declare a list, Many[…], or One[…] of each type.")
+        elif others:
+            problem = f"{_shown(typing.get_origin(annotation))} takes nodes, edges and records, and {others[0]} is none of them."
+            mend = (
+                f"Annotate the field as {others[0]}."
+                if is_one
+                else f"A list of {others[0]} is list[{others[0]}]."
+            )
+            self._tell("unknown-neighbour", name, problem, mend, is_breaking=True)
         elif unlisted:
             problem = (
                 f"{' and '.join(unlisted)} {'is' if len(unlisted) == 1 else 'are'} not listed in the graph."
@@ -355,6 +383,8 @@ class _FieldsOf:
                     continue
                 self._refuse_taken_name(name)
                 known = record.fields.keys() | record.ends.keys()
+                if self.mistakes.is_broken(record):
+                    known |= set(record.order)  # mistakes of these have been reported
                 unknown = [need for need in needs or () if need not in known]
                 if unknown:
                     problem = f"it needs {', '.join(unknown)}, which {record.name} does not have."
@@ -406,7 +436,23 @@ class _FieldsOf:
 
 
 def _shown(annotation: Any) -> str:
-    return getattr(annotation, "__name__", str(annotation))
+    return (
+        str(annotation) if typing.get_args(annotation) else getattr(annotation, "__name__", str(annotation))
+    )
+
+
+def _record_type_in(annotation: Any) -> tuple[str, str] | None:
+    """Returns the kind of the record types that a list or the like is of, and how a list of them is written; None if it
+    is of something else."""
+    for part in typing.get_args(annotation):
+        told = [(each, declaration_of(each)) for each in union_parts(part)]
+        kinds = {each: declared.kind for each, declared in told if declared and declared.kind != "fields"}
+        if kinds:
+            return next(iter(kinds.values())), f"Many[{' | '.join(map(_shown, kinds))}]"
+        inside = _record_type_in(part)
+        if inside is not None:
+            return inside
+    return None
 
 
 def _is_default(type_: FieldType, optional: bool, default: Any) -> bool:

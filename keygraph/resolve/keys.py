@@ -157,19 +157,19 @@ class _KeysOf:
                 continue
             named = next((index for index in self._table.indexes if index.name == call.index.name), None)
             if named is not None and named != call.index:
-                self._tell(
+                self._refuse(
                     "other-index",
                     f"the index {call.index.name} that it calls has {_difference(call.index, named)}.",
                     "Declare the index once, and use it on the table and on the types.",
                 )
             elif named is None:
-                self._tell(
+                self._refuse(
                     "unknown-index",
                     f"the table {self._table.name} has no index {call.index.name}.",
                     f"List it: Table({self._table.name!r}, …, indexes=[…]).",
                 )
             elif call.index.name in calls:
-                self._tell(
+                self._refuse(
                     "index-twice", f"it is in {call.index.name} twice.", "An item is in an index only once."
                 )
                 misused.add(call.index.name)
@@ -192,7 +192,7 @@ class _KeysOf:
         if len(call.templates) > len(attributes):
             names = " and ".join(key.name for key in attributes)
             number = f"{len(call.templates)} template" + "s" * (len(call.templates) != 1)
-            self._tell(
+            self._refuse(
                 "key-templates",
                 f"{call.index.name} is called with {number}.",
                 f"It needs those of {names}." if names else "It needs none: all its keys are known.",
@@ -208,7 +208,7 @@ class _KeysOf:
             known = self._known(attribute, templates)
             # Equal spellings mean equal templates; only written-out templates have the graph's alphabet.
             if known is not None and str(known) != str(template):
-                self._tell("two-templates", *self._two_templates(attribute, call, template, templates))
+                self._refuse("two-templates", *self._two_templates(attribute, call, template, templates))
                 is_right = False
             templates[attribute.name] = template
         return is_right
@@ -244,7 +244,7 @@ class _KeysOf:
         sort = None if index.sort is None else self._known(index.sort, templates)
         if partition is None or (call is None and index.sort is not None and sort is None):
             if call is not None and not self.is_broken:
-                self._tell(
+                self._refuse(
                     "key-templates",
                     f"{index.name} is called without a template for {index.partition.name}.",
                     f'Say {index.name.lower()}("…").',

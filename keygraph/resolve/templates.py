@@ -146,6 +146,8 @@ class TemplateResolution:
             return [self._computed(site, record.methods[name])]
         if name == SHARD[0] and not inner and name not in record.fields:
             return [self._slot(site, reference, SHARD, site.shard)]
+        if name in record.order and self._mistakes.is_broken(record):
+            raise BrokenTemplate  # its own mistake has been reported
         if name not in record.ends:
             raise self._refused(
                 site,

@@ -104,6 +104,11 @@ def _wrong(walk: NodeWalk) -> Iterator[tuple[str, str]]:
     for number, name in enumerate(options.lists):
         level = walk.levels[0] if walk.is_reach else walk.levels[number]
         if all(path.name != name for path in level):
+            owners = [walk.owner]
+            if number and not walk.is_reach:
+                owners = [node for path in walk.levels[number - 1] for node in _far(path)]
+            if any(name in owner.lists for owner in owners):
+                return  # the mistake of the list is reported there
             told = "none of the nodes that it reaches has a"
             if not walk.is_reach and not number:
                 told = f"{walk.owner.name} has no"

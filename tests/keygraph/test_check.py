@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from keygraph import ID, Graph, Many, ModelError, field, fields, many, node, record, stored
+from keygraph import ID, Graph, Many, ModelError, One, edge, field, fields, many, node, record, stored
 from tests.keygraph.checked import TABLE, Repository, User, mistakes
 
 # --- Types --------------------------------------------------------------------------------------------
@@ -79,11 +79,28 @@ def test_a_name_in_an_annotation_that_nobody_knows() -> None:
     @node("POST#{post_id}")
     class Post:
         post_id: ID
-        author: Usr  # type: ignore[name-defined]  # noqa: F821  (the mistake)
+        author: Whoever  # type: ignore[name-defined]  # noqa: F821  (the mistake)
 
     assert mistakes(Post) == [
-        "Post.author: its annotation cannot be read: name 'Usr' is not defined. "
+        "Post.author: its annotation cannot be read: name 'Whoever' is not defined. "
         "Import the name, or list the type in the graph."
+    ]
+
+
+def test_an_unknown_name_is_reported_once() -> None:
+    """A newcomer would be told that a field which they see in the file is not there."""
+
+    @edge("{author}", "{reader}")
+    class Reading:
+        author: User
+        reader: Usr  # type: ignore[name-defined]  # noqa: F821  (the mistake)
+
+        @field(needs=("reader",))
+        def shown(self) -> str:
+            return ""
+
+    assert mistakes(User, Reading) == [
+        "Reading.reader: its annotation cannot be read: name 'Usr' is not defined. Did you mean User?"
     ]
 
 
@@ -218,7 +235,29 @@ def test_a_list_of_a_type_that_is_not_listed() -> None:
 
     assert mistakes(Post) == [
         "Post.users: User is not listed in the graph. List it in the graph.",
-        "Post.names: str is not listed in the graph. List it in the graph.",
+        "Post.names: Many takes nodes, edges and records, and str is none of them. "
+        "A list of str is list[str].",
+    ]
+
+
+def test_a_list_of_record_types_that_is_no_many() -> None:
+    """Nodes would be stored inside the item, or the message would be about the fields of the node."""
+
+    @node("POST#{post_id}")
+    class Post:
+        post_id: ID
+        readers: list[User]
+        likes: set[User | None] | None
+        replies: list[Post | User]
+        nothing: Many  # type: ignore[type-arg]  (the mistake)
+        only: One[str]
+
+    assert mistakes(Post, User) == [
+        "Post.readers: a list of nodes is written Many[User].",
+        "Post.likes: a list of nodes is written Many[User].",
+        "Post.replies: a list of nodes is written Many[Post | User].",
+        "Post.nothing: Many needs a type: Many[User].",
+        "Post.only: One takes nodes, edges and records, and str is none of them. Annotate the field as str.",
     ]
 
 

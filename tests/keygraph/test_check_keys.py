@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from keygraph import ID, Index, Table, edge, field, node, record, stored
+from keygraph import ID, Graph, Index, Many, Ranked, Table, edge, field, many, node, ranked, record, stored
 from keygraph.dynamo.table import IndexKey
-from tests.keygraph.checked import Repository, User, by_date, by_state, inverted, mistakes
+from tests.keygraph.checked import TABLE, Repository, User, by_date, by_state, inverted, mistakes
 
 
 def template_mistakes(*keys: str | IndexKey) -> list[str]:
@@ -274,6 +274,48 @@ def test_an_index_that_the_table_lacks() -> None:
 
     assert mistakes(Post) == [
         "Post: the table Things has no index Missing. List it: Table('Things', …, indexes=[…])."
+    ]
+
+
+def test_a_list_by_an_index_that_the_table_lacks() -> None:
+    """Somebody who forgot to list an index would be told to declare the index that they have declared."""
+    missing = Index("Missing", "A", "B")
+
+    @node("WRITER#{writer_id}")
+    class Writer:
+        writer_id: ID
+        posts: Many[Post]
+        readers: Ranked[Writer] = ranked("posts")
+
+    @record("POST#{post_id}", "POST", missing("{writer}", "{post_id}"))
+    class Post:
+        post_id: ID
+        writer: Writer
+
+    graph = Graph(TABLE, Writer, Post, lists={"feed": many(Post)}, type_attribute="Type")
+    assert [str(mistake) for mistake in graph.mistakes] == [
+        "Post: the table Things has no index Missing. List it: Table('Things', …, indexes=[…])."
+    ]
+
+
+def test_a_key_that_may_be_absent() -> None:
+    """The model would load, and a create without the field would fail."""
+
+    @node("POST#{post_id}", by_date("POST", "{written_on}"))
+    class Post:
+        post_id: ID | None
+        written_on: str | None
+
+    @record("NOTE#{note_id?}", "{user}")
+    class Note:
+        note_id: ID | None
+        user: User | None
+
+    mend = "Remove | None, or write"
+    problem = "its annotation allows None, but without it an item has no key."
+    assert mistakes(Post, Note, User) == [
+        f"Post.post_id: {problem} {mend} {{post_id?}} in the key if it may be absent.",
+        f"Note.user: {problem} {mend} {{user?}} in the key if it may be absent.",
     ]
 
 
