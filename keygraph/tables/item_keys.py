@@ -6,16 +6,16 @@ value that only keys hold is taken from them, from the table's key first: only v
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import cast
 
-from keygraph.dynamo.conditions import at_path
+from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.order import LAST
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.shards import shown_shards
-from keygraph.keys.template import Template
+from keygraph.keys.template import Slot, Template
 from keygraph.keys.types import decode
 from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys
@@ -41,6 +41,8 @@ class ItemKeys:
         self._stored = [
             (slot, path) for slot, path in places if path is not None and path[0] not in record.key_attributes
         ]
+        self._repeated = [(slot, path) for slot, path in self._stored if slot in record.identity]
+        """The placeholders of the table's key whose values attributes have too."""
         of_table = [slot for slot in record.identity if not slot.lossy]
         self._alike = [
             (source, slot)
@@ -86,13 +88,24 @@ class ItemKeys:
     # --- The values of placeholders -------------------------------------------------------------------
 
     def _said(self, item: Item) -> tuple[dict[str, str], list[str]]:
-        """Returns the texts that the attributes make, by slot, and the names of the fields that make none.
+        """Returns the texts that the attributes and methods make, by slot, and the names of the fields that make none."""
+        said, unwritable = self._told(item, self._stored)
+        for slot in self._computed:
+            method = self._record.methods[slot.path[0]]
+            # A method is the model's own code. Its failure is reported for the item, not for its keys.
+            with suppress(Exception):
+                made: object = method.function(instance(self._record, item, method.needs))
+                said |= {slot.name: made} if isinstance(made, str) else {}
+        return said, unwritable
+
+    def _told(self, item: Item, stored: Iterable[tuple[Slot, Path]]) -> tuple[dict[str, str], list[str]]:
+        """Returns the texts that the attributes of these slots make, and the names of the fields that make none.
 
         A value that does not fit its declaration is in neither: that is reported elsewhere.
         """
         said: dict[str, str] = {}
         unwritable: dict[str, None] = {}
-        for slot, path in self._stored:
+        for slot, path in stored:
             value = cast(Value, at_path(item, path))
             if value is None:
                 continue
@@ -108,12 +121,6 @@ class ItemKeys:
                 said[slot.name] = slot.text.render(decoded)
             except (ValueError, TypeError, OverflowError):
                 unwritable[self._record.leaf_name(slot.path)] = None
-        for slot in self._computed:
-            method = self._record.methods[slot.path[0]]
-            # A method is the model's own code. Its failure is reported for the item, not for its keys.
-            with suppress(Exception):
-                made: object = method.function(instance(self._record, item, method.needs))
-                said |= {slot.name: made} if isinstance(made, str) else {}
         return said, list(unwritable)
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
@@ -157,7 +164,7 @@ class ItemKeys:
                 return f"{key.name} has a shard outside {shown_shards(keys.shards)}"
         names, is_rendered = self._differing(template, text, texts, said)
         if not is_rendered:
-            return f"{key.name} does not match {names}"
+            return _contradiction(key, names)
         if names and not any(slot.lossy for slot in template.slots):
             return _misread(key, names)
         for slot in template.slots:
@@ -167,10 +174,16 @@ class ItemKeys:
 
     def misread(self, item: Item) -> str | None:
         """Returns why the item would not be found by its values; None if it would. A key contains a text outside all
-        ranges, or is read back with other values than the attributes have."""
+        ranges, the table's key contradicts the attributes, or a key is read back with other values than they have."""
         for key in self._texts:
             if LAST in (key.text(item.get(key.name)) or ""):
                 return _beyond(key)
+        repeated, _ = self._told(item, self._repeated)
+        for key, template in self._record.table_keys.parts if repeated else ():
+            text = key.text(item.get(key.name)) or ""
+            names, is_rendered = self._differing(template, text, template.parse(text) or {}, repeated)
+            if names and not is_rendered:
+                return _contradiction(key, names)
         if not self._uncertain:
             return None
         said, _ = self._said(item)
@@ -195,6 +208,10 @@ class ItemKeys:
         ]
         names = dict.fromkeys(self._record.leaf_name(slot.path) for slot in wrong)
         return " and ".join(names), template.render({**texts, **own}) == text
+
+
+def _contradiction(key: KeyAttribute, names: str) -> str:
+    return f"{key.name} does not match {names}"
 
 
 def _beyond(key: KeyAttribute) -> str:
