@@ -343,7 +343,7 @@ async def test_a_node_with_edges_is_deleted_as_the_client_says(library: Library)
     """A book would lose its chapters unasked, or could never be deleted."""
     answer = await library._service.execute('mutation { deleteBook(input: {bookId: "1"}) { deletedId } }')
     [error] = answer["errors"]
-    assert error["message"] == "This Book cannot be deleted. It is named by 2 Chapter (book)."
+    assert error["message"] == "This Book cannot be deleted. It is named by 2 Chapters (book)."
     assert error["extensions"] == {
         "code": "CONFLICT",
         "path": ["input"],
@@ -393,7 +393,7 @@ async def test_moves(library: Library) -> None:
     ) == [("ALREADY_EXISTS", "There is already a Chapter with this key.", ["input", "to"])]
     assert await library.errors(
         'mutation { moveBook(input: {bookId: "1", to: {bookId: "2"}}) { book { title } } }'
-    ) == [("CONFLICT", "This Book cannot be moved. It is named by 2 Chapter (book).", ["input"])]
+    ) == [("CONFLICT", "This Book cannot be moved. It is named by 2 Chapters (book).", ["input"])]
     renamed = await library.data(
         """mutation { createAuthor(input: {name: "Bob", born: 5}) { author { name } }
           moveAuthor(input: {name: "Bob", to: {name: "Rob"}}) { author { name born } } }"""

@@ -95,6 +95,9 @@ def test_named_nodes() -> None:
     loans = all_of(explained(library, document).steps)[1]
     assert [request.operation for request in loans.requests] == ["BatchGetItem"]
     assert loans.requests[0].keys.endswith(", 3 keys")
+    one = global_id(library.types["Book"], ("b0",))
+    alone = '{ member(memberId: "ann") { loans(to: ["ID"]) { edges { day } } } }'.replace("ID", one)
+    assert all_of(explained(library, alone).steps)[1].requests[0].keys.endswith(", 1 key")
 
 
 def test_an_argument_that_cannot_be_used_is_said_where_it_stands() -> None:

@@ -57,6 +57,13 @@ def trust(source: object, *words: object) -> Any:
 
 
 class TestCommand:
+    def test_one_document_is_told_as_one(self, folder: Path) -> None:
+        """The last line would be `1 documents`."""
+        (folder / "library.py").write_text(MODEL)
+        (folder / "app").mkdir()
+        (folder / "app/first.graphql").write_text("query First { books { nodes { isbn } } }")
+        assert "Wrote trusted-documents.json: 1 document. " in trust("app").stdout
+
     def test_it_writes_each_operation_with_its_fragments_and_its_bound(
         self, documents: Path, folder: Path
     ) -> None:

@@ -33,6 +33,7 @@ from keygraph.errors import (
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.references import EndReference
+from keygraph.names import plural
 from keygraph.writing.ground import Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
@@ -237,7 +238,7 @@ class Removal:
         for number, (reference, count) in enumerate(counts.items()):
             least = "at least " * (reference in more)
             parts += [
-                f"{',' * (number > 0)} {least}{count:,} {reference.record.name} (",
+                f"{',' * (number > 0)} {least}{count:,} {reference.record.name if count == 1 else plural(reference.record.name)} (",
                 FieldName(reference.end.name),
                 ")",
             ]

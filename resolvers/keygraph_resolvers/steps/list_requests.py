@@ -70,7 +70,7 @@ def _lookup_request(
     count = len(arguments.to)
     if path.finds_by_node:
         request = key_request(graph, path.record, is_many=True)
-        return replace(request, keys=f"{request.keys}, {count} keys")
+        return replace(request, keys=f"{request.keys}, {count} {'key' if count == 1 else 'keys'}")
     between = path.keys_of_both_ends
     if between is None:
         raise BadUserInput(f"no key of {path.record.name} contains both its ends")
@@ -78,7 +78,9 @@ def _lookup_request(
         f"{key.name} = {template}"
         for key, template in zip(between.attributes, between.templates, strict=False)
     )
-    return DescribedRequest("Query", between.index_name, f"{keys}, {count} times")
+    return DescribedRequest(
+        "Query", between.index_name, f"{keys}, {count} {'time' if count == 1 else 'times'}"
+    )
 
 
 def _access_text(seen: Seen) -> str:

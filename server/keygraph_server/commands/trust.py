@@ -50,9 +50,7 @@ def trust(
     for problem in problems:
         typer.echo(f"keygraph: {problem}", err=True)
     if problems:
-        raise CommandError(
-            f"{len(problems)} of the documents cannot be trusted", "Fix them, or take them out"
-        )
+        raise CommandError(f"{len(problems)} of the documents cannot be trusted", "Fix them, or remove them")
     text = manifest_text(trusted)
     if check:
         if not output.is_file() or output.read_text("utf-8") != text:
@@ -72,5 +70,5 @@ def trust(
     out().print(grid("The most that each document can cost", columns, rows))
     output.write_text(text, "utf-8")
     typer.echo(
-        f"\nWrote {output}: {len(trusted)} documents. Serve it with KEYGRAPH_TRUSTED_DOCUMENTS={output}"
+        f"\nWrote {output}: {len(trusted)} {'document' if len(trusted) == 1 else 'documents'}. Serve it with KEYGRAPH_TRUSTED_DOCUMENTS={output}"
     )
