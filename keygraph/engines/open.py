@@ -23,18 +23,24 @@ def open_store(
     `concurrency` is the most requests that are sent at once, `deadline` the seconds that one may take with its retries,
     `transport` what sends them; all three are for DynamoDB. Raises ValueError for an unknown form of address.
     """
+    check_address(url)
     # Engines are imported on use, so that the embedded one starts without AWS's libraries.
     scheme, _, path = url.partition(":")
-    if scheme == "sqlite" and path:
+    if scheme == "sqlite":
         from keygraph.engines.sqlite.engine import open_sqlite
 
         return open_sqlite(path, table)
-    if url != "aws" and not _is_endpoint(url):
-        raise ValueError(f"{shown_address(url)!r} is not a store: use sqlite:PATH, aws, or http://HOST:PORT")
     from keygraph.engines.dynamodb.engine import open_dynamodb
 
     endpoint = None if url == "aws" else url
     return open_dynamodb(table, endpoint, concurrency=concurrency, deadline=deadline, transport=transport)
+
+
+def check_address(url: str) -> None:
+    """Raises ValueError if the address of a store has an unknown form."""
+    scheme, _, path = url.partition(":")
+    if url != "aws" and not (scheme == "sqlite" and path) and not _is_endpoint(url):
+        raise ValueError(f"{shown_address(url)!r} is not a store: use sqlite:PATH, aws, or http://HOST:PORT")
 
 
 def _is_endpoint(url: str) -> bool:

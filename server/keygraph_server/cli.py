@@ -90,14 +90,11 @@ class _Commands(TyperGroup):
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except _UsageError as error:
-            if not error.message:
-                # For a group without a command, its help is more useful than one line.
+            if error.ctx is not None and error.message == error.ctx.get_help():
+                # `keygraph` alone: its help is more useful than one line.
                 error.show()
             else:
-                command = error.ctx.command_path if error.ctx else self.name
-                problem = error.format_message()
-                stop = "" if problem.endswith((".", "?")) else "."
-                typer.echo(f"keygraph: {problem}{stop} Run `{command} --help` to see the options.", err=True)
+                _echo_usage_error(error)
             sys.exit(error.exit_code)
         except typer.Abort:
             typer.echo("keygraph: aborted.", err=True)
@@ -117,6 +114,19 @@ class _Commands(TyperGroup):
                 raise
             typer.echo(f"keygraph: {message}", err=True)
             raise typer.Exit(1) from None
+
+
+def _echo_usage_error(error: Any) -> None:
+    """Prints a usage error as one line."""
+    errors = getattr(error.__cause__, "errors", None)
+    if errors is not None:  # pydantic's, of a value
+        from keygraph_server.errors import value_problem
+
+        error.message = value_problem(errors()[0])
+    problem = error.format_message()
+    stop = "" if problem.endswith((".", "?")) else "."
+    command = error.ctx.command_path if error.ctx else "keygraph"
+    typer.echo(f"keygraph: {problem}{stop} Run `{command} --help` to see the options.", err=True)
 
 
 def _imported(name: str) -> Any:

@@ -9,6 +9,7 @@ RequestRefusedError         a request that is not executed, with the code and th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -97,6 +98,30 @@ class UnauthenticatedError(RequestRefusedError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, 401, RequestCode.UNAUTHENTICATED)
+
+
+_VALUE_PROBLEMS = {
+    "int_parsing": "{input!r} is not a whole number",
+    "float_parsing": "{input!r} is not a number",
+    "bool_parsing": "{input!r} is neither true nor false",
+    "enum": "{input!r} is not {expected}",
+    "less_than_equal": "{input} is more than {le}",
+    "greater_than_equal": "{input} is less than {ge}",
+    "greater_than": "{input} is not more than {gt:g}",
+    # pydantic counts the items of a secret
+    "too_short": "it needs at least {min_length} characters, and has {actual_length}",
+    "value_error": "{error}",
+}
+"""The problem with a value, by the type of pydantic's error."""
+
+
+def value_problem(details: Mapping[str, Any]) -> str:
+    """What is wrong with a value that pydantic refuses, without the value where that is a secret."""
+    text = _VALUE_PROBLEMS.get(details["type"])
+    if text is None:
+        message = str(details["msg"])
+        return f"{message[:1].lower()}{message[1:]}"
+    return text.format(input=details["input"], **details.get("ctx", {}))
 
 
 def expected_message(error: Exception) -> str | None:

@@ -30,7 +30,7 @@ _CERTAIN = 20
 def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncContextManager[Store]:
     """The store that the settings name, as an async context manager.
 
-    Raises CommandError for an address of an unknown form, and without the libraries that it needs.
+    Raises CommandError without the libraries that it needs.
     """
     try:
         return open_store(
@@ -40,8 +40,6 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
             deadline=settings.deadline,
             transport=settings.transport,
         )
-    except ValueError as error:
-        raise CommandError(str(error), "Set it with --store or KEYGRAPH_STORE") from None
     except ModuleNotFoundError:
         problem = f"the store {settings.shown_store} needs AWS's libraries, which are not installed"
         raise CommandError(problem, "Install them with `pip install 'keygraph[aws]'`") from None

@@ -175,13 +175,16 @@ class TestReading:
     @pytest.mark.parametrize(
         ("name", "value", "reason"),
         [
-            ("port", "http", "input should be a valid integer, unable to parse string as an integer"),
-            ("port", "65536", "input should be less than or equal to 65535"),
-            ("max_page_size", "0", "input should be greater than or equal to 1"),
-            ("deadline", "0", "input should be greater than 0"),
+            ("port", "http", "'http' is not a whole number"),
+            ("port", "65536", "65536 is more than 65535"),
+            ("max_page_size", "0", "0 is less than 1"),
+            ("deadline", "0", "0 is not more than 0"),
+            ("deadline", "soon", "'soon' is not a number"),
+            ("federation", "maybe", "'maybe' is neither true nor false"),
+            ("store", "ftp://x", "'ftp://x' is not a store: use sqlite:PATH, aws, or http://HOST:PORT"),
             ("secret", "x" * 31, "it needs at least 32 characters, and has 31"),
-            ("cors_origins", "shop", "value error, 'shop' is not an origin such as https://shop.example.com"),
-            ("log_level", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
+            ("cors_origins", "shop", "'shop' is not an origin such as https://shop.example.com"),
+            ("log_level", "loud", "'loud' is not 'debug', 'info', 'warning' or 'error'"),
         ],
     )
     def test_what_cannot_be_used_is_named(

@@ -23,7 +23,6 @@ from keygraph_server.terminal.output import grid, out
 table_app = typer.Typer(
     name="table",
     help="Create or describe the table.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
-from keygraph.engines.open import shown_address
+from keygraph.engines.open import check_address, shown_address
 
 DATA_FOLDER = ".keygraph"
 SECRET_CHARACTERS = 32
@@ -73,6 +73,13 @@ class ServingSettings(BaseModel):
         "If unset, it is created and stored next to the SQLite file; with another store, each start creates a new "
         "secret.",
     )
+
+    @field_validator("store")
+    @classmethod
+    def _check_store(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_address(value)
+        return value
 
     @property
     def store_address(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, SecretStr, ValidationError
 
-from keygraph_server.errors import SettingsError
+from keygraph_server.errors import SettingsError, value_problem
 from keygraph_server.settings.access import AccessSettings
 from keygraph_server.settings.answers import AnswerSettings
 from keygraph_server.settings.browsers import BrowserSettings
@@ -82,10 +82,5 @@ def read_settings(**given: object) -> Settings:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]).lower()
         source = f"--{name.replace('_', '-')}" if name in options else environment_name(name)
-        reason = str(first["msg"])
-        if first["type"] == "too_short":  # pydantic counts the items of a secret
-            reason = "it needs at least {min_length} characters, and has {actual_length}".format(
-                **first["ctx"]
-            )
-        problem = f"{source} cannot be used: {reason[:1].lower()}{reason[1:]}"
+        problem = f"{source} cannot be used: {value_problem(first)}"
         raise SettingsError(problem, "See docs/settings.md for valid values") from None
