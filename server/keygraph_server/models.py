@@ -38,6 +38,18 @@ _FUTURE = "Begin the file with `from __future__ import annotations`, so that a t
 _WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
 
 
+def examples_folder() -> Path:
+    """The folder of the examples."""
+    spec = importlib.util.find_spec("keygraph_examples")
+    [folder] = (spec and spec.submodule_search_locations) or [""]
+    return Path(folder)
+
+
+def example_names() -> list[str]:
+    """The names of the examples."""
+    return sorted(file.stem for file in examples_folder().glob("*.graphql"))
+
+
 @dataclass(frozen=True)
 class Model:
     """A model to serve: a graph, its module, and the files next to the module."""

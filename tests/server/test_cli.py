@@ -82,7 +82,7 @@ class TestErrors:
         result = run("schema", "--model", "library")
         assert result.exit_code == 1
         assert result.stderr == (
-            "keygraph: KEYGRAPH_LOG_LEVEL cannot be used: input should be 'debug', 'info', 'warning' or 'error'. "
+            "keygraph: KEYGRAPH_LOG_LEVEL cannot be used: 'loud' is not 'debug', 'info', 'warning' or 'error'. "
             "See docs/settings.md for valid values.\n"
         )
 
@@ -90,9 +90,12 @@ class TestErrors:
         ("words", "expected"),
         [
             (["serve", "--nope"], "No such option: --nope"),
-            (["serve", "--port", "http"], "Invalid value for '--port'"),
+            (["serve", "--port", "http"], "Invalid value for '--port': 'http' is not a whole number"),
             (["serve", "--port", "65536"], "Invalid value for '--port'"),
             (["serve", "--workers", "0"], "Invalid value for '--workers'"),
+            (["load", "--format", "xml"], "Invalid value for '--format': 'xml' is not one of"),
+            (["explain"], "Missing argument 'QUERY'. Run `keygraph explain --help` to see the options."),
+            (["table"], "Missing command. Run `keygraph table --help` to see the options."),
             (["serve", "--reload", "--workers", "2"], "--reload works with one worker only"),
             (["sreve"], "No such command 'sreve'"),
         ],
@@ -104,6 +107,13 @@ class TestErrors:
         assert expected in result.stderr
         assert result.stderr.startswith("keygraph: ")
         assert result.stderr.count("\n") == 1
+
+    def test_the_command_alone_shows_its_help(self) -> None:
+        """A newcomer would see one line, or a help that begins and ends like an error."""
+        result = run()
+        assert result.exit_code == 2
+        assert result.stderr.startswith("Usage: keygraph ")
+        assert result.stderr.rstrip().endswith("Create or describe the table.")
 
     def test_an_unexpected_error_is_not_hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A mistake of ours could not be found, for want of its traceback."""
@@ -282,14 +292,17 @@ class TestSchema:
         assert "\n-  name: String\n+  title: String!\n" in result.stdout
         assert result.stderr == (
             f"keygraph: {file} is not the schema of the model. "
-            f"If the change is intended, save it with `keygraph schema > {file}`.\n"
+            f"If the change is intended, save it with `keygraph schema --model library > {file}`.\n"
         )
 
     def test_a_file_that_is_not_there_is_named(self, library: Path) -> None:
         """A misspelt file would be taken for a changed schema."""
         result = run("schema", "--model", "library", "--check", "schma.graphql")
         assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: there is no file schma.graphql. ")
+        assert result.stderr == (
+            "keygraph: there is no file schma.graphql. "
+            "Create it with `keygraph schema --model library > schma.graphql`.\n"
+        )
 
 
 class TestServe:
@@ -353,8 +366,8 @@ class TestServe:
         result = run("serve", "--model", "library", "--store", "redis:x", "--port", "0")
         assert result.exit_code == 1
         assert result.stderr == (
-            "keygraph: 'redis:x' is not a store: use sqlite:PATH, aws, or http://HOST:PORT. "
-            "Set it with --store or KEYGRAPH_STORE.\n"
+            "keygraph: --store cannot be used: 'redis:x' is not a store: "
+            "use sqlite:PATH, aws, or http://HOST:PORT. See docs/settings.md for valid values.\n"
         )
 
     def test_a_store_that_is_not_running(self) -> None:

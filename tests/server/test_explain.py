@@ -142,6 +142,12 @@ def test_the_query_from_elsewhere() -> None:
         ([ORDERS, "--variables", "{"], "--variables is not JSON: "),
         ([ORDERS, "--variables", "[]"], "--variables is not a JSON object. "),
         ([ORDERS, "--variables", '{"user": {}}'], "line 1, column 14: Variable '$user' has invalid value: "),
+        (
+            ["library.graphql"],
+            "library.graphql is a file, and not a GraphQL document. "
+            "Write @library.graphql to read the document from it.",
+        ),
+        (["{ __typename }", "--store", "ftp://x"], "--store cannot be used: 'ftp://x' is not a store: "),
         (["@none.graphql"], "none.graphql cannot be read: No such file or directory. "),
         ([ORDERS, "--run"], "the operation needs a value for $user. Pass it with --variables."),
         (["{ users { nodes { name } } }", "--run"], "there is no table EcommerceData in sqlite:"),
@@ -149,6 +155,7 @@ def test_the_query_from_elsewhere() -> None:
 )
 def test_what_cannot_be_explained_is_one_line(words: list[str], told: str) -> None:
     """A misspelt field or file would end in a traceback."""
+    Path("library.graphql").write_text(ORDERS, "utf-8")
     result = run("explain", *words)
     assert result.exit_code == 1
     assert result.stderr.startswith(f"keygraph: {told}")

@@ -35,6 +35,20 @@ def test_an_example_can_be_chosen() -> None:
     assert result.stderr.startswith("keygraph: there is no example shop. Choose one of billing, cargo, ")
 
 
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("json", "a module of Python's standard library"), ("typer", "an installed Python module")],
+)
+def test_the_name_of_another_module_is_refused(name: str, what: str) -> None:
+    """`keygraph serve --model json` would load the other module, or other programs there this one."""
+    result = run("init", name)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert (
+        result.stderr == f"keygraph: {name} is the name of {what}. Choose another name: keygraph init NAME.\n"
+    )
+    assert not Path(f"{name}.py").exists()
+
+
 def test_no_file_is_replaced() -> None:
     """Somebody would lose a model that they have written."""
     Path("league.py").write_text("mine")

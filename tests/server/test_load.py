@@ -156,6 +156,7 @@ def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
             "sample commerce: a shop has two users at least, one who sells and one who buys, not 1. "
             "Use other numbers. Nothing was loaded.",
         ),
+        (["nope"], "there is no example nope. Choose commerce, or name a module: --sample module.name."),
         (["json.decoder"], "the module json.decoder has no graph. Add one: graph = Graph(Table(…), …)."),
     ],
 )
@@ -326,6 +327,19 @@ graph = Graph(Table("Shops", partition_key="PK", sort_key="SK"), Shop)
     assert result.stderr.startswith(
         "keygraph: shops.jsonl:2: PK is read back with another state and city: a value contains the text between them"
     )
+
+
+def test_an_item_whose_key_contradicts_its_attributes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The item would be loaded, and reported by `keygraph verify` afterwards."""
+    monkeypatch.setenv("KEYGRAPH_MODEL", "keygraph_examples.league")
+    good = {"PK": "TEAM#T1", "SK": "PLAYER#P98", "team_id": "T1", "player_id": "P98", "shirt_number": 9}
+    lines = write_lines("members.jsonl", [good | {"player_id": "P97"}, good])
+    result = run("load", lines, "--store", FILE, "--skip-refused")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "members.jsonl:1: SK does not match player_id.\n",
+    )
+    assert "Loaded 1 item " in result.stdout
 
 
 def test_an_item_without_a_field_that_it_needs_is_refused() -> None:

@@ -14,6 +14,7 @@ import orjson
 import typer
 
 from keygraph.dynamo.store import Store, UnreadStore
+from keygraph.errors import BadUserInput
 from keygraph_server.commands.serve import check_table
 from keygraph_server.commands.sources import STANDARD_INPUT
 from keygraph_server.cursor_secret import with_secret
@@ -100,7 +101,13 @@ async def _report(model: Model, settings: Settings, asked: _Asked, *, run: bool)
     given = asked.text, asked.variables, asked.operation
     # An operation that cannot be explained is refused before the store is opened.
     unread = _service(settings, model, UnreadStore(model.graph.table))
-    explanation = unread.explain(*given, viewer=asked.viewer)
+    try:
+        explanation = unread.explain(*given, viewer=asked.viewer)
+    except BadUserInput as error:
+        if not _is_file(asked.text):
+            raise
+        problem = f"{asked.text} is a file, and not a GraphQL document"
+        raise CommandError(problem, f"Write @{asked.text} to read the document from it") from error
     if not run:
         return explanation, None
     if explanation.stand_ins:
@@ -143,6 +150,13 @@ def _text_of(given: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise CommandError(f"{given[1:]} cannot be read: {reason}", "Name a text file") from None
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long to be a name, or with a null character
+        return False
 
 
 def _object(given: str | None, option: str, example: str) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -32,9 +33,14 @@ def schema(
         typer.echo(printed(found), nl=False)
         return
     if not check.is_file():
-        raise CommandError(f"there is no file {check}", f"Create it with `keygraph schema > {check}`")
+        raise CommandError(f"there is no file {check}", f"Create it with `{_command(model)} > {check}`")
     changes = difference(found, check)
     if changes:
         typer.echo(changes, nl=False)
-        fix = f"If the change is intended, save it with `keygraph schema > {check}`"
+        fix = f"If the change is intended, save it with `{_command(model)} > {check}`"
         raise CommandError(f"{check} is not the schema of the model", fix)
+
+
+def _command(model: str | None) -> str:
+    """The command that prints the schema of the same model."""
+    return "keygraph schema" if model is None else f"keygraph schema --model {shlex.quote(model)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from keygraph_server.errors import CommandError
-from keygraph_server.models import Model, load_model
+from keygraph_server.models import Model, example_names, load_model
 
 STANDARD_INPUT = "-"
 _BUFFER_BYTES = 1024 * 1024
@@ -149,7 +149,13 @@ def _sample_model(name: str, model: Model) -> Model:
     """The served model if it has that name, else the module, else the example of that name."""
     if name in (model.module.__name__, model.module.__name__.rpartition(".")[2]):
         return model
-    return load_model(name if "." in name else f"keygraph_examples.{name}")
+    if "." in name:
+        return load_model(name)
+    if name not in example_names():
+        examples = [each for each in example_names() if load_model(f"keygraph_examples.{each}").sample]
+        fix = f"Choose {' or '.join(examples)}, or name a module: --sample module.name"
+        raise CommandError(f"there is no example {name}", fix)
+    return load_model(f"keygraph_examples.{name}")
 
 
 def _offered(sample: Any) -> dict[str, bool]:
