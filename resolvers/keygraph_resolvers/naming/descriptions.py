@@ -78,9 +78,9 @@ def of_stored(record: RecordType, field: Field) -> str:
         return f"The {in_words(field.name)}: {whole} of the {in_words(record.name)}."
     name, _, of = field.kept_of.partition(".")
     if field.kept == "count":
-        return f"How many `{camel(name)}` there are: the server keeps it."
+        return f"The number of `{camel(name)}`, which the server keeps."
     if field.kept == "sum":
-        return f"The sum of `{camel(of)}` over all `{camel(name)}`: the server keeps it."
+        return f"The sum of `{camel(of)}` over all `{camel(name)}`, which the server keeps."
     if field.kept == "copy":
         return f"The `{camel(of)}` of the `{camel(name)}`, as it was when this was written."
     return of_field(record.name, field.name, field.type)
@@ -99,7 +99,7 @@ def of_given_end(record: RecordType, end: End) -> str:
         by = f"`{camel(end.members[0].leaf_name(end.identity[0].path))}`"
     else:
         by = "key"
-    return f"{of_end(record, end)} By its {by}."
+    return f"{of_end(record, end)} Given by its {by}."
 
 
 def of_method(record: RecordType, method: Method) -> str:
@@ -147,7 +147,7 @@ def of_edge(path: AccessPath) -> str:
     if path.far_end:
         return of_record(path.record)
     items = of_several(record.name for record in path.records).removesuffix(".")
-    return f"{items} in a list, with its position."
+    return f"{items} in a list, with its cursor."
 
 
 def of_far_node(path: AccessPath) -> str:
@@ -159,7 +159,7 @@ def of_far_node(path: AccessPath) -> str:
 
 def of_required(argument: Argument) -> str:
     """A required argument of a list, or one without which only a part of it is read."""
-    absent = "Without it, or with null, those that have none." if argument.optional else None
+    absent = "If omitted or null, those that have none." if argument.optional else None
     return sentences(f"Only those with this `{camel(argument.name)}`.", absent) or ""
 
 
@@ -170,5 +170,5 @@ def of_ranged(argument: Argument) -> str:
 
 def of_key_part(name: str, *, optional: bool) -> str:
     """A key field as an argument, or in an input."""
-    absent = "Without it, or with null, the key without this part." if optional else None
+    absent = "If omitted or null, the key without this part." if optional else None
     return sentences(f"The {in_words(name)}.", absent) or ""

@@ -32,7 +32,7 @@ from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue
 _DESCRIBED = (
     "Values for the whole list, whatever page is selected; null with a warning if that is too much to read."
 )
-_MOST_GROUPS = "How many groups: at most as many as edges, which is the default."
+_MOST_GROUPS = "Maximum number of groups. The default and the maximum are the number of edges."
 
 
 class AggregateTypes:
@@ -112,13 +112,18 @@ def _values(name: str, fields: Sequence[AggregateField]) -> list[StrawberryField
     numbers = [each for each in fields if each.is_number]
     ordered = [each for each in fields if each.is_ordered]
     if numbers:
-        of = [argument("field", _enum(f"{name}Number", numbers), "Of which number.")]
+        of = [argument("field", _enum(f"{name}Number", numbers), "The field to sum or average.")]
         found += [
-            _value("sum", Decimal, of, "The sum of the numbers; absent numbers are ignored."),
-            _value("avg", Decimal, of, "The average of the numbers that there are; null if there are none."),
+            _value("sum", Decimal, of, "The sum of the numbers; missing values are ignored."),
+            _value(
+                "avg",
+                Decimal,
+                of,
+                "The average of the numbers; missing values are ignored. Null if there are none.",
+            ),
         ]
     if ordered:
-        of = [argument("field", _enum(f"{name}Value", ordered), "Of which value.")]
+        of = [argument("field", _enum(f"{name}Value", ordered), "The field to compare.")]
         found += [
             _value("min", JSON, of, "The least value; null if there is none."),
             _value("max", JSON, of, "The greatest value; null if there is none."),

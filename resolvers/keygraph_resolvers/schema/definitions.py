@@ -41,7 +41,7 @@ _MARK = "$"
 
 @strawberry.directive(
     locations=[DirectiveLocation.QUERY],
-    description="Uses strongly consistent reads, at twice the price. Lists that cannot be read this way are refused.",
+    description="Strongly consistent reads, at twice the cost. Lists that do not support them are refused.",
 )
 def consistent() -> None:
     """Does nothing: the plan reads the directive."""

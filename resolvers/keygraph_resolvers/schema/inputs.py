@@ -53,9 +53,11 @@ class SortDirection(Enum):
     """From the greatest to the least."""
 
 
-_BY_TYPE = "Conditions for each type. Types without conditions are not filtered."
-_NODES = "All given conditions must be true for a node. The node is given by its `id`, because its key does not show its type."
-_CONDITIONS = "All given conditions must be true for a value."
+_BY_TYPE = "Conditions for each type. A type that is not named is listed without conditions."
+_NODES = (
+    "All given conditions must match. A node is given by its `id`, because its key does not tell its type."
+)
+_CONDITIONS = "All given conditions must match."
 _RANGE = "One value, or those from one to another."
 
 _JOINS = {
@@ -106,7 +108,7 @@ class InputTypes:
             ]
             add_fields(self._made[name], fields)
         elif name not in self._made:
-            made = self._made[name] = input_type(name, "All given conditions must be true.")
+            made = self._made[name] = input_type(name, "All given conditions must match.")
             fields = [
                 input_field(
                     camel(compared.name),
@@ -203,7 +205,7 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
             if told:
                 raise BadUserInput(f"{name}: use eq, or from and to, or beginsWith")
             if not argument.optional:
-                raise BadUserInput(f"{name}.eq: null, but every key has a value there")
+                raise BadUserInput(f"{name}.eq cannot be null")
             found[argument.name] = Narrowing(is_absent=True)
         if not told:
             continue

@@ -68,8 +68,8 @@ INPUTS: Mapping[WriteName, str] = {
     "put": "What is written.",
     "update": "The key, and the fields that change.",
     "upsert": "The key, and the fields that are set or change.",
-    "move": "The key, and the other key.",
-    "delete": "The key of the one to delete.",
+    "move": "The current key and the new key.",
+    "delete": "The key of what is deleted.",
 }
 """The description of a mutation's input."""
 _BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")
@@ -106,7 +106,7 @@ class MutationInputs:
         if action == "update":
             fields += self._part_fields(record)
         if action == "move":
-            described = "The new key; fields that are left out stay the same."
+            described = "The new key. Omitted parts stay the same."
             fields.append(input_field(TO, self._to(record), described))
         if action == "delete" and is_named(self._graph, record):
             described = "What becomes of the edges, records and nodes that name it."
@@ -136,8 +136,8 @@ class MutationInputs:
         return made
 
     def _to(self, record: RecordType) -> type:
-        """The key that a record is moved to."""
-        made = input_type(to_name(record), "A key. Fields that are left out stay the same.")
+        """The input of the key that a record is moved to."""
+        made = input_type(to_name(record), "The new key. Omitted parts stay the same.")
         given = [each for each in given_fields(record) if each.of.name in key_names(record)]
         types = [(each, self._type(each)) for each in given]
         add_fields(

@@ -47,10 +47,10 @@ from keygraph_resolvers.schema.mutation_inputs import INPUTS, KEY_DESCRIPTION, M
 from keygraph_resolvers.schema.mutations import MOST_INPUTS
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
-_RESULTS = "In the order of the inputs; null for one that failed on its own."
+_RESULTS = "In the order of the inputs; null for each input that failed."
 _TOGETHER = "Carries out these actions in one transaction: all, or none."
 _ANSWER = "The result of `{}`."
-_ATOMIC = "Whether all are carried out in one transaction, or each in its own transaction."
+_ATOMIC = "Whether all are carried out in one transaction, or each on its own."
 _MOST = f"At most {MOST_INPUTS:,}."
 
 
@@ -151,7 +151,7 @@ class MutationTypes:
         if action == "delete" and is_named(self._graph, record):
             described = "How many edges and records were deleted with it, or do not name it any more."
             fields.append(ServedField("detached", int, Attribute("detached"), description=described))
-        described = "The text of that name in the input."
+        described = "The `clientMutationId` of the input."
         fields.append(
             ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id"), description=described)
         )

@@ -238,7 +238,7 @@ class _Types:
             "id",
             cast(type, strawberry.ID),
             GlobalId(),
-            description="An opaque id, unique in the whole graph. It is not a key.",
+            description="A globally unique, opaque id. It is not a key.",
         )
 
     def object(self, record: RecordType) -> type:
@@ -497,7 +497,7 @@ class _Types:
         return ServedField(field_name(record), type_, NodeByKey(record), arguments, described, reason)
 
     def _node_field(self) -> StrawberryField:
-        id_argument = argument("id", cast(type, strawberry.ID), "A value of the field `id`.")
+        id_argument = argument("id", cast(type, strawberry.ID), "The value of an `id` field.")
         return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
 
     def _nodes_field(self) -> StrawberryField:
@@ -505,7 +505,7 @@ class _Types:
             "nodes",
             list_of(nullable(self._node)),
             NodesByIds(),
-            [argument("ids", list_of(cast(type, strawberry.ID)), f"Values of the field `id`: {_AT_MOST}.")],
+            [argument("ids", list_of(cast(type, strawberry.ID)), f"The values of `id` fields: {_AT_MOST}.")],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
 
