@@ -26,6 +26,7 @@ from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.rivals import Rivals
 
 _Made = TypeVar("_Made")
+_EMPTY = "is empty"
 
 
 class Graph(RecordTypes):
@@ -97,7 +98,7 @@ class Graph(RecordTypes):
             text = "" if value is None else self.text_of(record, slot, value)
             texts.append(text)
             if value is not None and not text:
-                raise _refused(record, slot, f" of {record.name}: it is empty")
+                raise _refused(record, slot, f" of {record.name} is empty")
         self.check_identity(record, texts)
         return tuple(texts)
 
@@ -105,9 +106,9 @@ class Graph(RecordTypes):
         """Returns the text of a value in a slot. Raises BadUserInput if it has none, or only one of another value."""
         text, difference = self._rendered(record, slot, value)
         if difference:
-            raise _refused(record, slot, f" of {record.name}: its key would hold another value")
+            raise _refused(record, slot, f" of {record.name} would have another value in its key")
         if text and (LAST in text or not slot.text.accepts(text)):
-            raise _refused(record, slot, f" of {record.name}: its key cannot hold this value")
+            raise _refused(record, slot, f" of {record.name} has a value that its key cannot hold")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
@@ -121,14 +122,16 @@ class Graph(RecordTypes):
             is_low, difference = not is_low, -difference
         if not slot.text.has_order(text):
             raise _refused(
-                record, slot, f" of {record.name}: negative numbers do not sort in order in its key"
+                record,
+                slot,
+                f" of {record.name} cannot be negative here: its key does not sort negative numbers",
             )
         if difference < 0 and is_low:
             # The smallest text above the one that was rounded down.
             return f"{text}\0"
         if difference > 0 and not is_low:
-            problem = "it has more digits than its key can hold; remove the last digits"
-            raise _refused(record, slot, f" of {record.name}: {problem}")
+            problem = "has more digits than its key can hold; remove the last digits"
+            raise _refused(record, slot, f" of {record.name} {problem}")
         return text
 
     def _rendered(self, record: RecordType, slot: Slot, value: object) -> tuple[str, int]:
@@ -202,35 +205,41 @@ class Graph(RecordTypes):
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
             slots = [slot for slot in keys.templates[number].slots if not slot.is_shard]
+            if problem == _EMPTY:
+                empty = (
+                    slot for slot in slots if not texts.get(slot.name) and slot.name not in keys.optional
+                )
+                slots = [*empty][:1] or slots
             names = [FieldName(record.leaf_name(slot.path)) for slot in slots]
-            shown = [part for name in names for part in (", ", name)][1:] or ["the key"]
-            raise BadUserInput(*shown, f" of {record.name}: {problem}")
+            shown = [part for name in names for part in (" and ", name)][1:] or ["the key"]
+            raise BadUserInput(*shown, f" of {record.name} {problem}")
         return key
 
     def _problem(
         self, record: RecordType, keys: Keys, number: int, key: str | None, texts: Mapping[str, str | None]
     ) -> str | None:
+        """What is wrong with the values of the key, as the end of a sentence that begins with their names."""
         template = keys.templates[number]
         wanted = {name: text for name in template.slot_names if (text := texts.get(name)) is not None}
         if not key or "" in wanted.values():
-            return "it is empty"
+            return _EMPTY
         try:
             size = len(key.encode())
         except UnicodeEncodeError:
-            return "it is not text that can be stored"
+            return "cannot be written as UTF-8"
         if size > KEY_BYTES[number]:
-            return f"its key has more than {KEY_BYTES[number]} bytes"
+            return f"would make a key of more than {KEY_BYTES[number]:,} bytes"
         if LAST in key:
-            return "it has the character U+10FFFF, which ends ranges of keys"
+            return "cannot contain the character U+10FFFF, which ends ranges of keys"
         found = template.parse(key)
         if found is None:
-            return "it would be read back as something else"
-        # The text of a method may contain its separator: readers of such an index render it again.
+            return "would be read back from the key as another value"
+        # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
         if found != wanted and (keys.index is None or not any(slot.computed for slot in template.slots)):
-            return "it would be read back as something else"
+            return "would be read back from the key as another value"
         for rival in self._rivals.templates(keys, number, texts):
             if rival.parse(key) is not None:
-                return f'it would be a key of another shape, "{rival}"'
+                return f'would make a key of another shape, "{rival}"'
         return None
 
 

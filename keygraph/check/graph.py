@@ -122,12 +122,13 @@ def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
     if partial is not None:
         problem, mend = partial
         return f"there is no path to {of.name}: {problem}", mend
+    shown = " or ".join(f"{{{end}}}" for end in ends)
     if chosen.index is None and not chosen.any_index:
-        problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
+        problem = f"the table's partition key of {of.name} does not contain {shown}."
         indexes = [f"index={name}" for name in of.keys if name is not None]
         mend = f"Choose an index: many({' or '.join(indexes)})." if indexes else mend
     else:
-        problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
+        problem = f"no partition key of {of.name} contains {shown}."
     return f"there is no path to {of.name}: {problem}", mend
 
 

@@ -340,7 +340,7 @@ def _refuse_unusable(argument: Argument | None, narrowing: Narrowing) -> None:
     if said != 1:
         raise BadUserInput(name, ": use eq, or from and to, or beginsWith")
     if "" in (narrowing.eq, narrowing.low, narrowing.high, narrowing.prefix):
-        raise BadUserInput(name, ": it is empty")
+        raise BadUserInput(name, " is empty")
 
 
 def _refuse_later(
@@ -362,7 +362,9 @@ def _checked(span: Span) -> Span:
         try:
             size = len(text.removesuffix(LAST).encode())
         except UnicodeEncodeError:
-            raise BadUserInput("an argument of the list is not text that can be stored") from None
+            raise BadUserInput("an argument of the list cannot be written as UTF-8") from None
         if size > EXTENSIBLE_BYTES:
-            raise BadUserInput(f"an argument of the list makes a key of more than {SORT_KEY_BYTES} bytes")
+            raise BadUserInput(
+                f"an argument of the list would make a key of more than {SORT_KEY_BYTES:,} bytes"
+            )
     return span

@@ -124,7 +124,7 @@ class Keys:
                 return Mismatch(number, *template.mismatch(text))
             other = next((name for name, text in found.items() if texts.get(name, text) != text), None)
             if other is not None:
-                return Mismatch(number, len(template.tokens), f"{{{other}}} has another value than before")
+                return Mismatch(number, len(template.tokens), f"{{{other}}} differs between the keys")
             texts.update(found)
         return Mismatch(len(self.parts), 0, "it cannot be read back")
 

@@ -25,7 +25,7 @@ def test_no_path() -> None:
         users: Many[User] = many()
 
     assert mistakes(User, Post, Writer) == [
-        "Writer.posts: there is no path to Post: no key of Post has author in its partition. "
+        "Writer.posts: there is no path to Post: no partition key of Post contains {author}. "
         "Give Post an index whose partition template contains that end.",
         "Writer.users: there is no path to User: User has no end that is a Writer. "
         "Give User an index whose partition template contains that end.",
@@ -48,7 +48,7 @@ def test_no_path_from_the_end_that_is_named() -> None:
         day: date
 
     assert mistakes(Team, Match) == [
-        "Team.away: there is no path to Match: no key of Match has guest in its partition. "
+        "Team.away: there is no path to Match: no partition key of Match contains {guest}. "
         "Give Match an index whose partition template contains that end.",
     ]
 
@@ -98,7 +98,7 @@ def test_the_table_is_no_path() -> None:
         serial: str
 
     assert mistakes(Fleet, Device) == [
-        "Fleet.devices: there is no path to Device: the table's key of Device does not have fleet in its partition. "
+        "Fleet.devices: there is no path to Device: the table's partition key of Device does not contain {fleet}. "
         "Choose an index: many(index=ByDate)."
     ]
 

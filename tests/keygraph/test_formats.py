@@ -236,14 +236,20 @@ async def test_a_range_is_that_of_the_values(make_store: MakeStore, asked: str, 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ('goods(price: {eq: "2.504"})', "price of Good: its key would hold another value"),
+        ('goods(price: {eq: "2.504"})', "price of Good would have another value in its key"),
         (
             'goods(price: {to: "2.496"})',
-            "price of Good: it has more digits than its key can hold; remove the last digits",
+            "price of Good has more digits than its key can hold; remove the last digits",
         ),
-        (f'moves(at: {{eq: "{MIDNIGHT}.5Z"}})', "at of Move: its key would hold another value"),
-        ("depths(depth: {from: -5})", "depth of Depth: negative numbers do not sort in order in its key"),
-        ("depths(depth: {to: -2})", "depth of Depth: negative numbers do not sort in order in its key"),
+        (f'moves(at: {{eq: "{MIDNIGHT}.5Z"}})', "at of Move would have another value in its key"),
+        (
+            "depths(depth: {from: -5})",
+            "depth of Depth cannot be negative here: its key does not sort negative numbers",
+        ),
+        (
+            "depths(depth: {to: -2})",
+            "depth of Depth cannot be negative here: its key does not sort negative numbers",
+        ),
     ],
 )
 async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: str) -> None:

@@ -36,16 +36,16 @@ def test_an_id_makes_a_key() -> None:
 @pytest.mark.parametrize(
     ("user_id", "said"),
     [
-        ("", "user_id of User: it is empty"),
+        ("", "user_id of User is empty"),
         (
             "12345#SHARD3",
-            'user_id of User: it would be a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
+            'user_id of User would make a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
         ),
-        ("\udc00", "user_id of User: it is not text that can be stored"),
-        ("x" * 1020, "user_id of User: its key has more than 1024 bytes"),
-        ("x" * 2044, "user_id of User: its key has more than 2048 bytes"),
-        ("é" * 1022, "user_id of User: its key has more than 2048 bytes"),
-        (None, "user_id of User: it is empty"),
+        ("\udc00", "user_id of User cannot be written as UTF-8"),
+        ("x" * 1020, "user_id of User would make a key of more than 1,024 bytes"),
+        ("x" * 2044, "user_id of User would make a key of more than 2,048 bytes"),
+        ("é" * 1022, "user_id of User would make a key of more than 2,048 bytes"),
+        (None, "user_id of User is empty"),
     ],
 )
 def test_an_id_that_makes_no_key_is_refused(user_id: str | None, said: str) -> None:
@@ -83,7 +83,7 @@ def test_a_value_that_would_be_read_back_as_another() -> None:
     repository = graph.types["Repository"]
     assert graph.identity(repository, {"owner": "a", "name": "x#b"}) == ("a", "x#b")
     with pytest.raises(
-        BadUserInput, match="owner, name of Repository: it would be read back as something else"
+        BadUserInput, match="owner and name of Repository would be read back from the key as another value"
     ):
         graph.identity(repository, {"owner": "a#x", "name": "b"})
 

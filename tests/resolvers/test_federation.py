@@ -185,7 +185,7 @@ async def test_fields_of_other_servers(served: World) -> None:
         ({"__typename": ["User"]}, "representations: \"['User']\" is not the __typename of an entity"),
         ({"__typename": "User"}, "representations.userId: a representation has all fields of one key of User"),
         ({"__typename": "User", "userId": {}}, "representations.userId: expected a value of type id"),
-        ({"__typename": "User", "userId": ""}, "userId of User: it is empty"),
+        ({"__typename": "User", "userId": ""}, "userId of User is empty"),
         ({"__typename": "User", "id": global_id(graph.types["Team"], ("a",))}, "representations.id: expected one of User"),
         (
             {"__typename": "Post", "author": "ann", "day": "2024-01-02", "number": 7},

@@ -245,7 +245,7 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
     ]
     assert await library.errors(
         'mutation { createBook(input: {bookId: "", title: "X", authorName: "Ann"}) { book { bookId } } }'
-    ) == [("BAD_USER_INPUT", "bookId of Book: it is empty", ["input", "bookId"])]
+    ) == [("BAD_USER_INPUT", "bookId of Book is empty", ["input", "bookId"])]
     assert await library.errors('mutation { deleteBook(input: {bookId: "9"}) { deletedId } }') == [
         ("NOT_FOUND", "There is no Book with this key.", ["input"])
     ]

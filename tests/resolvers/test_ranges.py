@@ -87,8 +87,9 @@ async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: li
         ('shelf: {eq: "a"}', "shelf: floor comes before it in the key: give it with eq"),
         ('floor: {eq: 3}, shelf: {eq: "a", from: "b"}', "shelf: use eq, or from and to, or beginsWith"),
         ('floor: {eq: 3}, shelf: {beginsWith: "a", to: "b"}', "shelf: use eq, or from and to, or beginsWith"),
-        ('floor: {eq: 3}, shelf: {eq: ""}', "shelf: it is empty"),
-        ('floor: {eq: 3}, shelf: {beginsWith: ""}', "shelf: it is empty"),
+        ('floor: {eq: 3}, shelf: {eq: ""}', "shelf is empty"),
+        ('floor: {eq: 3}, shelf: {beginsWith: ""}', "shelf is empty"),
+        ("floor: {eq: null}", "floor.eq cannot be null"),
     ],
 )
 async def test_what_cannot_be_said(stacks: World, arguments: str, message: str) -> None:
