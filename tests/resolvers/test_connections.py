@@ -154,10 +154,10 @@ async def test_twenty_unless_said(books: World) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"first": 101}, "first: from 0 to 100"),
-        ({"last": 101}, "last: from 0 to 100"),
-        ({"first": -1}, "first: from 0 to 100"),
-        ({"last": -1}, "last: from 0 to 100"),
+        ({"first": 101}, "first must be between 0 and 100"),
+        ({"last": 101}, "last must be between 0 and 100"),
+        ({"first": -1}, "first must be between 0 and 100"),
+        ({"last": -1}, "last must be between 0 and 100"),
         ({"first": 1, "last": 1}, "use first or last, not both"),
     ],
 )
@@ -170,7 +170,7 @@ async def test_sizes_that_cannot_be(lent: World, arguments: dict[str, int], mess
 async def test_the_largest_page_is_a_setting(lent: World) -> None:
     """Whoever runs the server could not bound what a client asks for."""
     small = lent.served(max_page_size=3)
-    assert await small.errors(PAGE, first=4) == [("BAD_USER_INPUT", "first: from 0 to 3")]
+    assert await small.errors(PAGE, first=4) == [("BAD_USER_INPUT", "first must be between 0 and 3")]
     assert (await shown(small))[0] == ["ann", "bob", "cyd"]
 
 

@@ -153,7 +153,7 @@ async def test_depth(books: World, document: str, depth: int) -> None:
     assert "errors" not in await limited(depth).service.execute(document)
     [error] = (await limited(depth - 1).service.execute(document))["errors"]
     assert error == {
-        "message": f"This operation has {depth} root fields, lists and ends one inside the other, "
-        f"and the limit is {depth - 1}: ask for it in several operations.",
+        "message": f"This operation nests more than {depth - 1} root fields, lists and ends. "
+        "Split it into several operations.",
         "extensions": {"code": "DEPTH_LIMIT", "depth": depth, "limit": depth - 1},
     }

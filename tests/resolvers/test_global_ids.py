@@ -138,7 +138,7 @@ A_KEY = "expected a key, and this is the `id` of the User with the key '12345'"
 
 async def test_a_key_where_an_id_is_due(shop: World) -> None:
     """Whoever mixes the two up would find nothing, and not know why."""
-    told = "id: '12345' is not an `id`: use a value of the field `id`. A key is for fields such as `user(userId:)`."
+    told = "id: '12345' is not a global id. Pass the value of an `id` field; to look up by key, use `user(userId:)`."
     assert await shop.errors(NODE, id="12345") == [("BAD_USER_INPUT", told)]
 
 

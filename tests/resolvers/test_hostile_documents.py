@@ -186,19 +186,19 @@ async def test_long_numbers_are_refused_in_words_of_this_server(number: str, kin
 @pytest.mark.parametrize(
     ("limit", "most", "within", "beyond", "message"),
     [
-        ("characters", 14, "{ __typename }", "{ __typename  }", "This document has 15 characters"),
-        ("tokens", 5, "{ a: __typename }", "{ a: __typename b: __typename }", "This document has more tokens"),
-        ("tokens", 3, "#\n#\n#\n{ __typename }", "#\n#\n#\n#\n{ __typename }", "This document has more comments"),
+        ("characters", 14, "{ __typename }", "{ __typename  }", "This document has more than 14 characters"),
+        ("tokens", 5, "{ a: __typename }", "{ a: __typename b: __typename }", "This document has more than 5 tokens"),
+        ("tokens", 3, "#\n#\n#\n{ __typename }", "#\n#\n#\n#\n{ __typename }", "This document has more than 3 comments"),
         ("root_fields", 2, "{ a: __typename ...F } fragment F on Query { b: __typename }",
-         "{ a: __typename ...F } fragment F on Query { b: __typename c: __typename }", "This operation has 3 root fields"),
+         "{ a: __typename ...F } fragment F on Query { b: __typename c: __typename }", "This operation has more than 2 root fields"),
         ("aliases", 1, "{ a: __typename ... { __schema { b: __typename } } }",
-         "{ a: __typename ... { b: __schema { __typename } } }", "This operation has 2 aliases in one selection"),
+         "{ a: __typename ... { b: __schema { __typename } } }", "This operation has more than 1 aliases in one selection"),
         ("aliases_in_all", 2, "{ a: __typename __schema { b: __typename } }",
          "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { c: __typename }",
-         "This operation has 4 aliases"),
+         "This operation has more than 2 aliases"),
         ("fields", 4, "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { __typename }",
          "{ a: __schema { ...F } b: __schema { ...F x: __typename } } fragment F on __Schema { __typename }",
-         "This operation has 5 fields, with its fragments spread"),
+         "This operation has more than 4 fields, with its fragments spread"),
     ],
 )  # fmt: skip
 async def test_a_limit_is_held_at_its_edge(
@@ -208,8 +208,7 @@ async def test_a_limit_is_held_at_its_edge(
     asked = service(**{limit: most})
     assert await codes(asked, within) == []
     [error] = (await asked.execute(beyond))["errors"]
-    assert error["message"].startswith(message)
-    assert error["message"].endswith(f", and the limit is {most}: ask for it in several operations.")
+    assert error["message"] == f"{message}. Split it into several operations."
     assert (error["extensions"]["code"], error["extensions"]["limit"]) == ("DOCUMENT_LIMIT", most)
 
 

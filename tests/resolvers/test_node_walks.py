@@ -327,6 +327,13 @@ async def test_a_budget_is_the_bound(tree: World) -> None:
     assert (bound["requests"], bound["items"]) == (6, 6)
 
 
+async def test_a_distance_beyond_the_depth_of_the_walk(tree: World) -> None:
+    """A client would not be told which distances it may ask for."""
+    document = '{ topic(topicId: "a") { descendants(maxDistance: 0) { nodes { name } } } }'
+    [(code, message)] = await tree.errors(document)
+    assert (code, message.partition(" and ")[0]) == ("BAD_USER_INPUT", "maxDistance must be between 1")
+
+
 async def test_explained(tree: World) -> None:
     """Nobody would see beforehand what a walk may read."""
     document = '{ topic(topicId: "a") { descendants(first: 3, maxDistance: 2) { nodes { name } } } }'

@@ -225,8 +225,8 @@ async def test_both_ends_are_searched_and_each_partition_is_read_once(make_store
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"via": ["PERSON_FRIENDS"], "most": 21}, "maxLength: from 0 to 20"),
-        ({"via": ["PERSON_FRIENDS", "CLUB_MEMBERS"], "from": "x"}, "from: 'x' is not an `id`"),
+        ({"via": ["PERSON_FRIENDS"], "most": 21}, "maxLength must be between 0 and 20"),
+        ({"via": ["PERSON_FRIENDS", "CLUB_MEMBERS"], "from": "x"}, "from: 'x' is not a global id"),
     ],
 )
 async def test_what_cannot_be_asked(make_store: MakeStore, changed: dict[str, Any], message: str) -> None:

@@ -62,7 +62,7 @@ class TestHeads:
                 assert answer.status == status
             assert answer.code == "BAD_USER_INPUT"
             assert answer.fields["content-type"] == "application/json; charset=utf-8"
-            assert b"limited to 1000 bytes" in answer.body
+            assert b"limited to 1,000 bytes" in answer.body
             assert await client.rest() == b""
             assert len(server.app.asked) == 1
 

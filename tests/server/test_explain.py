@@ -76,9 +76,9 @@ def test_what_the_server_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "KEYGRAPH_DEPTH_LIMIT",
-            "has 2 root fields, lists and ends one inside the other, and the limit is 1:",
+            "nests more than 1 root fields, lists and ends. Split it",
         ),
-        ("KEYGRAPH_MAX_TOKENS", "has more tokens than it may have, and the limit is 1:"),
+        ("KEYGRAPH_MAX_TOKENS", "has more than 1 tokens. Split it into several operations."),
     ],
 )
 def test_a_document_that_the_server_refuses_has_no_plan(

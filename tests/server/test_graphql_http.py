@@ -369,7 +369,7 @@ class TestBodyLimit:
         body = json.dumps({"query": "{ name }"}).encode().ljust(LIMIT + 1)
         response = await post(client, body)
         assert response.status_code == 413
-        assert message(response) == "the body of a request is limited to 10000 bytes"
+        assert message(response) == "the body of a request is limited to 10,000 bytes"
         assert service.asked == []
 
     async def test_a_larger_one_in_chunks_is_not_read_to_its_end(self, client: httpx.AsyncClient) -> None:
@@ -418,7 +418,7 @@ class TestBodyLimit:
                 content = in_chunks(size) if is_in_chunks else b" " * size
                 response = await client.post("/count", content=content)
                 assert response.status_code == status
-        assert message(response) == "the body of a request is limited to 10000 bytes"
+        assert message(response) == "the body of a request is limited to 10,000 bytes"
 
 
 class TestAnswers:

@@ -354,4 +354,5 @@ class TestCommand:
         assert result.stderr.startswith("keygraph: http://127.0.0.1:1 does not report costs: ")
         result = run("hot", "--model", "league_hot")
         assert result.exit_code == 1
+        assert result.stderr.startswith("keygraph: no server is given. Name its metrics port: ")
         assert "set KEYGRAPH_METRICS_PORT" in result.stderr

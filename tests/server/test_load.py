@@ -182,7 +182,7 @@ def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
     assert without_times(result.stdout) == "Loaded 3 items in N s into EcommerceData.\n"
     assert items_in(address) == [user(1, name="New", bio="Kept"), user(2, name="Again")]
     both = run("load", lines, "--store", address, "--upsert", "--if-absent")
-    assert both.stderr == "keygraph: --if-absent and --upsert cannot be used together. Choose one of them.\n"
+    assert both.stderr == "keygraph: --if-absent and --upsert cannot be used together. Choose one.\n"
 
 
 RULED = """

@@ -200,7 +200,7 @@ class TestItems:
             answer = await client.post("/playground/items", json={"id": "nothing"})
         assert answer.status_code == 400
         [error] = answer.json()["errors"]
-        assert error["message"].startswith("id: 'nothing' is not an `id`")
+        assert error["message"].startswith("id: 'nothing' is not a global id")
 
 
 class TestWhoMayAsk:

@@ -111,7 +111,7 @@ class TestCommand:
         [
             ("query A { bok { title } }", "Cannot query field 'bok' on type 'Query'"),
             ("query A { books { nodes { ...Missing } } }", "Unknown fragment 'Missing'"),
-            ("query A { books(first: 100000) { nodes { isbn } } }", "A: first: from 0 to 100"),
+            ("query A { books(first: 100000) { nodes { isbn } } }", "A: first must be between 0 and 100"),
             ("{ books { totalCount } }", "has an operation without a name"),
             ("query First { books { totalCount } }", "both define First"),
             ("query {", "is not a GraphQL document"),

@@ -52,8 +52,10 @@ def read_global_id(graph: Graph, text: str, name: str = "id") -> tuple[RecordTyp
     found = _named(graph, text)
     if found is None:
         asked = [f"{field_name(each)}({':, '.join(key_arguments(each))}:)" for each in graph.nodes[:1]]
-        told = f" A key is for fields such as `{asked[0]}`." if asked else ""
-        raise BadUserInput(f"{name}: {text[:60]!r} is not an `id`: use a value of the field `id`.{told}")
+        told = f"; to look up by key, use `{asked[0]}`" if asked else ""
+        raise BadUserInput(
+            f"{name}: {text[:60]!r} is not a global id. Pass the value of an `id` field{told}."
+        )
     graph.check_identity(*found)
     return found
 

@@ -52,6 +52,8 @@ _SAME_LEVEL = (Attribute, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, W
 _INTROSPECTIONS = 1.5
 """The introspection that an operation may request, as a multiple of GraphiQL's."""
 
+_SPLIT = "Split it into several operations."
+
 _NUMBER_CHARACTERS = 400
 """The most characters of a number in a document. No number of a table is longer, nor is any `Float`."""
 _LONG_NUMBER = re.compile(r"[0-9]{100}")
@@ -117,14 +119,13 @@ class LimitedDocuments:
         """Parses a document. Raises GraphQLError if that fails, or the document exceeds a limit."""
         limits = self._limits
         if len(text) > limits.characters:
-            raise _beyond(DocumentLimit, f"This document has {len(text):,} characters", limits.characters)
+            raise _beyond(DocumentLimit, "This document has", limits.characters, "characters")
         try:
             document = parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
         except GraphQLError as error:
             if "Document contains more than" in error.message:
                 what = "comments" if "comments" in error.message else "tokens"
-                told = f"This document has more {what} than it may have"
-                raise _beyond(DocumentLimit, told, limits.tokens) from None
+                raise _beyond(DocumentLimit, "This document has", limits.tokens, what) from None
             if "nested too deeply" in error.message:
                 raise _nested() from None
             raise
@@ -150,13 +151,13 @@ class LimitedDocuments:
                 ("fields, with its fragments spread", fields, limits.fields),
             ):
                 if found > most:
-                    raise _beyond(DocumentLimit, f"This operation has {_number(found)} {what}", most)
+                    raise _beyond(DocumentLimit, "This operation has", most, what)
             if size.depth > limits.depth:
-                told = f"This operation has {_number(size.depth)} root fields, lists and ends one inside the other"
-                raise _beyond(DepthLimit, told, limits.depth, depth=size.depth)
+                what = "root fields, lists and ends"
+                raise _beyond(DepthLimit, "This operation nests", limits.depth, what, depth=size.depth)
             if size.introspected > self._most_introspected:
-                told = f"asks more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
-                raise caused(DocumentLimit(f"This operation {told}: ask for it in several operations."))
+                told = f"asks for more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
+                raise caused(DocumentLimit(f"This operation {told}. {_SPLIT}"))
 
 
 def _refuse_long_numbers(document: DocumentNode) -> None:
@@ -165,9 +166,7 @@ def _refuse_long_numbers(document: DocumentNode) -> None:
     while token is not None:
         length = len(token.value or "")
         if length > _NUMBER_CHARACTERS and token.kind in (TokenKind.INT, TokenKind.FLOAT):
-            told = (
-                f"This document has a number of {length:,} characters, and the limit is {_NUMBER_CHARACTERS}."
-            )
+            told = f"This document has a number of more than {_NUMBER_CHARACTERS} characters."
             raise caused(DocumentLimit(told), limit=_NUMBER_CHARACTERS)
         token = token.next
 
@@ -189,22 +188,15 @@ def _introspected(schema: GraphQLSchema) -> dict[str, float]:
 
 
 def _nested() -> GraphQLError:
-    return caused(
-        DepthLimit("This document is nested too deeply to be read: ask for it in several operations.")
-    )
+    return caused(DepthLimit(f"This document is nested too deeply to be read. {_SPLIT}"))
 
 
-def _beyond(kind: type[KeygraphError], told: str, limit: int, **numbers: int) -> GraphQLError:
-    message = f"{told}, and the limit is {limit:,}: ask for it in several operations."
-    return caused(kind(message), limit=limit, **numbers)
+def _beyond(kind: type[KeygraphError], told: str, limit: int, what: str, **numbers: int) -> GraphQLError:
+    return caused(kind(f"{told} more than {limit:,} {what}. {_SPLIT}"), limit=limit, **numbers)
 
 
 def caused(error: KeygraphError, **numbers: int) -> GraphQLError:
     return GraphQLError(str(error), original_error=error, extensions=numbers)
-
-
-def _number(value: int) -> str:
-    return f"more than {MOST:,}" if value >= MOST else f"{value:,}"
 
 
 @dataclass(slots=True)

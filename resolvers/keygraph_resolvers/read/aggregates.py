@@ -125,5 +125,5 @@ class AskedAggregate:
             return OF_FIELD[asked.function](aggregated, field)
         most = run.limits.max_page_size
         if first is not None and not 0 <= first <= most:
-            raise BadUserInput(f"first: from 0 to {most}")
+            raise BadUserInput(f"first must be between 0 and {most:,}")
         return aggregated.groups(field)[: most if first is None else first]

@@ -503,7 +503,7 @@ def page_size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
     most = limits.max_page_size
     size = min(DEFAULT_PAGE_SIZE, most) if size is None else size
     if not 0 <= size <= most:
-        raise BadUserInput(f"{name}: from 0 to {most}")
+        raise BadUserInput(f"{name} must be between 0 and {most:,}")
     return size, name == "last"
 
 

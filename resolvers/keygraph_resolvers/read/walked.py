@@ -133,7 +133,7 @@ class WalkArguments:
         most = walk.options.depth
         distance = given.get("maxDistance")
         if distance is not None and most is not None and not 1 <= distance <= most:
-            raise BadUserInput(f"maxDistance: from 1 to {most}")
+            raise BadUserInput(f"maxDistance must be between 1 and {most:,}")
         self.depth: int = distance or most or len(walk.levels)
         limit = run.limits.read_budget
         self.budget = min(walk.options.budget or limit, limit)

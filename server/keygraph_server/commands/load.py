@@ -112,7 +112,7 @@ def load(
     one item of a mirrored edge or of a counterpart, the other one is created at the end.
     """
     if if_absent and upsert:
-        raise CommandError("--if-absent and --upsert cannot be used together", "Choose one of them")
+        raise CommandError("--if-absent and --upsert cannot be used together", "Choose one")
     settings = read_settings(model=model, store=store)
     loaded = load_model(settings.model)
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))

@@ -56,11 +56,11 @@ TOO_MANY_WAITING = Refusal(
 
 def head_too_large(limit: int) -> Refusal:
     """The head has more bytes than the limit."""
-    message = f"the head of a request is limited to {limit} bytes"
+    message = f"the head of a request is limited to {limit:,} bytes"
     return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Code.BAD_USER_INPUT, message)
 
 
 def too_many_fields(limit: int) -> Refusal:
     """The head has more header fields than the limit."""
-    message = f"a request is limited to {limit} header fields"
+    message = f"a request is limited to {limit:,} header fields"
     return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Code.BAD_USER_INPUT, message)

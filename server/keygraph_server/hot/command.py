@@ -83,7 +83,7 @@ def hot(
 
 def _address(settings: Settings) -> str:
     if not settings.metrics_port:
-        problem = "it is not known which server to ask"
+        problem = "no server is given"
         raise CommandError(
             problem, "Name its metrics port: --url http://127.0.0.1:9464, or set KEYGRAPH_METRICS_PORT"
         )

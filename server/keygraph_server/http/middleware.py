@@ -95,7 +95,7 @@ class AroundEndpoints:
             # The server stops and has waited long enough. Who is left can ask another one.
             if not is_started:
                 stopped = RequestRefusedError(
-                    "the server stops; send the request again", 503, Code.UNAVAILABLE
+                    "the server is shutting down; retry the request", 503, Code.UNAVAILABLE
                 )
                 headers = {"retry-after": "1", "connection": "close"}
                 await _refusal(stopped, headers)(scope, receive, sending)
@@ -121,7 +121,7 @@ class AroundEndpoints:
                 count += len(message.get("body", b""))
                 if count <= most:
                     return message
-            raise RequestRefusedError(f"the body of a request is limited to {most} bytes", 413)
+            raise RequestRefusedError(f"the body of a request is limited to {most:,} bytes", 413)
 
         return receiving
 

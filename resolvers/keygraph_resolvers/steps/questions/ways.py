@@ -78,11 +78,11 @@ class WayArguments:
                 raise BadUserInput(f"{name}: {end.record.name} is no node")
         self.most: int = given["maxLength"]
         if not 0 <= self.most <= MOST_LENGTH:
-            raise BadUserInput(f"maxLength: from 0 to {MOST_LENGTH}")
+            raise BadUserInput(f"maxLength must be between 0 and {MOST_LENGTH}")
         first = given.get("first")
         self.wanted = 1 if not is_list else USUAL_WAYS if first is None else first
         if not 1 <= self.wanted <= run.limits.max_page_size:
-            raise BadUserInput(f"first: from 1 to {run.limits.max_page_size}")
+            raise BadUserInput(f"first must be between 1 and {run.limits.max_page_size:,}")
 
     @property
     def against(self) -> list[AccessPath]:
