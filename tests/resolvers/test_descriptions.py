@@ -131,7 +131,7 @@ def test_what_the_rules_say() -> None:
         "BookWhere.title": "Conditions on `title`.",
         "StringCondition.in": "Equal to one of these. At most 100.",
         "DateRange.from": "From this value on. Inclusive.",
-        "CreateBookInput": "What `createBook` takes.",
+        "CreateBookInput": "The input of `createBook`.",
         "CreateBookInput.editorId": "Who saw to it. Given by its `authorId`.",
         "CreateBookPayload": "The result of `createBook`.",
         "Mutation.createBook(input:)": "What is created.",

@@ -53,9 +53,9 @@ class SortDirection(Enum):
     """From the greatest to the least."""
 
 
-_BY_TYPE = "Conditions for each type. A type that is not named is listed without conditions."
+_BY_TYPE = "Conditions for each type. Types without conditions are not filtered."
 _NODES = (
-    "All given conditions must match. A node is given by its `id`, because its key does not tell its type."
+    "All given conditions must match. A node is given by its `id`, because its key does not show its type."
 )
 _CONDITIONS = "All given conditions must match."
 _RANGE = "One value, or those from one to another."

@@ -69,7 +69,7 @@ INPUTS: Mapping[WriteName, str] = {
     "update": "The key, and the fields that change.",
     "upsert": "The key, and the fields that are set or change.",
     "move": "The current key and the new key.",
-    "delete": "The key of what is deleted.",
+    "delete": "The key of the one to delete.",
 }
 """The description of a mutation's input."""
 _BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")

@@ -50,7 +50,7 @@ _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: fals
 _RESULTS = "In the order of the inputs; null for each input that failed."
 _TOGETHER = "Carries out these actions in one transaction: all, or none."
 _ANSWER = "The result of `{}`."
-_ATOMIC = "Whether all are carried out in one transaction, or each on its own."
+_ATOMIC = "Whether all are carried out in one transaction, or each in its own transaction."
 _MOST = f"At most {MOST_INPUTS:,}."
 
 
