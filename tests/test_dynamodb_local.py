@@ -26,14 +26,14 @@ def lines(path: str) -> list[str]:
 
 
 def test_it_is_not_passed_on() -> None:
-    """AWS's program would get into the repository or an image, which its licence forbids."""
+    """AWS's program would get into the repository or an image, which its license forbids."""
     folder = dynamodb_local.FOLDER.relative_to(ROOT).parts[0]
     assert f"/{folder}" in lines(".gitignore")
     assert folder in lines("docker/Dockerfile.dockerignore")
     assert not any("jar" in line or folder in line for line in lines("pyproject.toml"))
 
 
-def test_what_its_licence_asks_is_said() -> None:
+def test_what_its_license_asks_is_said() -> None:
     """Somebody would be bound by an agreement that they were not told of."""
     for word in ("development and testing", "AWS account", "License Agreement", "LICENSE.txt"):
         assert word in dynamodb_local.LICENCE
