@@ -120,6 +120,20 @@ async def _types_and_conditions_choose(asked: World) -> None:
     assert counted["user"]["activity"]["totalCount"] == 4
 
 
+async def test_a_list_of_some_types_is_not_the_list_of_all(lists: World) -> None:
+    """The list of some types was read whole, and its items would be all that are counted and shown of the others."""
+    alone = await lists.ask(
+        '{ user(userId: "ann") { posted(first: 50) { totalCount nodes { __typename } } } }'
+    )
+    below = await lists.ask("""{ user(userId: "ann") { posted(types: [Photo], first: 50) { nodes { ... on Photo { user {
+      posted { totalCount nodes { __typename } }
+    } } } } } }""")
+    assert {each["__typename"] for each in alone["user"]["posted"]["nodes"]} == {"Post", "Photo"}
+    photos = below["user"]["posted"]["nodes"]
+    assert photos
+    assert [photo["user"]["posted"] for photo in photos] == [alone["user"]["posted"]] * len(photos)
+
+
 async def test_the_store_filters_by_type(lists: World) -> None:
     """Items that no condition lets through would be sent."""
     lists.forget()

@@ -23,7 +23,6 @@ from keygraph.errors import BadUserInput, KeygraphError, TimedOut
 from keygraph.lists.counting import count
 from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.named_edges import read_to
-from keygraph.lists.ranges import Span
 from keygraph.lists.reading import Extent, Found, read
 from keygraph_resolvers.read.meter import READ
 
@@ -201,7 +200,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         self._limit = asyncio.Semaphore(concurrency)
         self._longest: dict[int, list[PageOf]] = {}
         """The longest part requested from each place, by its hash."""
-        self._whole: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
+        self._whole: dict[Hashable, list[tuple[NeighbourList, Extent, list[Located]]]] = {}
 
     def ask(self, request: NeighbourRequest) -> asyncio.Future[Arrived] | Arrived:
         """Returns the answer if it is known already; else its future.
@@ -299,7 +298,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         if is_open or not is_ended or neighbours.narrowed:
             return
         items = found.items if extent.forward else found.items[::-1]
-        self._whole.setdefault(_kind(neighbours), []).append((neighbours.span, extent, items))
+        self._whole.setdefault(_kind(neighbours), []).append((neighbours, extent, items))
 
     def _known(self, request: NeighbourRequest) -> Arrived | None:
         """Returns the answer from lists that were read whole."""
@@ -322,8 +321,10 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
     def _items(self, neighbours: NeighbourList, wanted: Extent) -> list[Located] | None:
         if neighbours.form.checked and wanted.attributes is not None:
             wanted = replace(wanted, attributes=wanted.attributes | neighbours.form.checked)
-        for span, extent, items in self._whole.get(_kind(neighbours), ()):
-            if _has_attributes(extent, wanted) and neighbours.span.within(span) == neighbours.span:
+        for whole, extent, items in self._whole.get(_kind(neighbours), ()):
+            is_part = neighbours.span.within(whole.span) == neighbours.span
+            # Of several types, the whole list may have been asked for some.
+            if is_part and neighbours.parts.keys() <= whole.parts.keys() and _has_attributes(extent, wanted):
                 # Its filter need not use the attributes that were read: all of these items have passed it.
                 return [
                     each
