@@ -264,8 +264,8 @@ class TestTimes:
     async def test_who_sends_nothing_is_left_without_a_word(self, protocol: Protocol) -> None:
         """A browser that connects in advance would take a 408 for the answer to its first request."""
         async with running(protocol, head_timeout=0.2) as server:
-            client = await server.connect()
             begun = time.monotonic()
+            client = await server.connect()
             assert await client.rest() == b""
             assert 0.2 < time.monotonic() - begun < 2
 
