@@ -6,14 +6,20 @@ import functools
 import itertools
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TypeAlias
+from threading import Lock, Thread
+from typing import Any, TypeAlias
 
 import botocore.session
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
 
 from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.dynamo.table import Table
@@ -117,11 +123,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def moto_endpoint() -> Iterator[str]:
     """The URL of a moto server in this process; every process of a parallel run has its own."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    app = one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=MotoRequestHandler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+
+
+def one_at_a_time(app: Callable[[Any, Any], Iterable[bytes]]) -> Callable[[Any, Any], Iterable[bytes]]:
+    """Moto copies its tables for a transaction, and fails if another request changes them meanwhile."""
+    lock = Lock()
+
+    def answer(environ: Any, start_response: Any) -> Iterable[bytes]:
+        with lock:
+            return [*app(environ, start_response)]
+
+    return answer
 
 
 @pytest.fixture(scope="session")
@@ -178,7 +197,8 @@ async def make_store(engine: str, request: pytest.FixtureRequest, tmp_path: Path
         async def make(table: Table) -> Store:
             sqlite = f"sqlite:{tmp_path / f'{next(numbers)}.db'}"
             url = sqlite if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
-            store = await stores.enter_async_context(open_store(url, table))
+            # Servers beside other tests may be slow.
+            store = await stores.enter_async_context(open_store(url, table, deadline=60))
             await store.send(DeleteTable())
             await store.send(CreateTable())
             if engine != "sqlite":
