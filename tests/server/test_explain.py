@@ -41,11 +41,50 @@ def test_the_plan_of_an_operation() -> None:
         "",
         "No value was given for $user. Pass it with --variables.",
     ]
+    at = lines.index("When it is sent")
+    assert lines[at + 2 : at + 5] == [
+        "round trip 1: Query GSI1 for user.orders",
+        "              GetItem for user",
+        "",
+    ]
     rows = [line.split() for line in lines]
     assert ["user.orders", "1", "1", "2", "0.5"] in rows
     assert ["in", "all", "2", "1", "3", "1"] in rows
     assert max(map(len, lines)) <= 100
     assert not list(Path().iterdir())  # nothing was read, and nothing made
+
+
+NESTED = """{
+  order(orderId: "ORD001") { total items { nodes { name seller { name } } totalCount } }
+  a: user(userId: "1") { name } b: user(userId: "1") { email } c: user(userId: "2") { name }
+}"""
+
+
+def test_requests_by_round_trip() -> None:
+    """The lines of the tree would have to be added up to know which of them are one BatchGetItem."""
+    lines = [line.rstrip() for line in run("explain", NESTED).stdout.splitlines()]
+    at = lines.index("When it is sent")
+    assert lines[at + 2 : at + 8] == [
+        "round trip 1: Query for order and order.items",
+        "              Query COUNT for order.items",
+        "              BatchGetItem for a, b and c",
+        "round trip 2: BatchGetItem for order.items",
+        "round trip 3: BatchGetItem for order.items.seller",
+        "",
+    ]
+    query, *_, last = json.loads(run("explain", NESTED, "--json").stdout)["sent"]
+    assert query == {
+        "roundTrip": 1,
+        "request": "Query",
+        "paths": ["order", "order.items"],
+        "onePerParent": False,
+    }
+    assert last["paths"] == ["order.items.seller"]
+    friends = (
+        '{ user(userId: "Bob") { friends(first: 2) { nodes { friends(first: 2) { nodes { name } } } } } }'
+    )
+    shown = run("explain", friends, "--model", "keygraph_examples.social:graph").stdout
+    assert "round trip 2: Query for user.friends.friends, one per parent\n" in shown
 
 
 def test_places_without_a_page_size_are_named(store: str) -> None:

@@ -63,6 +63,7 @@ from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.get import EndStep, Get, Items, Named
 from keygraph_resolvers.steps.lists import ListStep, PageStep
+from keygraph_resolvers.steps.partial_page import PartialPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
 from keygraph_resolvers.steps.questions.numbers import NumbersStep, numbers_of
@@ -278,7 +279,7 @@ class _Steps:
             selection,
             [step for each, step in lists.items() if not selection.waits(each)],
             [
-                *(self._end(record, each) for each in selection.key_ends),
+                *(self._end(record, each) for each in selection.key_ends if not _is_itself(each)),
                 *(step for each, step in walks.items() if not selection.waits(each)),
             ],
             [
@@ -287,6 +288,7 @@ class _Steps:
                 *(step for each, step in {**lists, **walks}.items() if selection.waits(each)),
                 *(NumbersStep(each) for each in lists if each.numbers),
             ],
+            [self._items[each.only] for each in selection.key_ends if _is_itself(each)],
         )
 
     def get(self, selection: Selection, *, must_exist: bool = False) -> Get:
@@ -347,8 +349,6 @@ class _Steps:
 
     def _end(self, record: RecordType, selected: SelectedField) -> Step:
         match selected.kind:
-            case FarNode(path) if path.far_end is None:
-                return self._itself(selected)
             case FarNode(path) if path.far_end is not None:
                 end = record.ends[path.far_end]
                 read = end_reader(record, end)
@@ -378,14 +378,8 @@ class _Steps:
         """The step of a list, or of an only neighbor."""
         path = _path_of(selected)
         if path.is_one:
-            page = PageStep(
-                selected.key,
-                path,
-                (),
-                (),
-                self._items[selected.only],
-                is_partial=_lacks(path, [selected.only]),
-            )
+            page_step = PartialPage if _lacks(path, [selected.only]) else PageStep
+            page = page_step(selected.key, path, (), (), self._items[selected.only])
             step = self._list_step(selected, page, has_total=False, looks=frozenset())
         else:
             step = self._connection(selected, path, selected.only)
@@ -463,13 +457,13 @@ class _Steps:
         looks = frozenset(look.name for info in infos for look in info.only.fields if look.kind is not None)
         page = None
         if edges or nodes or infos:
-            page = PageStep(
+            page_step = PartialPage if _lacks(path, items, leads_on=bool(nodes)) else PageStep
+            page = page_step(
                 selected.key,
                 path,
                 [(each, self._items[each.only]) for each in edges],
                 [(each, self._itself(each) if path.far_end is None else self._nodes(each)) for each in nodes],
                 None,
-                is_partial=_lacks(path, items, leads_on=bool(nodes)),
             )
         has_total = any(each not in selected.numbers for each in below.having(field_kinds.TotalCount))
         step = self._list_step(selected, page, has_total=has_total, looks=looks)
@@ -508,6 +502,11 @@ class _Steps:
             may_be_known=is_met,
             is_consistent=self._is_consistent,
         )
+
+
+def _is_itself(selected: SelectedField) -> bool:
+    """Whether the field of an edge is the edge's own item."""
+    return isinstance(selected.kind, FarNode) and selected.kind.path.far_end is None
 
 
 def _path_of(selected: SelectedField) -> AccessPath:

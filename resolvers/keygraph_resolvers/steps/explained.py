@@ -200,6 +200,57 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+# --- By round trip ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request of a round trip, which may serve several places; or the same request for each parent object."""
+
+    round_trip: int
+    target: str
+    """The operation and its index, and whether it only counts: `Query GSI1 COUNT`."""
+    places: tuple[str, ...]
+    """The places that it reads or writes."""
+    is_per_parent: bool = False
+    """Whether one is sent for each parent object."""
+
+    @property
+    def line(self) -> str:
+        """The request and its places: `Query GSI1 for user.orders`."""
+        times = ", one per parent" if self.is_per_parent else ""
+        *others, last = self.places
+        places = f"{', '.join(others)} and {last}" if others else last
+        return f"{self.target} for {places}{times}"
+
+
+def sent_requests(steps: Iterable[Explained]) -> list[SentRequest]:
+    """Returns the requests by round trip: one BatchGetItem has all keys that are looked up in one round trip."""
+    found: list[SentRequest] = []
+    lookups: dict[int, list[tuple[str, DescribedRequest]]] = {}
+    for step in _all_steps(steps):
+        trip, place = step.where.round_trip, step.where.place
+        for request in step.requests:
+            if request.operation in ("GetItem", "BatchGetItem"):
+                lookups.setdefault(trip, []).append((place, request))
+            else:
+                target = f"{request.target} COUNT" if request.counts else request.target
+                found.append(SentRequest(trip, target, (place, *step.together), step.where.is_many))
+        if step.transactions:
+            found.append(SentRequest(trip, "TransactWriteItems", (place,)))
+    for trip, asked in lookups.items():
+        is_one = all(each.operation == "GetItem" and each.keys == asked[0][1].keys for _, each in asked)
+        places = tuple(dict.fromkeys(place for place, _ in asked))
+        found.append(SentRequest(trip, "GetItem" if is_one else "BatchGetItem", places))
+    return sorted(found, key=lambda each: each.round_trip)
+
+
+def _all_steps(steps: Iterable[Explained]) -> Iterator[Explained]:
+    for step in steps:
+        yield step
+        yield from _all_steps(step.steps)
+
+
 # --- As text and as JSON ------------------------------------------------------------------------------
 
 
@@ -223,6 +274,16 @@ def _lines(steps: Sequence[Explained], width: int) -> Iterator[str]:
             head, rest = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
             for line_number, line in enumerate(_lines([child], width - 3)):
                 yield (rest if line_number else head) + line
+
+
+def round_trip_lines(steps: Iterable[Explained], width: int = 100) -> Iterator[str]:
+    """Yields the requests of each round trip, one a line."""
+    last = 0
+    for sent in sent_requests(steps):
+        head = f"round trip {sent.round_trip}: "
+        first = head if sent.round_trip != last else " " * len(head)
+        last = sent.round_trip
+        yield from _wrapped(f"{first}{sent.line}", width, indent=" " * (len(head) + 2))
 
 
 def described(step: Explained) -> str:
@@ -341,6 +402,19 @@ def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
             "steps": steps_json(step.steps),
         }
         for step in steps
+    ]
+
+
+def sent_json(steps: Iterable[Explained]) -> list[dict[str, Any]]:
+    """Returns the requests by round trip as JSON."""
+    return [
+        {
+            "roundTrip": sent.round_trip,
+            "request": sent.target,
+            "paths": list(sent.places),
+            "onePerParent": sent.is_per_parent,
+        }
+        for sent in sent_requests(steps)
     ]
 
 

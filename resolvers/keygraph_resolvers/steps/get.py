@@ -32,6 +32,7 @@ from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import (
     AT_ONCE,
     Below,
+    ItemStep,
     Priced,
     RoundTrips,
     Starts,
@@ -42,8 +43,8 @@ from keygraph_resolvers.steps.step import (
 )
 
 
-class Items(Step):
-    """Continues from objects whose items are there, or are not needed."""
+class Items(ItemStep):
+    """Continues from objects by the fields of one selection."""
 
     def __init__(
         self,
@@ -51,8 +52,10 @@ class Items(Step):
         lists: Sequence[ListStep],
         key_ends: Sequence[Step],
         item_steps: Sequence[Step],
+        selves: Sequence[ItemStep] = (),
     ) -> None:
-        """`lists` and `key_ends` need only the object's key, `item_steps` its item."""
+        """`lists` and `key_ends` need only the object's key, `item_steps` its item. `selves` continue from the same
+        objects: the fields of an edge whose node is the edge's own item."""
         self.selection = selection
         self.lists = lists
         self.by_key = (*lists, *key_ends)
@@ -62,7 +65,14 @@ class Items(Step):
         # If one list has two names, the longer page is requested first, and the other one is a part of it.
         self._sorts = len({each.path for each in lists}) < len(lists)
         self._key_ends = key_ends
-        self.later = union(each.later for each in (*self.by_key, *self.by_item))
+        self._selves = selves
+        self.by_key_later = union(
+            (*(each.later for each in self.by_key), *(each.by_key_later for each in selves))
+        )
+        self.by_item_later = union(
+            (*(each.later for each in item_steps), *(each.by_item_later for each in selves))
+        )
+        self.later = self.by_key_later | self.by_item_later
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         self.start_by_key(run, objects, (), round_trip, place)
@@ -71,7 +81,8 @@ class Items(Step):
     def start_by_key(
         self, run: Run, objects: Sequence[Object], unread: Sequence[Object], round_trip: int, place: str
     ) -> None:
-        """Starts what the objects' keys determine; `unread` are the objects whose item is read too."""
+        for same in self._selves:
+            same.start_by_key(run, objects, unread, round_trip, place)
         if self.gather is None and not self._sorts:
             for step in self.by_key:
                 step.start(run, objects, round_trip, place)
@@ -92,30 +103,33 @@ class Items(Step):
             step.start(run, objects, round_trip, place)
 
     def go_on(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """Starts what the objects' items determine."""
+        for same in self._selves:
+            same.go_on(run, objects, round_trip, place)
         for step in self.by_item:
             step.start(run, objects, round_trip, place)
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        cost, below = self.cost_by_key(run, starts, is_wanted=False)
-        return cost, [*below, *((step, starts) for step in self.by_item)]
-
-    def cost_by_key(
-        self, run: Run, starts: Starts, *, is_wanted: bool
-    ) -> tuple[StepCost, list[tuple[Priced, Starts]]]:
-        """Returns the cost of what the keys determine; `is_wanted`: the item is read too."""
+    def cost_by_key(self, run: Run, starts: Starts, *, is_wanted: bool) -> tuple[StepCost, Below]:
+        cost = StepCost()
+        below: list[tuple[Priced, Starts]] = []
         if self.gather is None:
-            return StepCost(), [(step, starts) for step in self.by_key]
-        cost, below = self.gather.cost(run, starts, is_wanted=is_wanted)
-        return cost, [*below, *((step, starts) for step in self._key_ends)]
+            below += [(step, starts) for step in self.lists]
+        else:
+            cost, of_lists = self.gather.cost(run, starts, is_wanted=is_wanted)
+            below += of_lists
+        below += [(step, starts) for step in self._key_ends]
+        for same in self._selves:
+            own, of_same = same.cost_by_key(run, starts, is_wanted=is_wanted)
+            cost.add(own)
+            below += of_same
+        return cost, below
 
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        yield from self.explained_below(view, where, where, None)
+    def below_items(self, starts: Starts) -> Below:
+        own = [(step, starts) for step in self.by_item]
+        return [*own, *(each for same in self._selves for each in same.below_items(starts))]
 
     def explained_below(
         self, view: View, where: Where, item_where: Where, own: Explained | None
     ) -> list[Explained]:
-        """Returns what is below the objects: what their keys determine, and what their items determine, maybe later."""
         record = self.selection.record
         by_key = replace(where, key=f"{KEY_OF}{record.name if record else ''}")
         found = [each for step in self.lists for each in step.explained(view, by_key)]
@@ -123,6 +137,9 @@ class Items(Step):
             is_wanted = own is not None and own.is_read
             self.gather.explain(view, own if is_wanted else None, found, where.identity)
         found += [each for step in self._key_ends for each in step.explained(view, by_key)]
+        found += [
+            each for same in self._selves for each in same.explained_below(view, where, item_where, own)
+        ]
         found += [each for step in self.by_item for each in step.explained(view, item_where)]
         return found
 
@@ -139,9 +156,8 @@ class Get(Step):
         self.reads = not record.is_virtual and (must_exist or self.selection.needs_item)
         self.may_be_known = False
         """Whether an item of the type may have been read for another place of the query."""
-        self._after = union(each.later for each in items.by_item)
-        by_key = union(each.later for each in items.by_key)
-        self.later = by_key | (AT_ONCE | later(self._after) if self.reads else self._after)
+        self._after = items.by_item_later
+        self.later = items.by_key_later | (AT_ONCE | later(self._after) if self.reads else self._after)
         self._seen_after = seen_after(record, items.later, is_item_there=False)
         if not is_told_by_key(record):
             self.later |= AT_ONCE | later(self._seen_after)
@@ -190,7 +206,7 @@ class Get(Step):
             after = starts.after(2 if is_gathered else 1, at_least=0 if self.may_be_known else 1)
             if not is_gathered:
                 cost.add(keys_cost([self.record], starts))
-        return cost, [*below, *((step, after) for step in self.items.by_item)]
+        return cost, [*below, *self.items.below_items(after)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if not (self.selection.fields or self.must_exist) or not view.may_go_on():

@@ -17,7 +17,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.read.access import learned, seen_by_item, without_refused
+from keygraph_resolvers.read.access import learned, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments, ShownPage
 from keygraph_resolvers.read.loaders import CountOf, PageOf
@@ -29,16 +29,16 @@ from keygraph_resolvers.steps.explained import (
     View,
     Where,
     arguments_text,
-    joined,
     page_text,
 )
-from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
+from keygraph_resolvers.steps.list_cost import ListCost
 from keygraph_resolvers.steps.list_requests import explain_requests
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import (
     AT_ONCE,
     NEVER,
     Below,
+    ItemStep,
     Priced,
     RoundTrips,
     Starts,
@@ -256,7 +256,7 @@ class ListStep(Step):
     @property
     def _spread_after(self) -> RoundTrips:
         """The round trips in which keys are requested after all its items have come."""
-        after = self.page.spread_after if self.page else NEVER
+        after = self.page.after if self.page else NEVER
         return after | AT_ONCE | later(after) if self.has_links else after
 
     def _links_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
@@ -410,26 +410,22 @@ class PageStep(Priced):
         self,
         name: str,
         path: AccessPath,
-        edges: Sequence[tuple[SelectedField, Step]],
+        edges: Sequence[tuple[SelectedField, ItemStep]],
         nodes: Sequence[tuple[SelectedField, Step]],
-        only: Step | None,
-        *,
-        is_partial: bool,
+        only: ItemStep | None,
     ) -> None:
         """`name` is the list's. `edges` and `nodes` are the fields that show them, with the steps that continue from
-        them; `only` continues from an only neighbor. `is_partial`: something is selected that the index lacks."""
+        them; `only` continues from an only neighbor."""
         self.suffix = f".{name}" if name else ""
-        self._path = path
-        self._edges = edges
-        self._nodes = nodes
-        self._only = only
-        self._is_partial = is_partial
+        self.path = path
+        self.edges = edges
+        self.nodes = nodes
+        self.only = only
         end = None if path.far_end is None else path.record.ends[path.far_end]
         self._far_of = None if end is None else end_reader(path.record, end)
         self.shows_nodes = bool(nodes)
-        self._children = [step for _, step in (*edges, *nodes)] if only is None else [only]
-        self.spread_after = union(each.later for each in self._children)
-        self.after = AT_ONCE | later(self.spread_after) if is_partial else self.spread_after
+        self.children = [step for _, step in (*edges, *nodes)] if only is None else [only]
+        self.after = union(each.later for each in self.children)
         """The round trips in which keys are requested when it is there."""
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
@@ -465,7 +461,7 @@ class PageStep(Priced):
         self.complete(run, bound, edges, round_trip)
 
     def complete(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
-        """Continues from the edges of a page when they have what is selected: what an index lacks is looked up."""
+        """Continues from the edges of a page."""
         if run.meter.holding is not None:
             try:
                 run.meter.holding.take_page(len(edges))
@@ -473,42 +469,25 @@ class PageStep(Priced):
                 # Its frames hold all that was read, and each list adds some.
                 bound.fail(refusal.with_traceback(None))
                 return
-        if self._is_partial:
-            key_of = run.graph.table.key_of
-            wanted = [(edge, key_of(edge.listed)) for edge in edges]
-            then = partial(self._whole_came, run, bound, edges)
-            look_all_up(run, bound.place, round_trip, self.spread_after, wanted, then)
-        else:
-            self.spread(run, bound, edges, round_trip)
-
-    def _whole_came(
-        self,
-        run: Run,
-        bound: BoundList,
-        edges: Sequence[Edge],
-        came: list[tuple[Any, Item | Exception | None]],
-        round_trip: int,
-    ) -> None:
-        self.spread(run, bound, whole_edges(run, edges, came), round_trip)
+        self.spread(run, bound, edges, round_trip)
 
     def spread(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
         """Starts the steps that continue from the edges of a page."""
         found, place = bound.found, bound.place
-        sound = [edge for edge in edges if edge.error is None] if self._is_partial else edges
         if found is None:
             bound.owner.found[bound.step.selected] = edges[0] if edges else None
-            if self._only is not None:
-                self._only.start(run, sound[:1], round_trip, place)
+            if self.only is not None:
+                self.only.start(run, edges[:1], round_trip, place)
             return
         found.page = edges
-        for selected, step in self._edges:
+        for selected, step in self.edges:
             found.found[selected] = edges
-            step.start(run, sound, round_trip, place)
-        for selected, step in self._nodes:
-            nodes = found.found[selected] = self._nodes_of(edges)
-            step.start(run, [node for node in nodes if node.error is None], round_trip, place)
+            step.start(run, edges, round_trip, place)
+        for selected, nodes_step in self.nodes:
+            nodes = found.found[selected] = self.nodes_of(edges)
+            nodes_step.start(run, [node for node in nodes if node.error is None], round_trip, place)
 
-    def _nodes_of(self, edges: Sequence[Edge]) -> Sequence[Object]:
+    def nodes_of(self, edges: Sequence[Edge]) -> Sequence[Object]:
         """Returns the nodes of a page's edges; a node whose edge or key cannot be read has its error."""
         far_of, nodes = self._far_of, []
         if far_of is None:
@@ -519,51 +498,20 @@ class PageStep(Priced):
                     raise edge.error
                 node = far_of(edge)
             except Exception as error:
-                node = Object(self._path.nodes[0], ())
+                node = Object(self.path.nodes[0], ())
                 node.error = error
             if node is not None:
                 nodes.append(node)
         return nodes
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """Returns the cost of completing so many edges, and the steps that continue from them."""
-        cost = StepCost()
-        if self._is_partial:
-            cost, starts = keys_cost(self._path.records, starts), starts.after()
-        return cost, [(step, starts) for step in self._children]
+        """Returns the steps that continue from so many edges."""
+        return StepCost(), [(step, starts) for step in self.children]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if self._is_partial:
-            at = replace(where, key=f"the table key in {self._path.keys.index_name}")
-            whole = joined(view.get(record, at) for record in self._path.records)
-            whole.steps = [*self._explained_below(view, where.later())]
-            yield whole
-        else:
-            yield from self._explained_below(view, where)
-
-    def _explained_below(self, view: View, where: Where) -> Iterator[Explained]:
-        key = f"the end {self._path.record.name}.{self._path.far_end}"
-        for step in self._children:
-            yield from step.explained(view, replace(where, key=key))
-
-
-def whole_edges(
-    run: Run, edges: Sequence[Edge], came: list[tuple[Any, Item | Exception | None]]
-) -> list[Edge]:
-    """Returns the edges with the whole items from the table; edges are left out that the table no longer has, or has as
-    items of another type, which the index does not show."""
-    is_of = run.graph.is_of
-    for edge, answer in came:
-        if isinstance(answer, Exception):
-            edge.item, edge.error = None, answer
-        else:
-            edge.item = answer if answer is not None and is_of(answer, (edge.record,)) else None
-    there = [edge for edge in edges if edge.item is not None or edge.error is not None]
-    if run.access is not None:
-        # The index may have values that the item no longer has.
-        whole = {*seen_by_item(run.access, [edge for edge in there if edge.error is None])}
-        there = [edge for edge in there if edge.error is not None or edge in whole]
-    return there
+        at = replace(where, key=f"the end {self.path.record.name}.{self.path.far_end}")
+        for step in self.children:
+            yield from step.explained(view, at)
 
 
 Came: TypeAlias = Callable[[list[tuple[Any, Any]], int], None]

@@ -126,3 +126,49 @@ class Step(Priced):
     @abstractmethod
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         """Yields what it reads, as a tree; nothing is read."""
+
+
+class ItemStep(Step):
+    """Continues from objects in two parts: what their keys determine, and what only their items determine.
+
+    The first part may start while the items are read.
+    """
+
+    by_key_later: RoundTrips = NEVER
+    """The round trips in which keys are requested after `start_by_key`."""
+    by_item_later: RoundTrips = NEVER
+    """The round trips in which keys are requested after `go_on`."""
+
+    @abstractmethod
+    def start_by_key(
+        self, run: Run, objects: Sequence[Object], unread: Sequence[Object], round_trip: int, place: str
+    ) -> None:
+        """Starts what the objects' keys determine; `unread` are the nodes whose item may be read with it."""
+
+    @abstractmethod
+    def go_on(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        """Starts what the objects' items determine."""
+
+    @abstractmethod
+    def cost_by_key(self, run: Run, starts: Starts, *, is_wanted: bool) -> tuple[StepCost, Below]:
+        """Returns the cost of what the keys determine; `is_wanted`: the item may be read with it."""
+
+    @abstractmethod
+    def below_items(self, starts: Starts) -> Below:
+        """Returns the steps that the items determine, with their starts."""
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        cost, below = self.cost_by_key(run, starts, is_wanted=False)
+        return cost, [*below, *self.below_items(starts)]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        yield from self.explained_below(view, where, where, None)
+
+    @abstractmethod
+    def explained_below(
+        self, view: View, where: Where, item_where: Where, own: Explained | None
+    ) -> list[Explained]:
+        """Returns what is below the objects: what their keys determine, and what their items determine, maybe later.
+
+        `own` is the read of their items, if that may be read with it.
+        """

@@ -176,7 +176,7 @@ def _object(given: str | None, option: str, example: str) -> dict[str, Any] | No
 
 
 def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
-    from keygraph_resolvers.steps.explained import steps_text
+    from keygraph_resolvers.steps.explained import round_trip_lines, steps_text
 
     console = out()
     is_written = any(step.kind == "write" for step in explanation.steps)
@@ -196,6 +196,11 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
         typer.echo()
         console.print(f"No value was given for {taken}. Pass it with --variables.", style="dim")
     cost = answer.get("extensions", {}).get("cost") if answer else None
+    if lines := list(round_trip_lines(explanation.steps, console.width)):
+        typer.echo()
+        console.print("When it is sent", style="bold")
+        typer.echo()
+        console.print("\n".join(lines), markup=False, soft_wrap=True)
     if explanation.steps or cost:
         told = cost or _bound_of(explanation)
         typer.echo()
@@ -230,11 +235,12 @@ def _bound_of(explanation: Explanation) -> dict[str, Any]:
 
 
 def _as_json(report: _Report) -> dict[str, Any]:
-    from keygraph_resolvers.steps.explained import steps_json
+    from keygraph_resolvers.steps.explained import sent_json, steps_json
 
     explanation, answer = report
     found: dict[str, Any] = {
         "plan": steps_json(explanation.steps),
+        "sent": sent_json(explanation.steps),
         "standIns": explanation.stand_ins,
         "elsewhere": list(explanation.elsewhere),
         "refused": explanation.refusal,

@@ -29,7 +29,8 @@ from keygraph_resolvers.read.objects import Object, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import ViaEdge
 from keygraph_resolvers.steps.get import by_type, keep_items, look_up, see
-from keygraph_resolvers.steps.lists import look_all_up, whole_edges
+from keygraph_resolvers.steps.lists import look_all_up
+from keygraph_resolvers.steps.partial_page import whole_edges
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import AT_ONCE, Step, later, union
 
