@@ -24,7 +24,7 @@ TURN_SECONDS = 0.004
 
 
 class TooMuchWork(StoreError):
-    """The operation takes more processor time than it may."""
+    """The operation needs more processor time than the server allows."""
 
     code = Code.COST_LIMIT
 

@@ -61,13 +61,13 @@ _LONG_NUMBER = re.compile(r"[0-9]{100}")
 
 
 class DocumentLimit(KeygraphError):
-    """A document with too much of something."""
+    """The document exceeds one of the limits on its size."""
 
     code = OperationCode.DOCUMENT_LIMIT
 
 
 class DepthLimit(KeygraphError):
-    """A document that is nested too deeply."""
+    """The document is nested too deeply."""
 
     code = OperationCode.DEPTH_LIMIT
 

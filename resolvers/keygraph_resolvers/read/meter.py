@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class CostExceeded(StoreError):
-    """The operation has used up what it may cost."""
+    """The operation has reached its cost limit."""
 
     code = Code.COST_LIMIT
 
@@ -266,11 +266,11 @@ keeps its bytes until the event loop's next round: all large answers of a round 
 
 
 class TooMuchMemory(StoreError):
-    """The operations of the process hold more than they may. This one was given up."""
+    """The operations of this process hold more memory than they may. This one was stopped."""
 
 
 class MoreThanAnyMay(KeygraphError):
-    """The operation alone holds more than all operations of the process may."""
+    """The operation alone needs more memory than all operations of the process together may hold."""
 
     code = OperationCode.ANSWER_LIMIT
 
