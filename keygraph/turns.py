@@ -1,4 +1,4 @@
-"""Work on many items: in turns with the other work of the event loop, and within a budget of processor time."""
+"""Work on many items, which takes turns with the other work of the event loop and has a budget of processor time."""
 
 from __future__ import annotations
 
