@@ -1,6 +1,6 @@
 """A graph in one DynamoDB table: declarations, keys, requests, stores.
 
-This package contains no GraphQL and no HTTP. A model is declared with the names below and nothing else.
+This package contains no GraphQL and no HTTP. A model file uses only the names below.
 """
 
 from keygraph.access.claims import Viewer

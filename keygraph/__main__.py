@@ -1,4 +1,4 @@
-"""`python -m keygraph` is the command `keygraph`."""
+"""Runs the command line: `python -m keygraph` is the same as `keygraph`."""
 
 from importlib.metadata import entry_points
 

@@ -1,6 +1,6 @@
-"""The codes of errors that a client can cause, or must act on, in reads and writes.
+"""The codes of the errors that a client can cause or has to handle, in reads and writes.
 
-The string under a code is its page in `docs/errors/`: what it means, what to do, and whether to try again.
+The string under a code becomes its page in `docs/errors/`: the meaning, what to do, and whether a retry helps.
 """
 
 from __future__ import annotations
@@ -12,95 +12,95 @@ class Code(StrEnum):
     """The values of `KeygraphError.code`."""
 
     ALREADY_EXISTS = "ALREADY_EXISTS"
-    """There is already a record with the key that a create or a move wants.
+    """A create or a move needs a key that another record already has.
 
     Choose another key, or use `upsert…` or `update…` if the record may exist.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     BAD_USER_INPUT = "BAD_USER_INPUT"
-    """An argument or a variable cannot be used. The message says which, and why.
+    """An argument or a variable is invalid. The message says which one, and why.
 
-    Correct the value. For writes, `extensions.path` is its place in the input.
+    Fix the value. For writes, `extensions.path` is its place in the input.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     CONFLICT = "CONFLICT"
-    """Somebody else has changed the record, or other records still refer to it.
+    """Somebody else changed the record, or other records still refer to it.
 
-    Read the record again and decide anew. With `expectedVersion`, send the current version.
+    Read the record again, then decide. With `expectedVersion`, send the current version.
 
-    The same again may succeed, unless it has an `expectedVersion`.
+    A retry may succeed, unless the mutation has an `expectedVersion`.
     """
     CORRUPT_ITEM = "CORRUPT_ITEM"
-    """What is stored does not fit the model: the message names the type and the field.
+    """An item in the table does not match the model. The message names the type and the field.
 
-    Tell whoever runs the server: `keygraph verify` lists such data.
+    Report it to the operator of the server. `keygraph verify` lists all such items.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     COST_LIMIT = "COST_LIMIT"
-    """The operation could cost more than the server allows, or has cost that much. In the first case nothing was
-    read.
+    """The operation could cost more than the server allows, or it reached the limit while it ran. In the first case,
+    nothing was read.
 
-    Ask for smaller pages or fewer levels. `extensions` has the cost, the limit and the most expensive place, where
-    the server tells them.
+    Ask for smaller pages or fewer levels. If the server shows them, `extensions` has the cost, the limit and the most
+    expensive place in the query.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     FORBIDDEN = "FORBIDDEN"
-    """The access rules of the model do not let this user read this field, or do this.
+    """The model's access rules do not let this user read the field or make the change.
 
-    Ask as a user who may, or leave the field out. The field is null; the rest of the answer is complete.
+    Sign in as a user with access, or leave the field out. The field is null; the rest of the answer is complete.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     INTERNAL = "INTERNAL"
-    """Something went wrong on the server, and it is not the client's fault.
+    """The server failed unexpectedly. The client did not cause the error.
 
-    Tell whoever runs the server the `id` in `extensions`: its log has the details under it.
+    Report the `id` in `extensions` to the operator of the server, who can find the details in the log under this id.
 
-    The same again may succeed.
+    A retry may succeed.
     """
     ITEM_TOO_LARGE = "ITEM_TOO_LARGE"
-    """A record would be larger than one may be.
+    """A record would be larger than DynamoDB allows.
 
-    Store less in it, or spread it over several records.
+    Store less in it, or split it into several records.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     NOT_FOUND = "NOT_FOUND"
-    """A record that a write is about, or refers to, does not exist, or this user may not see it.
+    """A record that a write changes or refers to does not exist, or this user may not see it.
 
     Create it first, or in the same mutation. `extensions.path` is its place in the input.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     THROTTLED = "THROTTLED"
-    """The store refuses requests because there are too many. The server has retried.
+    """The store rejects requests because it gets too many. The server has already retried.
 
     Send fewer requests at the same time.
 
-    Send the same again after a short time, and wait longer each time.
+    Retry after a short wait, and wait longer each time.
     """
     TIMEOUT = "TIMEOUT"
-    """The operation, or a request to the store, took too long. A mutation may have been carried out.
+    """The operation, or a request to the store, took too long. A mutation may still have taken effect.
 
-    Ask for less. Send a mutation again with the same `idempotencyKey`.
+    Ask for less. Retry a mutation with the same `idempotencyKey`.
 
-    Send the same again after a short time, and wait longer each time.
+    Retry after a short wait, and wait longer each time.
     """
     TRANSACTION_TOO_LARGE = "TRANSACTION_TOO_LARGE"
     """A mutation writes more than one transaction can hold.
 
-    Write in several mutations, or with `atomic: false`.
+    Split it into several mutations, or use `atomic: false`.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     UNAVAILABLE = "UNAVAILABLE"
-    """The store cannot be reached, or the server has too much to do.
+    """The store cannot be reached, or the server is overloaded.
 
-    Wait as long as `Retry-After` says, if the answer has it.
+    If the response has a `Retry-After` header, wait at least that long.
 
-    Send the same again after a short time, and wait longer each time.
+    Retry after a short wait, and wait longer each time.
     """

@@ -1,23 +1,23 @@
 """The exceptions of the package.
 
-    KeygraphError                 everything that a client can cause or must act on; has a `code`
+    KeygraphError                 everything that a client can cause or has to handle; has a `code`
     ├── BadUserInput              an argument that cannot be used
     │   ├── ItemTooLarge          an item above DynamoDB's limit
     │   └── TransactionTooLarge   a transaction above DynamoDB's limits
     ├── ConditionFailed           a write whose condition does not hold
-    ├── TransactionCanceled       a transaction with an action that could not be done
-    ├── TokenReused               another transaction was sent under the same token
-    ├── WriteRefused              a write with everything that is wrong with it
-    ├── CorruptItem               an item that does not fit its declaration
+    ├── TransactionCanceled       a transaction with an action that failed
+    ├── TokenReused               another transaction was sent with the same token
+    ├── WriteRefused              a write with all its mistakes
+    ├── CorruptItem               an item that does not match its declaration
     └── StoreError                the store could not answer
-        ├── Throttled             DynamoDB refused because of load, after all retries
+        ├── Throttled             DynamoDB throttled the request, and all retries of it
         ├── TimedOut              the deadline passed
-        ├── TooMuchWork           an operation that takes too much processor time (`keygraph.turns`)
+        ├── TooMuchWork           an operation that needs too much processor time (`keygraph.turns`)
         ├── Unavailable           no connection, a server error, no credentials
         └── TableMissing          there is no such table
     ModelError                    a graph that cannot be served: every mistake of its declaration
 
-GraphQL clients see the codes in `extensions.code`; `keygraph.codes` says what each means.
+GraphQL clients see the codes in `extensions.code`; `keygraph.codes` explains each.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ class KeygraphError(Exception):
 
 
 class FieldName(str):
-    """The name of a field in a message, as the model has it. A server may show it in its own case."""
+    """The name of a field in a message, as it is in the model. A server may show it in its own case."""
 
     __slots__ = ()
 
 
 class BadUserInput(KeygraphError):
-    """An argument that cannot be used. Its message is made of parts, of which some may be names of fields."""
+    """An argument is invalid.
+
+    The message consists of parts, and some of them may be names of fields."""
 
     code: str = Code.BAD_USER_INPUT
 
@@ -51,13 +53,14 @@ class BadUserInput(KeygraphError):
         super().__init__("".join(parts))
 
     def told(self, shown: Callable[[str], str]) -> str:
-        """Returns the message with the names of fields as `shown` writes them. It is not called `message`, because
-        graphql-core takes an attribute of that name as the text."""
+        """Returns the message, with the names of fields as `shown` writes them.
+
+        It is not called `message`, because graphql-core would take an attribute with that name as the text."""
         return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
 
 
 class Forbidden(BadUserInput):
-    """Something that the viewer may not do, or a field that they may not read."""
+    """The viewer may not do this, or may not read this field."""
 
     code = Code.FORBIDDEN
 
@@ -69,18 +72,18 @@ class ItemTooLarge(BadUserInput):
 
 
 class TransactionTooLarge(BadUserInput):
-    """A transaction has more actions, or is larger, than DynamoDB allows."""
+    """A transaction is larger, or has more actions, than DynamoDB allows."""
 
     code = Code.TRANSACTION_TOO_LARGE
 
     def __init__(self, message: str, **details: int) -> None:
-        """`details` are the numbers that the client sees beside the message: its own, and the limit."""
+        """`details` are the numbers that the client sees next to the message: its own number and the limit."""
         self.details = details
         super().__init__(message)
 
 
 class ConditionFailed(KeygraphError):
-    """A write whose condition does not hold; nothing was written."""
+    """The condition of a write does not hold. Nothing was written."""
 
     code = Code.CONFLICT
 
@@ -102,7 +105,7 @@ class Reason:
 
 
 class TransactionCanceled(KeygraphError):
-    """A transaction was canceled; nothing was written."""
+    """A transaction was canceled. Nothing was written."""
 
     code = Code.CONFLICT
 
@@ -114,7 +117,7 @@ class TransactionCanceled(KeygraphError):
 
 
 class TokenReused(KeygraphError):
-    """Another transaction was sent under the same token in the last ten minutes."""
+    """A different transaction was sent with the same token in the last ten minutes."""
 
     code = Code.CONFLICT
 
@@ -134,7 +137,7 @@ class Refusal:
     details: Mapping[str, Any] = field(default_factory=dict)
     """Other details for the client, by name."""
     is_by_hidden: bool = False
-    """Whether the reason is something that the viewer does not see: it is reported only if there is no other."""
+    """Whether the reason is something that the viewer cannot see. It is reported only if there is no other reason."""
 
     @property
     def message(self) -> str:
@@ -142,7 +145,7 @@ class Refusal:
 
 
 class WriteRefused(KeygraphError):
-    """A write that is refused, with every reason that is known; nothing was written."""
+    """A write is refused, and the error has every known reason. Nothing was written."""
 
     code = Code.BAD_USER_INPUT
 
@@ -152,7 +155,7 @@ class WriteRefused(KeygraphError):
 
 
 class CorruptItem(KeygraphError):
-    """An item that does not fit its declaration: names the type and the field, never the value."""
+    """An item does not match its declaration. The message names the type and the field, never the value."""
 
     code = Code.CORRUPT_ITEM
 
@@ -164,13 +167,13 @@ class StoreError(KeygraphError):
 
 
 class Throttled(StoreError):
-    """DynamoDB refused the request for load, after all retries."""
+    """DynamoDB throttled the request, and all retries of it."""
 
     code = Code.THROTTLED
 
 
 class TimedOut(StoreError):
-    """The deadline passed before the store had answered."""
+    """The store did not answer before the deadline."""
 
     code = Code.TIMEOUT
 
@@ -180,7 +183,7 @@ class Unavailable(StoreError):
 
 
 class TableMissing(StoreError):
-    """The store has no table of that name."""
+    """The store has no table with this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,7 @@ class Mistake:
     kind: str
     """A short stable name of the kind of mistake, for example `no-path`."""
     where: str
-    """The type, or `Type.field`; the name of the table or index if the mistake is there."""
+    """The type, or `Type.field`, or the name of the table or index with the mistake."""
     problem: str
     mend: str
 

@@ -1,7 +1,7 @@
 """The graph of one table: its record types, its mistakes, and the keys of nodes.
 
-Everything that reads or serves a table starts from a `Graph`. As `RecordTypes` it finds the type of an item and the
-path from one node to others; here it makes keys, and refuses values that make none.
+Everything that reads or serves a table starts from a `Graph`. Its base class `RecordTypes` finds the type of an item
+and the path from one node to others. This module makes keys, and refuses values that cannot be keys.
 """
 
 from __future__ import annotations

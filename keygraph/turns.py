@@ -1,4 +1,4 @@
-"""Work on many items: in turns with the other work of the event loop, and within a budget of processor time."""
+"""Work on many items, which takes turns with the other work of the event loop and has a budget of processor time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TURN_SECONDS = 0.004
 
 
 class TooMuchWork(StoreError):
-    """The operation takes more processor time than it may."""
+    """The operation needs more processor time than the server allows."""
 
     code = Code.COST_LIMIT
 

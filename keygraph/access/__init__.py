@@ -1,5 +1,5 @@
-"""Who may see and change what: the declaration words of a model, and what its rules mean for one viewer.
+"""Access rules: the words that declare them in a model, and their meaning for one viewer.
 
-This package sits below the model and knows no record types. `keygraph.resolve` makes the rules of each type, and
+This package is below the model and does not use record types. `keygraph.resolve` makes the rules of each type, and
 `keygraph.model.permissions` evaluates them for one viewer.
 """

@@ -1,8 +1,8 @@
 """A first model file for an unknown table, from its description and a sample of its items.
 
 Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `fields`), which get the
-lists that their keys allow (`lists`) and are written as Python (`text`). The text is checked before it is returned: it
-imports, has no mistakes, and reads the whole sample except for the items that it names.
+lists that their keys allow (`lists`) and are written as Python (`text`). Before the text is returned, it is checked:
+the file can be imported, has no mistakes, and reads the whole sample except for the items that its comments name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Turns kinds of items into record types: which are nodes, which join two of them, and what their keys hold."""
+"""Turns kinds of items into record types: decides which are nodes and which join two nodes, and finds the parts of
+their keys."""
 
 from __future__ import annotations
 

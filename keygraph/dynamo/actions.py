@@ -1,6 +1,6 @@
 """Writes of single items as values: put, update, delete and check, each with the condition that it needs.
 
-An action can be written as DynamoDB's expressions (`keygraph.dynamo.expressions`) or carried out here (`outcome`), with the
+An action can be written as DynamoDB's expressions (`keygraph.dynamo.expressions`) or applied here (`outcome`), with the
 same effect. The rules: "Update expressions" and "TransactWriteItems" in the DynamoDB developer guide and API reference.
 """
 

@@ -7,8 +7,8 @@ digits come back:
     positive   C0, exponent + 130, the digits in pairs, each pair + 1
     negative   40, 125 − exponent, the digits in pairs, each 100 − pair, FF
 
-where the exponent is that of the first digit, −130 to 125, and a last lone digit is followed by 0. Trailing zeros
-are no digits, so a shorter row of digits is the smaller magnitude; the FF makes it the larger number below zero.
+where the exponent is that of the first digit, −130 to 125, and a last lone digit is followed by 0. Trailing zeros do
+not count as digits, so a shorter row of digits is the smaller magnitude; the FF makes it the larger number below zero.
 """
 
 from __future__ import annotations

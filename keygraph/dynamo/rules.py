@@ -1,4 +1,4 @@
-"""What DynamoDB refuses in a read, in a key and in an item that is written, and where a read can continue.
+"""DynamoDB's rules: the reads, keys and items that it refuses, and the places where a read can continue.
 
 Every function that refuses raises BadUserInput. All engines use these functions, so that all refuse the same. One pass
 checks an item, and finds its keys as ordered bytes and its size; a load checks each item while its line is known.

@@ -1,4 +1,4 @@
-"""The declaration of values that each request makes many of."""
+"""Declares the classes of which each request creates many values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Shapes: the form of a template's keys, regardless of the names of its placeholders.
 
-Is every key of one shape a key of the other, by their form (`is_special_case`)? Can no key have both (`are_disjoint`)?
-These two decide the type of items and refuse ids. In which part of a key's order are the keys of a shape (`stretches`)?
-That excludes siblings from reads.
+`is_special_case`: by their form, is every key of one shape also a key of the other? `are_disjoint`: can no key have
+both shapes? These two determine the type of items and refuse wrong ids. `stretches`: which ranges of the key order hold
+the keys of a shape? This keeps siblings out of reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the order of the keys does not decide: conditions for the store, and checks of items that were read.
+"""Conditions that the order of the keys cannot express: filters for the store, and checks of the items that were read.
 
 A check returns whether an item meets an argument on its sort key. A placeholder's text is the text in the item's key,
 or, if that cannot be read back, the rendered text.

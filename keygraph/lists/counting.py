@@ -1,13 +1,14 @@
-"""Counting lists: by the store if its answer is the list's, else by keys that are recognized here.
+"""Counts lists: the store counts if its answer is right for the list; otherwise the keys are read and recognized here.
 
-A count reads what it counts: DynamoDB charges for the items' sizes either way. So it has a limit, in pages of at most 1
-MB (128 read units), beyond which there is no count.
+A count reads all items that it counts: DynamoDB charges for their sizes in any case. So it has a limit, in pages of at
+most 1 MB (128 read units). Above the limit, there is no count.
 
-A count equals what paging through the list finds: the items of its type, by type attribute and key, that meet its
-conditions. There are two exceptions, because recognizing every item here would make the store's own count useless. If
-items have a type attribute, the store counts items with the right one, under keys that begin as the type's and contain
-its templates' literals, even if other parts are not valid values (`RIDE#tomorrow` for a time); `may_count_unread` is
-for such lists, and their schema says so. An index without the type attribute counts by keys alone.
+A count equals the number of items that paging through the list finds: the items of its type, by type attribute and key,
+that meet its conditions. There are two exceptions, because recognizing every item here would make the store's own count
+useless. If items have a type attribute, the store counts items with the right one, under keys that begin as the type's
+and contain its templates' literals, even if other parts are not valid values (`RIDE#tomorrow` for a time);
+`may_count_unread` is for such lists, and their schema says so. An index without the type attribute counts by keys
+alone.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The rule: for a node whose model says that its partition is small, one Query rea
 lists there and the neighbors at a known key, if their ranges follow each other and no other type's items can be between
 them. Nothing is read after a list with less than a full page requested: the rest of that list would be read too. The
 Query examines no more items than separate reads might: as many as the pages have, one to see whether more follow, and
-the node. What it does not reach is read separately.
+the node. Parts that it does not reach are read separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One list of one node: an access path with its values, as the range of keys that it reads.
 
-A `NeighbourList` is a value. It contains the partitions to read (one for each shard), the part of the sort key, and
-what a filter in the store or a condition here decides.
+A `NeighbourList` is a value. It contains the partitions to read (one for each shard), the range of the sort key, the
+filter for the store, and the conditions that are checked here.
 """
 
 from __future__ import annotations

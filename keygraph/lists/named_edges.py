@@ -1,4 +1,4 @@
-"""The edges of a list to nodes that a client names: read by their keys if the two ends make these."""
+"""The edges of a list to nodes that a client names: read by key if the two ends form the key."""
 
 from __future__ import annotations
 

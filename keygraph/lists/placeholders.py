@@ -1,4 +1,4 @@
-"""Placeholders for unknown values: the texts of the templates' slots, as in the keys and lists that are shown."""
+"""Placeholders for unknown values: the texts of the templates' slots, for keys and lists that are displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The range of a sort key: what a list's prefix and a client's arguments leave of it, as bounds.
+"""The range of a sort key: its bounds, from a list's prefix and a client's arguments.
 
 Each argument on the sort template's placeholders is a `Narrowing`; together they are one `Span`.
 """

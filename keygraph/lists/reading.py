@@ -1,6 +1,6 @@
 """Reading lists: pages are filled across shards, pieces of a range, and items that are left out.
 
-Nothing here reads more than a page costs: each shard is a stream that fetches only what is needed, and the streams are
+It reads no more than the page needs: each shard is a stream that fetches only what is needed, and the streams are
 merged by sort key.
 """
 

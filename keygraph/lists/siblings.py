@@ -2,8 +2,8 @@
 
 Both cost no filter, so that only wanted items are read. The rules:
 
-- Where other types have keys and the list cannot, nothing is read. The rest is one piece of the range (then a bound is
-  enough), or several, each with a Query.
+- Ranges that hold only keys of other types are not read. The rest is one piece of the range (then a bound is enough),
+  or several, each with a Query.
 - A page is not split around a sibling at one known key, such as the node's own item: reading one more item costs less
   than a request.
 - It is not split into more than `MOST_PIECES`. A piece costs a request, but only if the page reaches it; items that a

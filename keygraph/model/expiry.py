@@ -1,4 +1,4 @@
-"""Expiry: when an item counts as missing. DynamoDB deletes expired items up to days later.
+"""Expiry: the time from which an item counts as missing. DynamoDB may delete expired items days later.
 
 An item has expired if the attribute of its type's expiry is a number of seconds that is not in the future. Without the
 attribute, or if it is not a number, DynamoDB never deletes the item, and it never expires.

@@ -1,4 +1,5 @@
-"""Resolves what the server keeps of other items: counts and sums of lists, and copies of nodes' fields."""
+"""Resolves the values that the server derives from other items: counts and sums of lists, and copies of nodes'
+fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Writes the other items of loaded edges: mirrors and counterparts that the source lacks.
 
-An edge whose other item is in the source needs nothing. The keys of all others are kept until the source ends; then
-both items are read, and the other one is put with this one's values and keeps what is its own.
+An edge whose other item is in the source needs nothing. The keys of all others are kept until the source ends. Then
+both items are read, and the other one is put with this one's values and its own other fields.
 """
 
 from __future__ import annotations

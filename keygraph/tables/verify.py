@@ -1,9 +1,9 @@
-"""Verifies a whole table: reads every item, compares it with the model, and looks for what it points to.
+"""Verifies a whole table: reads every item, compares it with the model, and looks up the items that it points to.
 
 Nothing is written, except counts and sums on request. The table is read in segments, one window of items at a time, so
-memory holds one window per segment and what its items point to, however large the table is. All reads are consistent.
-The table may be written to meanwhile: a missing or differing item is reported only if the item that points to it has
-not changed since it was read.
+memory holds one window per segment and the items that it points to, however large the table is. All reads are
+consistent. The table may be written to meanwhile: a missing or differing item is reported only if the item that points
+to it has not changed since it was read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Common neighbors: the items of the first of several lists that all other lists have too.
+"""Common neighbors: the items of the first list that are also in all other lists.
 
-There are two walks. Lists sorted by the values to be compared are merged: each is read from the latest position of any
-of them, so parts where another list has nothing are skipped. The items of a short list are looked up by key in a much
-longer one. Lists in another order are read along the first one, and its items are looked up in the others. If one of
-the others is short, its items are looked up in the first.
+There are two walks. Lists sorted by the compared values are merged: each is read from the latest position of any of
+them, which skips parts where another list has nothing. The items of a short list are looked up by key in a much longer
+one. For lists in another order, the first one is read, and its items are looked up in the others. If one of the others
+is short, its items are looked up in the first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Ranks the nodes at the end of some lists, followed one after the other, by the weights of the paths that lead there.
 
 A path is a sequence of edges, one of each list, that does not return to its first node. A node's score is the sum of
-its paths' weights, given by their last edges. The ranking says whether everything was read, so that it is exact.
+its paths' weights, given by their last edges. The ranking says whether it is exact, which means that everything was
+read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The interface of walks: a walk says which parts of lists it wants, takes what was read, and says what is next.
+"""The interface of walks: a walk requests parts of lists, receives the results, and requests the next parts.
 
-A walk is a generator. It yields the parts that may be read at the same time, and receives what was read of each, in the
+A walk is a generator. It yields the parts that may be read at the same time, and receives the results of each, in the
 same order. When it returns, its question is answered. An error of a list is thrown into it; a walk that does not catch
 it ends with it. Nothing here knows a store: a few lines that answer from a dict can drive a walk too.
 """

@@ -1,4 +1,4 @@
-"""The steps of records that are changed or deleted."""
+"""The steps that change or delete records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common ground of all requests' steps: stored items, the viewer's rights, and the fields that the server keeps."""
+"""The base of all requests' steps: stored items, the viewer's rights, and the fields that the server sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the items of a record type from the values of its fields, with all keys that these give.
+"""Makes the items of a record type from the values of its fields, with all their keys.
 
 An item has its fields and ends as attributes, its type value, the table's key, and the keys of every index for which it
 has all parts. All problems with the values are reported at once (`Refusals`).

@@ -1,4 +1,4 @@
-"""The mark on a node that is being deleted or moved: nothing new may name it.
+"""The mark on a node that is being deleted or moved, so that no new record can name it.
 
 A node is marked before the search for records that name it, and is deleted only while it has its mark: every write of a
 record that names it requires, in the same transaction, that it has no mark. A mark says until when it is valid, so one

@@ -1,4 +1,4 @@
-"""The steps of records that get another key."""
+"""The steps that give records another key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of records that are created or put."""
+"""The steps that create or put records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on stored items: a record of a type, none, a node that may be named, an unchanged item, a version."""
+"""Conditions on stored items: a record of a type, no record, a node that may be named, an unchanged item, a version."""
 
 from __future__ import annotations
 

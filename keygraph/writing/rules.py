@@ -1,9 +1,9 @@
 """The rules of a model on writes: on the values that are written, and on who may write them.
 
-What the input or a key decides is refused at once; the rest becomes a condition of the transaction. A rule on values
-applies to the record as it is after the write. Who may change a record is decided by the record before and after the
-write. For a change, both become conditions on the item before it, so the rules hold whatever others write meanwhile. A
-record that the viewer does not see is reported as missing.
+If the input or a key decides, a violation is refused at once; otherwise the rule becomes a condition of the
+transaction. A rule on values applies to the record after the write. The record before and after the write decides who
+may change it. For a change, both become conditions on the item before it, so the rules hold whatever others write
+meanwhile. A record that the viewer cannot see is reported as missing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The steps of one transaction: what each request does to the items of the table, and what a failure means.
+"""The steps of one transaction: the changes of each request to the items of the table, and the meaning of a failure.
 
-The stored items that must be known are first read once for all requests (`needed`). `StepMaker.steps` only computes.
+The stored items that the steps depend on are first read once for all requests (`needed`). `StepMaker.steps` only
+computes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What writes of items add to the counts and sums of nodes, in the same transaction.
+"""Updates the counts and sums of nodes in the transaction that writes their items.
 
 An item adds to the node whose list contains it (`keygraph.resolve.derived`), and what it added before is subtracted. So
 a write that replaces, changes or deletes such an item needs the stored item, on condition that it is as it was read. A

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class Overloaded(StoreError):
-    """There are more operations than the server takes on. Nothing of this one was done."""
+    """The server already has as many operations as it accepts. This one was not started."""
 
 
 class Admission:

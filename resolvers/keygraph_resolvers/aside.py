@@ -1,4 +1,4 @@
-"""Work that would block the event loop for long: a thread does it, so that other operations continue meanwhile.
+"""Runs work that would block the event loop for long in a thread, so that other operations continue meanwhile.
 
 There is one such thread. Python lets the event loop continue after five milliseconds (half of one in a server of
 Keygraph's), and after the same time for each further thread.

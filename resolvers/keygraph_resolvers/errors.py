@@ -1,10 +1,11 @@
-"""Errors as clients see them: errors that they can act on have a code, all others are masked and logged.
+"""Errors as clients see them. Errors that clients can act on have a code; all others are masked and logged.
 
-`GRAPHQL_PARSE_FAILED` and `GRAPHQL_VALIDATION_FAILED` are about the document, a `KeygraphError` has its own code, a
-value that a scalar refuses is `BAD_USER_INPUT`. Anything else is `INTERNAL`: the answer has an id, the log the rest.
+`GRAPHQL_PARSE_FAILED` and `GRAPHQL_VALIDATION_FAILED` are errors in the document. A `KeygraphError` has its own code. A
+value that a scalar refuses is `BAD_USER_INPUT`. Anything else is `INTERNAL`: the answer has an id, and the log has the
+details under this id.
 
-If something requested is missing without an error, the answer has a warning in `extensions.warnings`: `COUNT_LIMIT`, a
-`totalCount` that is null because it would cost too much.
+If a requested value is missing without an error, the answer has a warning in `extensions.warnings`: `COUNT_LIMIT` means
+that a `totalCount` is null because it would cost too much.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from keygraph_resolvers.codes import OperationCode
 _log = logging.getLogger("keygraph")
 
 _SHOWN_BEGINNING, _SHOWN_END = 400, 160
-"""How many characters of a long message are shown: its own words are before and after what it quotes."""
+"""How many characters of a long message are shown. Its own words are before and after the text that it quotes."""
 
 
 def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, Any]:
@@ -50,21 +51,21 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
 
 
 def _shortened(message: str) -> str:
-    """Returns the message without the middle of what it quotes, which may be as long as a request."""
+    """Returns the message without the middle of the text that it quotes, which may be as long as a request."""
     if len(message) <= _SHOWN_BEGINNING + _SHOWN_END:
         return message
     return f"{message[:_SHOWN_BEGINNING]} … {message[-_SHOWN_END:]}"
 
 
 class NotAQuery(Exception):
-    """An operation that is no query, where only queries are allowed."""
+    """An operation that is not a query, where only queries are allowed."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"a {kind} needs a POST request")
 
 
 class RefusedPart(BadUserInput):
-    """One of the things that are wrong with a write, with its own code and its place in the input."""
+    """One part of a write is invalid. The error has its place in the input."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(*refusal.parts)
@@ -105,7 +106,7 @@ def answer_limit_error(limit: int) -> dict[str, Any]:
 
 
 def internal_error(cause: BaseException) -> dict[str, Any]:
-    """Returns the error that a client sees for a failure of the server; the log has all of it, under the same id."""
+    """Returns the error that a client sees for a failure of the server. The log has the details under the same id."""
     error_id = uuid.uuid4().hex
     _log.error("unexpected error %s", error_id, exc_info=cause)
     return {

@@ -21,38 +21,38 @@ INTERRUPTED = 130
 
 
 class RequestCode(StrEnum):
-    """What a request may fail with beside the codes of operations.
+    """The codes of a request's errors, in addition to the codes of operations.
 
-    The string under a code is its page in `docs/errors/`: what it means, what to do, and whether to try again.
+    The string under a code becomes its page in `docs/errors/`: the meaning, what to do, and whether a retry helps.
     """
 
     DOCUMENT_NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED"
-    """The server executes only the documents of its manifest, and this is not one of them.
+    """The server executes only the documents in its manifest, and this one is not in it.
 
-    Add the document to the manifest with `keygraph trust`, and start the server with it.
+    Add the document to the manifest with `keygraph trust`, and restart the server.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
     """The server does not know a document with this hash.
 
-    Send the hash once with the text. Client libraries do that automatically.
+    Send the hash and the document's text together once. Client libraries do this automatically.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     PERSISTED_QUERY_NOT_SUPPORTED = "PERSISTED_QUERY_NOT_SUPPORTED"
     """The server does not accept automatic persisted queries.
 
-    Send the text, or the id of a trusted document.
+    Send the document's text, or the id of a trusted document.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
     UNAUTHENTICATED = "UNAUTHENTICATED"
-    """The token of the request is not valid, or it has none and this server needs one.
+    """The request's token is not valid, or the request has no token and this server needs one.
 
     Get a new token, and send it in the `Authorization` header.
 
-    The same again gives the same error.
+    A retry gives the same error.
     """
 
 
@@ -79,7 +79,7 @@ class ModelNotLoadedError(CommandError):
 
 
 class RequestRefusedError(Exception):
-    """A request that is not executed. The message goes to the client."""
+    """A request that the server does not execute. The message goes to the client."""
 
     def __init__(self, message: str, status: int | None = None, code: str = Code.BAD_USER_INPUT) -> None:
         """Without a `status`, it gets that of an operation that could not be executed."""

@@ -52,7 +52,8 @@ def causes() -> dict[str, list[str]]:
                     codes[node.name] = code
     found: dict[str, dict[str, None]] = {code: {} for code in told()}
     for node in classes:
-        if node.name in codes and (said := ast.get_docstring(node)):
+        # The base class of all these exceptions is a cause of none.
+        if node.name in codes and node.name != "KeygraphError" and (said := ast.get_docstring(node)):
             found[codes[node.name]][said.split("\n\n")[0].replace("\n", " ")] = None
     return {code: sorted(texts) for code, texts in found.items()}
 
@@ -67,7 +68,7 @@ def pages() -> dict[str, str]:
             f"# {code}\n\n{meaning}\n\n## What to do\n\n{mend}\n\n{again}\n{when}\n[All codes](README.md)\n"
         )
         rows += f"| [`{code}`]({code}.md) | {meaning} |\n"
-    head = "Every error that a client can cause, or must act on, has one of these codes in `extensions.code`."
+    head = "Every error that a client can cause or has to handle has one of these codes in `extensions.code`."
     found["README.md"] = f"# Error codes\n\n{head}\n\n| code | meaning |\n| --- | --- |\n{rows}"
     return found
 

@@ -1,7 +1,7 @@
 """The time in which the process was awake.
 
-A process stands still when its machine is suspended or overloaded, or when its event loop is blocked. Answers that
-arrive meanwhile are not read, so its requests seem slow. Such a time says nothing about DynamoDB.
+A process stands still when its machine is suspended or overloaded, or when its event loop is blocked. It does not read
+answers that arrive meanwhile, so its requests seem slow. Such a time says nothing about DynamoDB.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Renders requests for DynamoDB: what will be sent is a value that can be compared, printed and explained.
+"""Renders requests for DynamoDB as values that can be compared, printed and explained.
 
 A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering reads and sends nothing.
 """

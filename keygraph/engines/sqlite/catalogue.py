@@ -1,7 +1,7 @@
 """The catalogue of a SQLite file: its tables, with their keys and indexes.
 
 Tables are found by name; their SQLite tables are named by number, because SQLite treats `Shop` and `shop` as the same
-name. A number is never reused, so what was read about it stays true.
+name. A number is never reused, so cached facts about it stay true.
 """
 
 from __future__ import annotations

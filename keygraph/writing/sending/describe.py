@@ -1,4 +1,4 @@
-"""Describes what a write sends, as text: what is read first, then each action of its transaction with its condition.
+"""Describes a write as text: its reads, then each action of its transaction with its condition.
 
 The actions are made and rendered as for sending (`keygraph.writing.steps`, `keygraph.engines.dynamodb.requests`), but
 nothing is read: values that depend on an item that is read first are named instead.

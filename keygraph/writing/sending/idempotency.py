@@ -1,4 +1,4 @@
-"""Idempotency keys: a write with one is carried out once, however often it is sent, by any process.
+"""Idempotency keys: a write with a key is executed once, however often it is sent, by any process.
 
 The transaction of the write also puts a note into the table, under its own key. The note holds a hash of the request
 and the identities of the written records, so that a repeated write gets the first answer. A write that fails leaves no

@@ -1,9 +1,9 @@
 """Deletes and moves nodes that other records may name.
 
-Each node is marked (`keygraph.writing.marks`), then the records that name it are searched for, then it is deleted if it
-still has the mark, in one transaction with the other writes. Nothing can start to name it in between. If a delete takes
-more edges along than one transaction holds, they go first, page by page: after a crash the node still exists, and can
-be deleted again.
+It marks each node (`keygraph.writing.marks`), searches for the records that name the node, and then deletes the node if
+it still has the mark, in one transaction with the other writes. Nothing can start to name the node in between. If a
+delete includes more edges than one transaction holds, it deletes them first, page by page: after a crash, the node
+still exists, and can be deleted again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sends what one write needs, and reads the store's reasons for a refusal.
+"""Sends the requests of one write, and interprets the store's reasons for a refusal.
 
-A refused transaction is reported as its failed conditions mean it. If another write was faster, or if more has to be
-known first, the write is tried again.
+The failed conditions of a refused transaction become its errors. If another write was faster, or if more items must be
+read first, the write is tried again.
 """
 
 from __future__ import annotations

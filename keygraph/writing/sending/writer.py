@@ -1,6 +1,6 @@
-"""Carries out writes: reads what must be known, sends one transaction, and explains its failure.
+"""Executes writes: reads the items that they depend on, sends one transaction, and explains its failure.
 
-If somebody changed in the meantime what was read, it is read again, after a pause, several times.
+If another write changes these items meanwhile, they are read again after a pause, several times if needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The parts of an answer beside its data: the errors of its positions, and the warnings, in the order of the answer."""
+"""The parts of an answer next to its data: the errors of its positions, and the warnings, in the order of the
+answer."""
 
 from __future__ import annotations
 

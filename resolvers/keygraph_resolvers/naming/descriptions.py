@@ -1,6 +1,6 @@
 """Generated descriptions for types, fields, arguments and values that the model does not describe.
 
-Every function returns one or more sentences for a client who knows nothing of the store.
+Every function returns one or more sentences for a client who knows nothing about the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Global ids: opaque texts that name a node, a record or an edge of any type. No key is an id."""
+"""Global ids: opaque texts that identify a node, a record or an edge of any type. They differ from all keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The bound of an operation: the most that it can cost, computed from its document, its variables and the page sizes.
 
 Nothing is learned and nothing is read: the same operation with the same page sizes always has the same bound. The bound
-is the sum of the costs of the steps (`Step.cost`). A step that several places share counts once for all of them, so the
-work is in proportion to the document.
+is the sum of the costs of the steps (`Step.cost`). A step that several places share is counted once for all of them, so
+the work is proportional to the size of the document.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiles the document of an operation into its plan.
 
-A plan is made of a validated document once for each combination of the variables in `@skip` and `@include`. Fields that
-the specification merges are one field of the plan; a selection that several places share, through fragments, is one
-object with one set of steps. The number of fields with all fragments spread was limited before
+A validated document is compiled once for each combination of the variables in `@skip` and `@include`. Fields that the
+specification merges are one field of the plan; a selection that several places share, through fragments, is one object
+with one set of steps. The number of fields with all fragments spread was limited before
 (`keygraph_resolvers.plan.document_limits`); a field of an interface is one for each type, so the plan has a limit too.
 """
 

@@ -1,4 +1,4 @@
-"""Reports the actual cost of an operation beside its bound, and the errors of operations that are too large."""
+"""Reports the actual cost of an operation next to its bound, and the errors of operations that are too large."""
 
 from __future__ import annotations
 

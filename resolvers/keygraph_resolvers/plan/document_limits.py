@@ -1,7 +1,7 @@
 """The limits of a document, checked before it is validated or planned.
 
 One walk over the parsed document measures each of its operations with its fragments spread. A fragment is measured
-once, so the walk takes time in proportion to the document, whatever it expands to; numbers are capped at `MOST`.
+once, so the time is proportional to the size of the document, whatever it expands to. Numbers are capped at `MOST`.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _LONG_NUMBER = re.compile(r"[0-9]{100}")
 
 
 class DocumentLimit(KeygraphError):
-    """A document with too much of something."""
+    """The document exceeds one of the limits on its size."""
 
     code = OperationCode.DOCUMENT_LIMIT
 
 
 class DepthLimit(KeygraphError):
-    """A document that is nested too deeply."""
+    """The document is nested too deeply."""
 
     code = OperationCode.DEPTH_LIMIT
 

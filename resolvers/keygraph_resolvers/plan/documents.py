@@ -1,7 +1,7 @@
 """Parses, validates and plans documents once, and caches them for the next request with the same text.
 
 They are cached by a hash of their text, up to a number of bytes. For a refused document, only the errors are cached, in
-a separate, smaller number of bytes: it evicts no other.
+a separate, smaller number of bytes, so that it evicts no other document.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the viewer may see of the objects of an answer. What they may not see is treated as nonexistent."""
+"""Decides which objects of an answer the viewer may see. Hidden ones are treated as nonexistent."""
 
 from __future__ import annotations
 

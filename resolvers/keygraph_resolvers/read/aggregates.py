@@ -1,4 +1,4 @@
-"""The aggregates that a client requests of a list, and their values for its items."""
+"""The aggregates of a list that a client requests, and their values for its items."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Connections: one list of one owner as a client requests it, and its page in Relay's form.
 
-Between two crossed cursors, with `after` at or after `before`, there is nothing: an empty page, no error.
+If the cursors cross (`after` is at or after `before`), the page is empty; that is not an error.
 """
 
 from __future__ import annotations

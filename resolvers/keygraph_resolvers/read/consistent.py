@@ -1,4 +1,4 @@
-"""Consistent reads, which see what was just written."""
+"""Consistent reads, which see the latest writes."""
 
 from __future__ import annotations
 

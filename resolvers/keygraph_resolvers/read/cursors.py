@@ -1,8 +1,8 @@
 """Cursors: the place of an edge in its list, encrypted so that only the server can read and make them.
 
-A cursor holds what identifies the item in the list. It is encrypted by AES-SIV (RFC 5297), which authenticates it
-together with the list's path and what the list fixes: a cursor of another list, a truncated one or an invented one is
-refused. A place of a list always has the same cursor, so that a client may compare cursors.
+A cursor holds the values that identify the item in the list. It is encrypted with AES-SIV (RFC 5297), which
+authenticates it together with the list's path and fixed values: a cursor of another list, a truncated one or an
+invented one is refused. A place in a list always has the same cursor, so that a client may compare cursors.
 """
 
 from __future__ import annotations

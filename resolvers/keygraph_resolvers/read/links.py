@@ -1,8 +1,8 @@
-"""What other items decide about the items of lists: looked up together for all lists with a page under way.
+"""Looks up the other items that decide about the items of lists, together for all lists with a page in progress.
 
 A page of a list whose items depend on links (`keygraph.model.links`) comes with their values, so that it is filled,
-counted and continued as if a filter had decided it. The other items of all these pages that are under way at one time
-are one BatchGetItem; no page waits for anything else.
+counted and continued as if a filter had decided it. The other items of all such pages in progress at one time are one
+BatchGetItem; no page waits for anything else.
 """
 
 from __future__ import annotations

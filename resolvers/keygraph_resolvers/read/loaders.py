@@ -1,6 +1,6 @@
 """The dataloaders of one request: items by their keys, and lists of neighbors.
 
-They follow aiodataloader's rules: what is requested twice is read once, and a key that fails fails alone.
+They follow aiodataloader's rules: a key that is requested twice is read once, and a failed key does not affect others.
 `keygraph_resolvers.read.scheduler` decides when a batch of keys is sent, and `keygraph_resolvers.read.links` does so
 for the other items that rules need; both call `NodeLoader.load_batch`, which dispatches the queue with the library's
 own `dispatch_queue`, a public function. A list is read as soon as it is requested.

@@ -2,12 +2,13 @@
 
 Each request is recorded with its place in the query, its time, and its cost.
 
-An operation may have a budget. The cost of a request is known when its answer has come. So before it is sent, the most
-that it can cost is reserved, and returned with its answer. If the rest of the budget is less, a request waits until
-nothing else is under way. So an operation spends at most one request more than its budget; nothing is sent after that.
+An operation may have a budget. The cost of a request is known only when its answer arrives. So before a request is
+sent, the most that it can cost is reserved; the answer releases it. If less than that is left of the budget, the
+request waits until no other is in progress. So an operation exceeds its budget by at most one request, and then sends
+no more.
 
-All operations of a process together may hold a limited number of bytes of what they have read, until their answers are
-sent. One that would hold more than is left is given up.
+All operations of a process together may hold a limited number of bytes of the data that they have read, until their
+answers are sent. An operation that would exceed the limit is stopped.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class CostExceeded(StoreError):
-    """The operation has used up what it may cost."""
+    """The operation has reached its cost limit."""
 
     code = Code.COST_LIMIT
 
@@ -266,11 +267,11 @@ keeps its bytes until the event loop's next round: all large answers of a round 
 
 
 class TooMuchMemory(StoreError):
-    """The operations of the process hold more than they may. This one was given up."""
+    """The operations of this process hold more memory than they may. This one was stopped."""
 
 
 class MoreThanAnyMay(KeygraphError):
-    """The operation alone holds more than all operations of the process may."""
+    """The operation alone needs more memory than all operations of the process together may hold."""
 
     code = OperationCode.ANSWER_LIMIT
 

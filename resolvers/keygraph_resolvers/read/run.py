@@ -1,4 +1,4 @@
-"""One run of an operation: what its steps share, which are the graph, the loaders, the variables and the limits."""
+"""One run of an operation: the graph, the loaders, the variables and the limits that its steps share."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """The scheduler: runs the reads of one operation, and decides when a batch of keys is sent.
 
-Lists are sent as soon as they are requested. **A batch is sent when nothing that is under way can add to it**, or when
-it has a hundred keys, the most that a BatchGetItem takes. The plan determines what can add to a batch: each read has
-the round trips after its answer in which keys will be requested. So the items of one round trip are in one batch
-however slowly its lists come in, nothing waits for a read that leads to no item, and nothing sleeps on a timer.
+Lists are sent as soon as they are requested. **A batch is sent when no read in progress can add to it**, or when it has
+a hundred keys, the most that a BatchGetItem takes. The plan determines what can add to a batch: each read has the round
+trips after its answer in which keys will be requested. So the items of one round trip are in one batch however slowly
+its lists arrive, nothing waits for a read that leads to no item, and nothing waits for a timer.
 
-Only work that needs one has a task: answers are handled as they arrive. **Steps continue in turns**: what is known
-already may lead to thousands of lists, and after some milliseconds the event loop must do other work. All operations
-share these milliseconds: of those that need more, one continues in each round of the event loop.
+Only work that needs one has a task: answers are handled as they arrive. **Steps continue in turns**: the known objects
+may lead to thousands of lists, and after some milliseconds the event loop must do other work. All operations share
+these milliseconds: of those that need more, one continues in each round of the event loop.
 """
 
 from __future__ import annotations

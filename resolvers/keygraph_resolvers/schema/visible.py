@@ -1,4 +1,4 @@
-"""The schema that introspection shows one viewer: without everything that no rule can ever allow them.
+"""The schema that introspection shows to one viewer, without the parts that no rule can ever allow them.
 
 Fields that a rule allows for some record are shown. The viewer's claims and roles alone decide what is hidden, so
 viewers who are shown the same share one schema.

@@ -1,8 +1,8 @@
 """Reads a node together with its lists by one Query, if the model says that its partition is small.
 
 `keygraph.lists.gather` decides which parts one Query reads. Here they are promised to the loaders before they are
-requested, so that requests for the node or one of the lists wait for that Query; what it does not reach is read as if
-nothing had been promised.
+requested, so that requests for the node or one of the lists wait for that Query. Parts that it does not reach are read
+as if nothing had been promised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The most that lists cost: their pages and counts, and the items that are looked up by key."""
+"""The bound of lists: their pages and counts, and the items that are looked up by key."""
 
 from __future__ import annotations
 

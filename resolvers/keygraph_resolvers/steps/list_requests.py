@@ -1,4 +1,4 @@
-"""How the requests of a list are explained."""
+"""Explains the requests of a list."""
 
 from __future__ import annotations
 

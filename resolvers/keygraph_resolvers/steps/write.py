@@ -1,7 +1,7 @@
-"""Mutations: what is written, and what the client selects from the records afterwards.
+"""Mutations: the writes, and the client's selections from the written records.
 
-A write is sent before its payload is read. What it created is then known, and is not read again; what it only changed
-is read consistently.
+A write is sent before its payload is read. Created records are then known, and are not read again; changed records are
+read consistently.
 """
 
 from __future__ import annotations

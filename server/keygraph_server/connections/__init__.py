@@ -1,4 +1,4 @@
-"""Client connections: what each may send, keep and take time for, and how many there may be.
+"""Client connections and their limits: the bytes, memory and time of each, and their number.
 
 `factory` makes them, as uvicorn's `http=`. `guarded` has the limits of one connection, `httptools_protocol` and
 `h11_protocol` uvicorn's two protocol classes with these limits, one for each HTTP parser. `gate` knows all connections

@@ -1,7 +1,7 @@
 """Finds documents by id, and decides which are accepted.
 
-Trusted documents are in a manifest. Automatic persisted queries are stored as clients send them, as Apollo's protocol
-says (https://www.apollographql.com/docs/apollo-server/performance/apq).
+Trusted documents are in a manifest. Automatic persisted queries are stored as clients send them, by Apollo's protocol
+(https://www.apollographql.com/docs/apollo-server/performance/apq).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Suggests changes of the model for what costs most: shards, copies of fields, stored counts."""
+"""Suggests changes of the model that reduce the largest costs: shards, copies of fields, stored counts."""
 
 from __future__ import annotations
 

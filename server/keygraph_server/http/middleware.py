@@ -1,6 +1,6 @@
-"""Middleware around every endpoint: it reads the headers of a request once, limits its body, and answers a failure of
-the endpoint with an error that reveals no internals. Every answer carries the id of its request, and headers that let
-browsers only read it and say which pages may (CORS)."""
+"""Middleware around every endpoint: it reads the headers of a request once, limits its body, and answers a failure
+of the endpoint with an error that reveals no internals. Every answer has the id of its request, headers that let
+browsers do nothing but read it, and headers that say which pages may read it (CORS)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of other origins: which of them may send requests, and which requests the others can send."""
+"""Pages of other origins: the pages that may send requests, and the requests that all other pages can send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether the server is ready for clients: answered from known facts and a check of the table every few seconds."""
+"""Readiness: decides whether the server can serve clients, from known facts and a check of the table every few
+seconds."""
 
 from __future__ import annotations
 

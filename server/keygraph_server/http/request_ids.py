@@ -1,6 +1,6 @@
 """The id of a request: in the `X-Request-Id` header of its answer, in its errors, and in its log lines.
 
-`keygraph_server.http.middleware` gives it.
+`keygraph_server.http.middleware` sets it.
 """
 
 from __future__ import annotations

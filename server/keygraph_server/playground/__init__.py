@@ -1,4 +1,4 @@
-"""The playground: a page to query a graph and to look at it, served by the server itself.
+"""The playground: a page to query and explore a graph, served by the server itself.
 
 GraphiQL is its editor. Around it are examples with values of the table (`queries`, `values`), the cost of a query, the
 answer as a picture of nodes and edges, the model as a diagram, and raw items. `page` serves the page, `data` its data

@@ -1,6 +1,7 @@
-"""The playground page's data beside GraphQL: examples, the keys of the model in the table, and raw items.
+"""The data of the playground that does not come from GraphQL: examples, the keys of the model in the table, and raw
+items.
 
-Only POST with a JSON body is answered, which no page of another site can send.
+It answers only POST with a JSON body, which no page of another site can send.
 """
 
 from __future__ import annotations

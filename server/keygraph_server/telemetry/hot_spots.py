@@ -1,4 +1,4 @@
-"""Counts what partitions and fields cost: read and write units per second, over about the last ten minutes.
+"""Counts the cost of partitions and fields: read and write units per second, over about the last ten minutes.
 
 Costs count half as much after each `HALF_LIFE`. Old sums are not multiplied for that: later costs are added with a
 larger weight, and weights start over before they grow too large.

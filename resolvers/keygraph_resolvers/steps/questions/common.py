@@ -1,4 +1,4 @@
-"""Lists reduced to what other nodes have as well: `alsoOf`.
+"""Lists limited to the items that other nodes have too: `alsoOf`.
 
 The lists of the owner and of the others are walked together (`keygraph.walks.common`). Other arguments of the list,
 except those of its partition, apply only to the owner's own edges.
