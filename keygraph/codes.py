@@ -30,7 +30,8 @@ class Code(StrEnum):
 
     Read the record again, then decide. With `expectedVersion`, send the current version.
 
-    A retry may succeed, unless the mutation has an `expectedVersion`.
+    A retry may succeed if another write was faster. It gives the same error if the mutation has an `expectedVersion`,
+    if its idempotency key belongs to another mutation, or if records still refer to what it deletes.
     """
     CORRUPT_ITEM = "CORRUPT_ITEM"
     """An item in the table does not match the model. The message names the type and the field.

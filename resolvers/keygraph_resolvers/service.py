@@ -294,7 +294,7 @@ class Service:
             return self._late(may_have_written=plan.is_mutation)
 
     def _late(self, *, may_have_written: bool = False) -> dict[str, Any]:
-        written = " Its writes may have been carried out." if may_have_written else ""
+        written = " Its writes may have taken effect." if may_have_written else ""
         late = TimedOut(f"The operation took more than {self._timeout:g} seconds.{written}")
         return {"data": None, "errors": [public_error(caused(late))]}
 

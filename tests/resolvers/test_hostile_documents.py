@@ -341,7 +341,7 @@ class Hanging(UnreadStore):
         (
             'mutation { createUser(input: { userId: "u", name: "n", email: "e", userType: CUSTOMER, '
             'createdAt: "2024-01-01T00:00:00Z" }) { user { name } } }',
-            " Its writes may have been carried out.",
+            " Its writes may have taken effect.",
         ),
     ],
 )

@@ -48,9 +48,9 @@ from keygraph_resolvers.schema.mutations import MOST_INPUTS
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for each input that failed."
-_TOGETHER = "Carries out these actions in one transaction: all, or none."
+_TOGETHER = "Runs these actions in one transaction: all or none."
 _ANSWER = "The result of `{}`."
-_ATOMIC = "Whether all are carried out in one transaction, or each in its own transaction."
+_ATOMIC = "Whether all inputs are written in one transaction, or each in its own."
 _MOST = f"At most {MOST_INPUTS:,}."
 
 
