@@ -31,7 +31,7 @@ async def test_what_may_cost_more_than_the_limit_is_refused(books: World) -> Non
     [error] = (await limited.service.execute(LOANS % 100))["errors"]
     assert error == {
         "message": "This operation may cost 63 read units, and the limit is 20. "
-        "Most of it, 62.5, is for member.loans: ask for smaller pages there or around it.",
+        "Most of it, 62.5, is for member.loans. Ask for less there or around it: smaller pages, or fewer lists and counts.",
         "extensions": {
             "code": "COST_LIMIT",
             "bound": {"requests": 3, "roundTrips": 2, "items": 201, "readUnits": 63.0},

@@ -160,3 +160,34 @@ async def test_what_an_added_field_reads_beside_the_plan_counts_too(shop: World)
     answer = await service.execute('{ raw user(userId: "12345") { name } }', with_cost=True)
     assert answer["data"]["user"]["name"], answer
     assert answer["extensions"]["cost"]["actual"]["requests"] == len(shop.tracer.requests) == 2
+
+
+@on_exact_engines
+async def test_the_bound_of_each_place_holds_for_later_mutations(shop: World) -> None:
+    """The second of two mutations would seem to take more round trips than it may."""
+    change = 'updateOrder(input: {orderId: "ORD001", status: SHIPPED}) { order { items { nodes { name } } } }'
+    told = await shop.service.execute(f"mutation {{ a: {change} b: {change} }}", with_cost=True)
+    places = told["extensions"]["cost"]["byPath"]
+    assert {place: each["bound"]["roundTrips"] for place, each in places.items()} == {
+        "a": 1,
+        "a.order.items": 3,
+        "b": 4,
+        "b.order.items": 6,
+    }
+    for each in places.values():
+        assert each["actual"]["roundTrips"] == each["bound"]["roundTrips"]
+
+
+@on_exact_engines
+async def test_the_bound_of_a_place_counts_each_batch_that_its_keys_may_be_in(shop: World) -> None:
+    """A place whose keys begin in one BatchGetItem and end in the next would exceed its bound."""
+    ids = [global_id(shop.graph.types["Product"], (f"P{number}",)) for number in range(120)]
+    document = "query ($x: [ID!]!, $y: [ID!]!) { x: nodes(ids: $x) { id } y: nodes(ids: $y) { id } }"
+    told = await shop.service.execute(document, {"x": ids[:60], "y": ids[60:]}, with_cost=True)
+    cost = told["extensions"]["cost"]
+    assert cost["bound"]["requests"] == cost["actual"]["requests"] == 2
+    found = {
+        place: (each["actual"]["requests"], each["bound"]["requests"])
+        for place, each in cost["byPath"].items()
+    }
+    assert found == {"x": (1, 2), "y": (2, 2)}

@@ -131,6 +131,24 @@ async def test_lists_of_nodes_come_with_the_nodes(teams: World) -> None:
         assert (requests, round_trips) == (4, 2)
 
 
+async def test_items_that_another_list_brought_whole_are_not_read_again(teams: World) -> None:
+    """Each item of a list that is read from both its ends would be read and paid for twice."""
+    document = """{ team(teamId: "a") { members(first: 2) { edges { shirt node { teams(first: 2) { edges { shirt } } } } } } }"""
+    teams.forget()
+    data = await teams.ask(document)
+    shirts = [
+        [each["shirt"] for each in edge["node"]["teams"]["edges"]]
+        for edge in data["team"]["members"]["edges"]
+    ]
+    assert shirts == [[7, 10], [9]]
+    read = [key for each in teams.tracer.requests if isinstance(each, BatchGet) for key in each.keys]
+    # Of the edges of both players, only that to the other team has not come with the members.
+    key_of = teams.graph.table.key_of
+    assert [each for each in read if each != key_of(keyed("TEAM#a", "TEAM#a"))] == [
+        key_of(keyed("TEAM#b", "PLAYER#1"))
+    ]
+
+
 async def test_an_only_neighbor(teams: World) -> None:
     """What the item names waits for the item, and what the key names does not."""
     document = '{ player(playerId: "1") { team { since node { name } coach { name } } } }'

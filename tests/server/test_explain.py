@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import load_model
 from tests.server.command_line import run
@@ -85,6 +87,48 @@ def test_requests_by_round_trip() -> None:
     )
     shown = run("explain", friends, "--model", "keygraph_examples.social:graph").stdout
     assert "round trip 2: Query for user.friends.friends, one per parent\n" in shown
+
+
+def test_aggregates_and_empty_pages() -> None:
+    """A count would be in the table of costs, and nowhere among the steps; or a page of no items would look like a read."""
+    query = """{ user(userId: "1") {
+      a: orders { aggregate { count } }
+      b: orders(first: 1) { nodes { total } aggregate { sum(field: TOTAL) } }
+      c: orders(first: 0) { nodes { total } }
+    } }"""
+    lines = [line.strip(" │└├─") for line in run("explain", query).stdout.splitlines()]
+    assert "user.a: count Order by the key of User [round trip 1]" in lines
+    assert "user.c: read list Order by the key of User – first 0 [not read: no items are asked for]" in lines
+    whole = lines.index(
+        "user.b: read list Order by the key of User – all, at most 10,000 items [round trip 1]"
+    )
+    assert lines[whole + 1] == "Query GSI1: GSI1PK = USER#1 AND begins_with(GSI1SK, ORDER#)"
+    assert lines[whole + 3] == "page: at most 10000 items"
+    # All of the list and its page are one Query.
+    assert "round trip 1: Query GSI1 COUNT for user.a" in lines
+    assert "Query GSI1 for user.b" in lines
+
+
+def test_nodes_by_ids() -> None:
+    """Sixty nodes would look like one."""
+    ids = [global_id(commerce.types["User"], (f"{number}",)) for number in range(3)]
+    query = f"{{ nodes(ids: {json.dumps(ids)}) {{ ... on User {{ name orders {{ totalCount }} }} }} }}"
+    lines = [line.strip(" │└├─") for line in run("explain", query).stdout.splitlines()]
+    assert lines[2:4] == [
+        "nodes: get node User by 3 global ids [round trip 1]",
+        "BatchGetItem: PK = USER#{user_id} AND SK = USER#{user_id}",
+    ]
+    assert "nodes.orders: count Order by the key of each User [round trip 1]" in lines
+
+
+def test_aliases_of_one_list_are_one_request() -> None:
+    """Whoever reads the plan would take a list with two names for two requests."""
+    query = """{ order(orderId: "1") { items(productId: {eq: "7"}) { nodes { name } } }
+      user(userId: "1") { a: orders(first: 3) { nodes { total } } b: orders(first: 5) { nodes { total } } }
+      wrong: node(id: "x") { id } }"""
+    lines = [line.strip() for line in run("explain", query).stdout.splitlines()]
+    assert "Query GSI1 for user.a and user.b" in [line.removeprefix("round trip 1: ") for line in lines]
+    assert not [line for line in lines if " for " in line and "wrong" in line]
 
 
 def test_places_without_a_page_size_are_named(store: str) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import access_key
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.step import Below, Priced, Starts, StepCost
+from keygraph_resolvers.steps.step import MOST_ROUND_TRIPS, Below, Priced, Starts, StepCost
 
 MOST_PLACES = 1000
 """The most places that a bound lists separately: through fragments a short document can have any number of them."""
@@ -71,13 +72,17 @@ class Bound:
         return total
 
     def _sum(self, roots: Sequence[Priced]) -> Figures:
+        cost = self._cost(roots)
+        return self._figures(cost, cost.requests)
+
+    def _cost(self, roots: Sequence[Priced]) -> StepCost:
         cost = StepCost()
         for _, own, _ in self._each_step(roots):
             cost.add(own)
-        return self._figures(cost)
+        return cost
 
-    def _figures(self, cost: StepCost) -> Figures:
-        return Figures(cost.requests, cost.round_trips, cost.items, round(self._price * cost.read_units, 1))
+    def _figures(self, cost: StepCost, requests: int) -> Figures:
+        return Figures(requests, cost.round_trips, cost.items, round(self._price * cost.read_units, 1))
 
     def _each_step(self, roots: Sequence[Priced]) -> Iterator[tuple[Priced, StepCost, Below]]:
         """The steps in order, each with the cost of all its starts together, and the steps that it starts."""
@@ -106,9 +111,18 @@ class Bound:
     def by_place(self) -> Mapping[str, Figures]:
         """The most that each place in the query takes, for up to `MOST_PLACES` places.
 
-        A BatchGetItem that several places share counts at each of them.
+        A BatchGetItem that several places share counts at each of them. If a round trip has several, the keys of a place
+        may begin in one and end in the next.
         """
-        return {place: self._figures(cost) for place, cost in self._by_place.items()}
+        total = self._cost(self._plan.roots)
+        found = {}
+        for place, cost in self._by_place.items():
+            requests = cost.requests
+            if total.keys > BATCH_GET_KEYS and cost.keys:
+                batches = cost.keys // BATCH_GET_KEYS + 2 * len(cost.batches)
+                requests = cost.apart + min(cost.keys, batches, total.requests - total.apart)
+            found[place] = self._figures(cost, requests)
+        return found
 
     @cached_property
     def open_places(self) -> list[str]:
@@ -134,7 +148,8 @@ class Bound:
     @cached_property
     def _by_place(self) -> dict[str, StepCost]:
         places: dict[str, StepCost] = {}
-        waiting: list[tuple[Priced, Starts, str]] = [(step, _ONCE, "") for step in reversed(self._plan.roots)]
+        roots = self._starts_of_roots()
+        waiting: list[tuple[Priced, Starts, str]] = [(step, roots[step], "") for step in reversed(roots)]
         while waiting:
             step, starts, outer = waiting.pop()
             place = outer + step.suffix
@@ -148,6 +163,15 @@ class Bound:
                     places.setdefault(place + name, StepCost()).add(shared)
             waiting += [(each, more, place) for each, more in reversed(below)]
         return places
+
+    def _starts_of_roots(self) -> dict[Priced, Starts]:
+        """Returns the round trip in which each step of the root starts: mutations run one after the other."""
+        first, found = 1, dict[Priced, Starts]()
+        for step in self._plan.roots:
+            found[step] = Starts(1, frozenset({first}))
+            if self._plan.is_mutation:
+                first = min(MOST_ROUND_TRIPS, first + self._cost([step]).round_trips)
+        return found
 
 
 def _key(plan: Plan, run: Run) -> Hashable:

@@ -184,7 +184,7 @@ def _limit_error(
 ) -> dict[str, Any]:
     """`most` is the most expensive place with its read units, which the message names."""
     place, units = most
-    told = f"{message.format(_number(units), place)}: ask for smaller pages there or around it."
+    told = f"{message.format(_number(units), place)}. Ask for less there or around it: smaller pages, or fewer lists and counts."
     numbers = {**figures, "limit": limit, "mostExpensive": {"path": place, "readUnits": round(units, 1)}}
     return public_error(GraphQLError(told, extensions=numbers), code=CostExceeded.code)
 

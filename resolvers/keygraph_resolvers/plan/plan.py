@@ -33,6 +33,7 @@ from keygraph_resolvers.steps.call import CallOwn
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.get import Items, Named
 from keygraph_resolvers.steps.lists import ListStep
+from keygraph_resolvers.steps.partial_page import PartialPage
 from keygraph_resolvers.steps.questions.ways import WaysStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
@@ -169,4 +170,5 @@ class Plan:
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
         of_walks = (record for walk in self.walks for record in walk.looked_for)
-        return frozenset(nodes.union((step.path.record for step in self.lists if step.may_look_up), of_walks))
+        by_key = (step for step in self.lists if step.may_look_up or isinstance(step.page, PartialPage))
+        return frozenset(nodes.union((record for step in by_key for record in step.path.records), of_walks))

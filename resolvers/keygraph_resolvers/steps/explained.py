@@ -226,23 +226,30 @@ class SentRequest:
 
 def sent_requests(steps: Iterable[Explained]) -> list[SentRequest]:
     """Returns the requests by round trip: one BatchGetItem has all keys that are looked up in one round trip."""
-    found: list[SentRequest] = []
+    found: dict[Any, SentRequest] = {}
     lookups: dict[int, list[tuple[str, DescribedRequest]]] = {}
     for step in _all_steps(steps):
+        if step.problem is not None:
+            continue
         trip, place = step.where.round_trip, step.where.place
         for request in step.requests:
             if request.operation in ("GetItem", "BatchGetItem"):
                 lookups.setdefault(trip, []).append((place, request))
             else:
                 target = f"{request.target} COUNT" if request.counts else request.target
-                found.append(SentRequest(trip, target, (place, *step.together), step.where.is_many))
+                sent = SentRequest(trip, target, (place, *step.together), step.where.is_many)
+                # A list that has several names is read once.
+                same = place if sent.is_per_parent else (step.path, step.arguments, request.keys)
+                before = found.get((trip, target, same, request.is_backward), sent)
+                places = tuple(dict.fromkeys((*before.places, *sent.places)))
+                found[trip, target, same, request.is_backward] = replace(sent, places=places)
         if step.transactions:
-            found.append(SentRequest(trip, "TransactWriteItems", (place,)))
+            found[trip, len(found)] = SentRequest(trip, "TransactWriteItems", (place,))
     for trip, asked in lookups.items():
         is_one = all(each.operation == "GetItem" and each.keys == asked[0][1].keys for _, each in asked)
         places = tuple(dict.fromkeys(place for place, _ in asked))
-        found.append(SentRequest(trip, "GetItem" if is_one else "BatchGetItem", places))
-    return sorted(found, key=lambda each: each.round_trip)
+        found[trip, "keys"] = SentRequest(trip, "GetItem" if is_one else "BatchGetItem", places)
+    return sorted(found.values(), key=lambda each: each.round_trip)
 
 
 def _all_steps(steps: Iterable[Explained]) -> Iterator[Explained]:
@@ -296,16 +303,18 @@ def described(step: Explained) -> str:
         parts.append("from the root")
     elif where.is_many and where.key.startswith(KEY_OF):
         parts.append(f"by {KEY_OF}each {where.key.removeprefix(KEY_OF)}")
+    elif where.is_many and where.key.startswith("the "):
+        parts.append(f"by {where.key} of each")
     else:
-        parts.append(f"by {where.key}{' of each' if where.is_many else ''}")
+        parts.append(f"by {where.key}")
     if step.page:
         parts.append(f"– {step.page}")
     if step.arguments:
         parts.append(f"({step.arguments})")
-    if step.is_read or step.access != NOTHING:
-        parts.append(
-            f"[round trip {where.round_trip}]" if step.is_read else "[not read: the key has everything]"
-        )
+    if step.is_read:
+        parts.append(f"[round trip {where.round_trip}]")
+    elif step.access != NOTHING:
+        parts.append(f"[not read: {'no items are asked for' if step.path else 'the key has everything'}]")
     if step.together:
         parts.append(f"[together with {' and '.join(step.together)}]")
     if step.access:

@@ -316,19 +316,21 @@ class Named(Step):
         return StepCost(), [(self._gets[name], starts.times(count)) for name, count in counted.items()]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        gets, problem, identity = [*self._gets.values()], None, None
+        gets, problem = dict.fromkeys(self._gets.values(), 1), None
+        identity = None
         try:
-            found = self._nodes(view.run)
-            names = {record.name for record, _ in found}
-            gets = [get for name, get in self._gets.items() if name in names]
-            identity = found[0][1] if len(found) == 1 else None
+            found = {*self._nodes(view.run)}
+            counted = Counter(record.name for record, _ in found)
+            gets = {get: counted[name] for name, get in self._gets.items() if name in counted}
+            identity = next(iter(found))[1] if len(found) == 1 else None
         except Exception as error:
             # An invalid global id is not reported for a stand-in.
             if not any(f"'{value}'" in message_of(error) for value in view.stand_ins):
                 problem = message_of(error)
         place = where.place + self.suffix
-        here = Where(place, self._key, where.round_trip, identity=identity, problem=problem)
-        for get in gets:
+        for get, count in gets.items():
+            key = self._key if count == 1 else f"{count} global ids"
+            here = Where(place, key, where.round_trip, count > 1, identity, problem)
             yield from get.explained(view, here)
 
     def _nodes(self, run: Run) -> Sequence[NodeName]:

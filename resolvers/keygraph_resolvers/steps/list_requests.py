@@ -8,7 +8,7 @@ from dataclasses import replace
 from keygraph.errors import BadUserInput
 from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
-from keygraph.lists.reading import page_requests
+from keygraph.lists.reading import Extent, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Seen
 from keygraph.walks.levels import LARGEST_PART
@@ -20,9 +20,15 @@ from keygraph_resolvers.steps.explained import NOTHING, Explained, View, Where, 
 
 
 def explain_requests(
-    view: View, shown: Explained, where: Where, path: AccessPath, arguments_of: Callable[[Run], ListArguments]
+    view: View,
+    shown: Explained,
+    where: Where,
+    path: AccessPath,
+    arguments_of: Callable[[Run], ListArguments],
+    *,
+    is_whole: bool = False,
 ) -> None:
-    """Adds the requests for a list, or why there are none."""
+    """Adds the requests for a page of a list, or for all of it, or why there are none."""
     try:
         arguments = arguments_of(view.run)
         neighbours = arguments.shown(view.run, where.identity)
@@ -34,8 +40,11 @@ def explain_requests(
         if arguments.is_key_lookup or arguments.to is not None:
             shown.requests += (_lookup_request(view, path, arguments, is_many=where.is_many),)
             return
+        extent, budget = arguments.extent, view.run.limits.read_budget
+        if is_whole:
+            extent = Extent(budget, budget=budget, attributes=extent.attributes)
         counts = shown.kind == "count"
-        requests = count_requests(neighbours) if counts else page_requests(neighbours, arguments.extent)
+        requests = count_requests(neighbours) if counts else page_requests(neighbours, extent)
         times = len(path.keys.shard_texts)
         shown.requests += (described_requests(view.run.graph, requests, times),) if requests else ()
     except Exception as error:

@@ -25,6 +25,7 @@ from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import ListObject, Object, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.explained import (
+    NOTHING,
     Explained,
     View,
     Where,
@@ -218,6 +219,10 @@ class ListStep(Step):
         return self.page is not None or self.has_total or bool(bound.aggregates)
 
     @property
+    def _is_counted(self) -> bool:
+        return self.has_total or any(each.counts_only for each in self.aggregates)
+
+    @property
     def _aggregates_items(self) -> bool:
         return any(not each.counts_only for each in self.aggregates)
 
@@ -337,7 +342,7 @@ class ListStep(Step):
             self.page,
             self.arguments(run),
             run,
-            has_total=self.has_total or any(each.counts_only for each in self.aggregates),
+            has_total=self._is_counted,
             may_be_known=self.may_be_known,
             has_aggregate=self._aggregates_items,
         )
@@ -363,15 +368,16 @@ class ListStep(Step):
                 attributes=view.attributes(*self.path.records),
             )
             explain_requests(view, shown, where, self.path, self.arguments)
+            shown.is_read = bool(shown.requests) or shown.problem is not None or shown.access == NOTHING
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
             yield shown
         if self._aggregates_items and view.may_go_on():
             budget = f"all, at most {view.run.limits.read_budget:,} items"
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
-            explain_requests(view, shown, where, self.path, self.arguments)
+            explain_requests(view, shown, where, self.path, self.arguments, is_whole=True)
             yield shown
-        if self.has_total and view.may_go_on():
+        if self._is_counted and view.may_go_on():
             shown = replace(base, kind="count", attributes=(), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments)
             yield shown
