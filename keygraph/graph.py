@@ -92,15 +92,21 @@ class Graph(RecordTypes):
 
         Raises BadUserInput if they make no key that parses back to them.
         """
-        texts = []
-        for slot, name in _named_slots(record):
-            value = values[name]
-            text = "" if value is None else self.text_of(record, slot, value)
-            texts.append(text)
-            if value is not None and not text:
-                raise _refused(record, slot, f" of {record.name} is empty")
+        texts = tuple([self.given_text(record, slot, values[name]) for slot, name in _named_slots(record)])
         self.check_identity(record, texts)
-        return tuple(texts)
+        return texts
+
+    def given_text(self, record: RecordType, slot: Slot, value: object | None) -> str:
+        """Returns the text of a value of a key field; empty for None, which is an absent part.
+
+        Raises BadUserInput for a value that `text_of` refuses, or whose text is empty.
+        """
+        if value is None:
+            return ""
+        text = self.text_of(record, slot, value)
+        if not text:
+            raise _refused(record, slot, f" of {record.name} {_EMPTY}")
+        return text
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
         """Returns the text of a value in a slot. Raises BadUserInput if it has none, or only one of another value."""

@@ -365,7 +365,7 @@ class ItemMaker:
 
     def _reader(self, slot: Slot) -> Callable[[Item], str | None]:
         """Returns a function that makes a slot's text from an item. It raises KeygraphError for an invalid text."""
-        record, name, text_of = self.record, slot.path[0], self._graph.text_of
+        record, name, text_of = self.record, slot.path[0], self._graph.given_text
         end, text_of_end = record.ends.get(name), self._end_text(slot)
         if end is not None and text_of_end is not None:
 

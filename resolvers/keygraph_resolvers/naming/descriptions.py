@@ -14,6 +14,8 @@ from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel, plural, snake, with_article, words
 
 _AUXILIARIES = ("is", "has", "was", "can", "may", "must", "does", "did", "will", "should", "allows", "needs")
+WITHOUT_PART = "If omitted or null, the key without this part."
+"""What the absence of an optional part of a key means."""
 
 
 def in_words(name: str) -> str:
@@ -170,5 +172,4 @@ def of_ranged(argument: Argument) -> str:
 
 def of_key_part(name: str, *, optional: bool) -> str:
     """A key field as an argument, or in an input."""
-    absent = "If omitted or null, the key without this part." if optional else None
-    return sentences(f"The {in_words(name)}.", absent) or ""
+    return sentences(f"The {in_words(name)}.", WITHOUT_PART if optional else None) or ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
+from keygraph.keys.template import FieldPath
 from keygraph.keys.types import FieldType
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -102,6 +103,12 @@ def key_names(record: RecordType) -> set[str]:
     return {
         slot.path[0] for slot in record.identity if slot.path[0] in record.fields.keys() | record.ends.keys()
     }
+
+
+def may_be_absent(record: RecordType, path: FieldPath) -> bool:
+    """Whether what is at a path of a record type is only in optional parts of the table's key."""
+    found = [slot for slot in record.identity if slot.path[: len(path)] == path]
+    return bool(found) and all(slot.name in record.table_keys.optional for slot in found)
 
 
 def nested_lists(graph: Graph, record: RecordType) -> Iterator[AccessPath]:

@@ -19,6 +19,7 @@ from keygraph.model.records import RecordType
 from keygraph.names import camel, with_article
 from keygraph.writing.requests import OnEdges
 from keygraph_resolvers.naming.descriptions import (
+    WITHOUT_PART,
     a,
     in_words,
     of_field,
@@ -42,6 +43,7 @@ from keygraph_resolvers.naming.mutation_names import (
     is_named,
     key_name,
     key_names,
+    may_be_absent,
     mutation_description,
     mutation_name,
     nested_lists,
@@ -98,7 +100,10 @@ class MutationInputs:
             in_key = each.of.name in key
             if action in _BY_KEY_ALONE and not in_key:
                 continue
-            is_needed = in_key if action in _OF_STORED else not self._may_be_left_out(record, each)
+            if action in _OF_STORED and in_key:
+                fields.append(self._key_field(record, each))
+                continue
+            is_needed = action not in _OF_STORED and not self._may_be_left_out(record, each)
             is_new = action in ("create", "put")
             fields.append(self._field(record, each, is_needed=is_needed, is_new=is_new))
         if action == "create":
@@ -171,6 +176,13 @@ class MutationInputs:
         shown = type_ if is_needed else nullable(type_)
         return input_field(each.name, shown, described, deprecated=record.deprecated(each.of.name))
 
+    def _key_field(self, record: RecordType, each: Given) -> Any:
+        """The field of a part of the key of a stored record."""
+        is_optional = may_be_absent(record, (each.of.name,))
+        type_ = nullable(self._type(each)) if is_optional else self._type(each)
+        described = sentences(_described(record, each, is_new=False), WITHOUT_PART if is_optional else None)
+        return input_field(each.name, type_, described, deprecated=record.deprecated(each.of.name))
+
     def _nested_fields(self, record: RecordType) -> list[Any]:
         fields = []
         for path in nested_lists(self._graph, record):
@@ -226,14 +238,13 @@ class MutationInputs:
         name = key_name(record)
         if name not in self._made:
             made = self._made[name] = input_type(name, f"The key of {with_article(record.name)}.")
-            names = {record.leaf_name(slot.path): slot.text.type for slot in record.identity}
-            add_fields(
-                made,
-                [
-                    input_field(camel(name), self._scalar(type_), of_key_part(name, optional=False))
-                    for name, type_ in names.items()
-                ],
-            )
+            types = {slot.path: slot.text.type for slot in record.identity}
+            fields = []
+            for path, of in types.items():
+                leaf, is_optional = record.leaf_name(path), may_be_absent(record, path)
+                type_ = nullable(self._scalar(of)) if is_optional else self._scalar(of)
+                fields.append(input_field(camel(leaf), type_, of_key_part(leaf, optional=is_optional)))
+            add_fields(made, fields)
         return self._made[name]
 
     def _value(self, type_: FieldType) -> OutputType:

@@ -20,7 +20,7 @@ from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
-from keygraph.writing.items import Refusals, new_id, with_ids
+from keygraph.writing.items import Refusals, end_text, new_id, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
@@ -130,6 +130,12 @@ class _Known:
         self.fields = cache(_known_fields)
         self.ids = cache(lambda record: [each for each in record.fields.values() if each.kept == "id"])
         self.key = cache(key_names)
+        self.identity = cache(
+            lambda record: [
+                (slot, end_text(record.ends[slot.path[0]], slot) if slot.path[0] in record.ends else None)
+                for slot in record.identity
+            ]
+        )
         self.lists = cache(
             lambda record: [
                 (FieldName(path.name), camel(path.name), path, cast(str, path.end))
@@ -355,19 +361,16 @@ class _Meaning:
 
     def _identity(self, record: RecordType, values: Mapping[str, Any], where: InputPath) -> Texts:
         """The identity of the record with these values."""
-        said: dict[str, Any] = {}
-        for slot in record.identity:
-            name, *inner = slot.path
-            if name in record.ends:
-                end, texts = record.ends[name], values.get(name) or ()
-                found = [
-                    text for own, text in zip(end.identity, texts, strict=False) if own.path == tuple(inner)
-                ]
-                said[record.leaf_name(slot.path)] = slot.text.value(found[0]) if found else None
-            else:
-                said[record.leaf_name(slot.path)] = values.get(name)
+        texts: list[str] = []
         try:
-            return self._graph.identity(record, said)
+            for slot, text_of_end in self._known.identity(record):
+                value = values.get(slot.path[0])
+                if text_of_end is None:
+                    texts.append(self._graph.given_text(record, slot, value))
+                else:
+                    texts.append((value and text_of_end(value)) or "")
+            self._graph.check_identity(record, texts)
         except BadUserInput as error:
             self.refusals.take(where, error)
             return ()
+        return tuple(texts)
