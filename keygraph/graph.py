@@ -193,7 +193,7 @@ class Graph(RecordTypes):
         """Returns the partition key (0) or the sort key (1) with those texts.
 
         Raises BadUserInput if it is empty or too long, does not parse back to the texts, or has the shape of another
-        type's key there.
+        type's key there: a sort key is compared together with its partition key.
         """
         return self.checked_key(record, keys, number, texts, keys.templates[number].render(texts))
 
@@ -243,10 +243,8 @@ class Graph(RecordTypes):
         # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
         if found != wanted and (keys.index is None or not any(slot.computed for slot in template.slots)):
             return "would be read back from the key as another value"
-        for rival in self._rivals.templates(keys, number, texts):
-            if rival.parse(key) is not None:
-                return f'would make a key of another shape, "{rival}"'
-        return None
+        rival = self._rivals.template(keys, number, texts, key)
+        return None if rival is None else f'would make a key of another shape, "{rival}"'
 
 
 @kept("what keys tell", 2048, 2_000)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from keygraph.dynamo.limits import KEY_BYTES
-from keygraph.keys.shapes import are_disjoint, is_special_case, shape
+from keygraph.dynamo.table import KeyAttribute
+from keygraph.keys.shapes import Shape, are_disjoint, is_special_case, shape
 from keygraph.keys.template import Template
 from keygraph.keys.union import NodeText, in_use
 from keygraph.model.record_keys import Keys
@@ -42,35 +43,47 @@ class Rivals:
     def _find_plain_length(self, keys: Keys, number: int) -> int:
         template = keys.templates[number]
         takes_any = template.says_any_text or not template.slots
-        is_plain = takes_any and not _names_unions(keys) and not self.templates(keys, number, {})
+        is_plain = takes_any and not _names_unions(keys) and not self._templates(keys, number, {})
         return KEY_BYTES[number] if is_plain else 0
 
-    def templates(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
-        """Returns the other templates of the key attribute that this one is not a special case of."""
+    def template(self, keys: Keys, number: int, texts: Mapping[str, str | None], key: str) -> Template | None:
+        """Returns another type's template that the partition key (0) or the sort key (1) with those texts fits.
+
+        A sort key is compared together with its partition key: in another partition it cannot be mistaken.
+        """
+        rivals = self._templates(keys, number, texts)
+        whole = (*(each.render(texts) for each in keys.templates[:number]), key) if rivals else ()
+        return next((rival[-1] for rival in rivals if _fits(rival, whole)), None)
+
+    def _templates(
+        self, keys: Keys, number: int, texts: Mapping[str, str | None]
+    ) -> tuple[tuple[Template, ...], ...]:
+        """Returns other types' templates of the key attributes up to this one, if this one is not a special case."""
         found = self._templates_at(keys, number)
         if found is not None:
             return found
-        return self._templates_of(keys.attributes[number].name, in_use(keys.templates[: number + 1], texts))
+        return self._templates_of(keys.attributes[: number + 1], in_use(keys.templates[: number + 1], texts))
 
-    def _find_templates_at(self, keys: Keys, number: int) -> tuple[Template, ...] | None:
+    def _find_templates_at(self, keys: Keys, number: int) -> tuple[tuple[Template, ...], ...] | None:
         """Returns the ones that apply to every key; None if the key's texts decide."""
         if _names_unions(keys):
             return None
-        return self._templates_of(keys.attributes[number].name, keys.templates[: number + 1])
+        return self._templates_of(keys.attributes[: number + 1], keys.templates[: number + 1])
 
-    def _find_templates(self, attribute: str, templates: tuple[Template, ...]) -> tuple[Template, ...]:
-        own, own_partition = shape(templates[-1]), shape(templates[0])
-        rivals: dict[Template, None] = {}
+    def _find_templates(
+        self, attributes: tuple[KeyAttribute, ...], templates: tuple[Template, ...]
+    ) -> tuple[tuple[Template, ...], ...]:
+        rivals: dict[tuple[Template, ...], None] = {}
         for other in self._types.values():
-            for others in () if other.is_virtual else other.keys.values():
-                for key, template in others.parts:
-                    if key.name != attribute or is_special_case(own, shape(template)):
-                        continue
-                    is_elsewhere = len(templates) == 2 and are_disjoint(
-                        own_partition, shape(others.partition)
-                    )
-                    if not is_elsewhere and not are_disjoint(own, shape(template)):
-                        rivals[template] = None
+            parts = () if other.is_virtual else [part for keys in other.keys.values() for part in keys.parts]
+            named = {key.name: template for key, template in parts}
+            if any(each.name not in named for each in attributes):
+                continue
+            theirs = tuple(named[each.name] for each in attributes)
+            is_special = is_special_case(shape(templates[-1]), shape(theirs[-1]))
+            is_apart = len(templates) == 2 and _is_refused_in(shape(templates[0]), shape(theirs[0]))
+            if not is_special and not is_apart and not are_disjoint(shape(*templates), shape(*theirs)):
+                rivals[theirs] = None
         return tuple(rivals)
 
     def may_have(self, record: RecordType) -> bool:
@@ -90,14 +103,35 @@ class Rivals:
         return None if _names_unions(keys) else self._find_records(record, keys.templates)
 
     def _find_records(self, record: RecordType, templates: tuple[Template, ...]) -> list[RecordType]:
-        own = shape(*templates)
+        own, own_partition = shape(*templates), shape(templates[0])
         return [
             other
             for other in self._types.values()
             if other is not record and not other.is_virtual and not record.is_virtual
             for theirs in [shape(*other.table_keys.templates)]
             if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
+            if not _is_refused_in(own_partition, shape(other.table_keys.partition))
         ]
+
+
+def _is_refused_in(partition: Shape, other: Shape) -> bool:
+    """Returns whether every key of the other shape that is also one of this partition is refused as the other's."""
+    return all(
+        are_disjoint((wide,), (narrow,)) or not is_special_case((wide,), partition)
+        for wide in other
+        for narrow in partition
+    )
+
+
+def _fits(templates: tuple[Template, ...], key: tuple[str | None, ...]) -> bool:
+    """Returns whether the texts of a key, a partition key alone or with a sort key, can be read by these templates."""
+    texts: dict[str, str] = {}
+    for template, text in zip(templates, key, strict=True):
+        found = None if text is None else template.parse(text)
+        if found is None or any(texts.get(name, each) != each for name, each in found.items()):
+            return False
+        texts |= found
+    return True
 
 
 def _names_unions(keys: Keys) -> bool:
