@@ -218,7 +218,8 @@ class ListStep(Step):
         return self.page is not None or self.has_total or bool(bound.aggregates)
 
     @property
-    def _aggregates_items(self) -> bool:
+    def aggregates_items(self) -> bool:
+        """Whether all of the list is read, to aggregate it."""
         return any(not each.counts_only for each in self.aggregates)
 
     def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
@@ -339,7 +340,7 @@ class ListStep(Step):
             run,
             has_total=self.has_total or any(each.counts_only for each in self.aggregates),
             may_be_known=self.may_be_known,
-            has_aggregate=self._aggregates_items,
+            has_aggregate=self.aggregates_items,
         )
 
     def bound_key(self, run: Run) -> Hashable:
@@ -366,7 +367,7 @@ class ListStep(Step):
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
             yield shown
-        if self._aggregates_items and view.may_go_on():
+        if self.aggregates_items and view.may_go_on():
             budget = f"all, at most {view.run.limits.read_budget:,} items"
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments)
