@@ -3,8 +3,9 @@
 The rule: for a node whose model says that its partition is small, one Query reads the node's item, the pages of its
 lists there and the neighbors at a known key, if their ranges follow each other and no other type's items can be between
 them. Nothing is read after a list with less than a full page requested: the rest of that list would be read too. The
-Query examines no more items than separate reads might: as many as the pages have, one to see whether more follow, and
-the node. Parts that it does not reach are read separately.
+Query examines no more items than the pages have, one to see whether more follow, and the node. Parts that it does not
+reach are read separately. Items at known keys without a list beside them are not read by a Query: all nodes of a round
+trip share a BatchGetItem.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class Together:
         """The most items of each range to read."""
         return {part.span: part.most for part in self.parts}
 
+    def is_behind_list(self, part: Part) -> bool:
+        """Returns whether a list comes before a part: a longer list than its page ends the Query before that part."""
+        before = self.parts[: self.parts.index(part)]
+        return any(each.neighbours is not None for each in before)
+
     def request(self, key: Key, projection: tuple[Path, ...] | None) -> Query:
         """Returns the Query that reads them, in the partition of a node."""
         span = self.parts[0].span.hull(self.parts[-1].span)
@@ -76,7 +82,7 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any)
     """Returns the part for a page of a list in the partition of a node; None if it has to be read separately.
 
     That is so if a cursor or a filter is given, or siblings are in its range. A list that is read backward needs a full
-    page: its end is known when all of it was read.
+    page, and one item to see that it ends there: its last items are known when all of it was read.
     """
     reading = neighbours.reading
     if neighbours.index_name is not None or neighbours.partitions != key[:1] or len(key) < 2:
@@ -88,13 +94,12 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any)
         return None
     if len(reading.pieces) != 1 or extent.count == 0:
         return None
-    count = extent.count + extent.look_ahead
-    most = count if extent.forward else max(count, FULL_PAGE)
+    most = extent.count + extent.look_ahead if extent.forward else max(extent.count, FULL_PAGE) + 1
     return Part(reading.pieces[0], most + len(reading.singles), neighbours, extent, subject)
 
 
 def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:
-    """Returns the parts in the partition of a node, grouped by the Query that reads them.
+    """Returns the parts in the partition of a node that a Query reads together: a list, and what is beside it.
 
     `is_shown`: the node's key is not a real one, but contains placeholders.
     """
@@ -102,13 +107,17 @@ def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: boo
     for part in sorted(parts, key=lambda part: (part.span.low or "", part.most)):
         before = found[-1].parts[-1] if found else None
         if before is not None and (
-            part.neighbours == before.neighbours
+            (part.span == before.span and part.neighbours == before.neighbours)
             or (_is_whole(before) and not _is_apart(graph, key, before.span, part.span, is_shown=is_shown))
         ):
             found[-1].parts.append(part)
         else:
             found.append(Together([part]))
-    return found
+    return [
+        each
+        for each in found
+        if len(each.parts) > 1 and any(part.neighbours is not None for part in each.parts)
+    ]
 
 
 def _is_whole(part: Part) -> bool:

@@ -262,7 +262,7 @@ async def test_an_item_that_is_read_with_other_things() -> None:
 
     def start(trial: Trial) -> None:
         for name in ("held", "missed", "unwanted"):
-            trial.scheduler.hold(trial.key(name))
+            trial.scheduler.hold(trial.key(name), 1, may_be_missed=True)
         trial.look_up(1, "held", "missed")
         trial.load("x", 1)
 
@@ -276,6 +276,50 @@ async def test_an_item_that_is_read_with_other_things() -> None:
     trial = await run(start, then)
     assert trial.store.batches == ["missed"]
     assert trial.came == [("held", 2), ("missed", 3)]
+
+
+async def test_what_may_be_missed_is_waited_for() -> None:
+    """Nodes that their Queries did not reach would be a request each, and what is behind them another batch."""
+
+    def start(trial: Trial) -> None:
+        for name in ("one", "two"):
+            trial.scheduler.hold(trial.key(name), 1, may_be_missed=True)
+            trial.look_up(1, name, later=(0,))
+        trial.look_up(2, "known")
+        trial.look_up(3, "behind")
+        for user in "xy":
+            trial.load(user, 1)
+
+    async def then(trial: Trial) -> None:
+        trial.scheduler.look_up_held(trial.key("one"), 2)
+        trial.store.answer("x")
+        await settled()
+        assert trial.store.batches == []
+        trial.scheduler.look_up_held(trial.key("two"), 2)
+        trial.store.answer("y")
+        await settled()
+
+    trial = await run(start, then)
+    assert trial.store.batches == ["known one two", "behind"]
+    assert trial.came == [("known", 3), ("one", 3), ("two", 3), ("behind", 4)]
+
+
+async def test_what_is_surely_reached_holds_back_no_batch_after_the_next() -> None:
+    """A slow Query would delay batches that nothing behind its node can add to."""
+
+    def start(trial: Trial) -> None:
+        trial.scheduler.hold(trial.key("sure"), 1, may_be_missed=False)
+        trial.look_up(1, "sure", later=(0,))
+        trial.look_up(2, "next")
+        trial.look_up(3, "later")
+        trial.load("x", 1)
+
+    async def then(trial: Trial) -> None:
+        assert trial.store.batches == ["later"]
+        trial.scheduler.release(trial.key("sure"), {"PK": "sure", "SK": "sure"}, 2)
+        trial.store.answer("x")
+
+    assert (await run(start, then)).store.batches == ["later", "next"]
 
 
 @pytest.mark.parametrize(("together", "turns"), [(False, 0), (True, 2)])

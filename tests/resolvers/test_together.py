@@ -225,11 +225,17 @@ async def test_pages_of_one_list_from_both_ends(travel: World) -> None:
         }
 
     assert await ids("a") == {"few": [0, 1], "first": [0, 1, 2, 3], "last": [1, 2, 3]}
-    assert sent(travel) == ["Query: pk = TRIP#a AND sk BETWEEN M AND PERSON#\U0010ffff, 21"]
+    assert sent(travel) == ["Query: pk = TRIP#a AND sk BETWEEN M AND PERSON#\U0010ffff, 22"]
     order = sorted(range(30), key=str)
     assert await ids("b") == {"few": order[:2], "first": order[:20], "last": order[-3:]}
     # The end is not come to.
     assert len(sent(travel)) == 2
+    answer = await travel.service.execute(document, {"trip": "b"}, with_cost=True)
+    paths = [each["paths"] for each in answer["extensions"]["cost"]["requests"]]
+    assert [sorted(each) for each in paths] == [
+        ["trip", "trip.few", "trip.first", "trip.last"],
+        ["trip.last"],
+    ]
 
 
 async def test_a_page_that_another_field_reads_with_the_node(travel: World) -> None:
@@ -333,7 +339,7 @@ async def test_the_bound_of_what_is_read_together(
             assert told["actual"] is None or told["actual"][name] <= told["bound"][name], told
 
 
-@pytest.mark.parametrize(("guests", "requests"), [(3, 1), (25, 2)])
+@pytest.mark.parametrize(("guests", "requests"), [(3, 1), (20, 1), (21, 2), (25, 2)])
 async def test_the_last_ones_are_read_with_the_node(travel: World, guests: int, requests: int) -> None:
     """An order with its latest items would be two requests, where a small partition is one; or the wrong end be shown."""
     await travel.put(*trip_items("a", guests=guests))
@@ -412,6 +418,59 @@ async def test_a_list_of_large_items_beside_a_small_node(make_store: MakeStore, 
     for told in (cost, *cost["byPath"].values()):
         for name in ("requests", "roundTrips", "items", "readUnits"):
             assert told["actual"] is None or told["actual"][name] <= told["bound"][name], told
+
+
+async def test_the_bound_of_a_list_that_is_aggregated(make_store: MakeStore) -> None:
+    """Whoever may ask for little would have all of a list read, because the limit would count a page of it."""
+    graph = Graph(Table("Crates", partition_key="PK", sort_key="SK"), Crate, Load, Keeper)
+    made = world(graph, await make_store(graph.table))
+    await made.put({"PK": "CRATE#1", "SK": "#", "Type": "Crate", "crate_id": "1", "label": "a"})
+    for number in range(30):
+        told = {"number": Decimal(number), "text": "x"}
+        await made.put({"PK": "CRATE#1", "SK": f"LOAD#{number:02d}", "Type": "Load", "crate_id": "1", **told})
+    document = """{ crate(crateId: "1") { label
+      loads(first: 1) { aggregate { sum(field: NUMBER) } nodes { number } } } }"""
+    made.forget()
+    answer = await made.service.execute(document, with_cost=True)
+    assert answer["data"]["crate"]["loads"] == {"aggregate": {"sum": "435"}, "nodes": [{"number": 0}]}
+    # The page is a part of what is aggregated, and the crate is not read with it once more.
+    assert made.operations == {"GetItem": 1, "Query": 1}
+    cost = answer["extensions"]["cost"]
+    assert cost["open"] == ["crate.loads"]
+    assert cost["bound"]["items"] >= 10_000
+    for told in (cost, *cost["byPath"].values()):
+        for name in ("requests", "roundTrips", "items", "readUnits"):
+            assert told["actual"][name] <= told["bound"][name], told
+
+
+class FirstSlowest(TracingStore):
+    """A store whose Queries each answer some milliseconds after the one before."""
+
+    queries = 0
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, Query):
+            self.queries += 1
+            await asyncio.sleep(0.01 * self.queries)
+        return await super().send(request)
+
+
+async def test_all_that_queries_miss_is_one_batch(make_store: MakeStore) -> None:
+    """A page of orders whose items fill their pages would be one request for each order on a slow day, above the bound."""
+    made = world(trips, FirstSlowest(await make_store(trips.table)))
+    for trip in "abc":
+        await made.put(*trip_items(trip, letters=30))
+    named = [f'{trip}: trip(tripId: "{trip}") {{ title letters {{ nodes {{ text }} }} }}' for trip in "abc"]
+    document = f"{{ {' '.join(named)} }}"
+    made.forget()
+    answer = await made.service.execute(document, with_cost=True)
+    assert [answer["data"][trip]["title"] for trip in "abc"] == ["Trip a", "Trip b", "Trip c"]
+    cost = answer["extensions"]["cost"]
+    assert [(each["roundTrip"], each["operation"]) for each in cost["requests"]] == [
+        *[(1, "Query")] * 3,
+        (2, "BatchGetItem"),
+    ]
+    assert (cost["bound"]["requests"], cost["bound"]["roundTrips"]) == (4, 2)
 
 
 class SlowBackward(TracingStore):
@@ -516,6 +575,53 @@ async def test_an_only_neighbour_is_read_with_the_rest(make_store: MakeStore, ha
     shown = steps_text(made.service.explain(document).steps)
     assert shown.count("Query") == 1
     assert "GetItem" not in shown
+
+
+async def test_items_at_known_keys_share_a_batch(make_store: MakeStore) -> None:
+    """A page of players with their only neighbors would be a Query for each player, where one BatchGetItem does."""
+    graph = Graph(Table("Players", partition_key="PK", sort_key="SK"), Player, Friends, Piece, Task, Mate)
+    made = world(graph, await make_store(graph.table))
+    for player in "12":
+        await made.put({"PK": f"PLAYER#{player}", "SK": "#", "name": f"Ann {player}"})
+        await made.put({"PK": f"PLAYER#{player}", "SK": "FRIENDS", "names": f"Bob {player}"})
+        await made.put(*({"PK": f"PLAYER#{player}", "SK": f"ITEM#{number}"} for number in range(5)))
+    document = """{
+      one: player(playerId: "1") { name friends { names } items(number: {eq: 4}) { nodes { number } } }
+      two: player(playerId: "2") { name friends { names } items(number: {eq: 7}) { nodes { number } } }
+    }"""
+    made.forget()
+    answer = await made.service.execute(document, with_cost=True)
+    assert answer["data"] == {
+        "one": {"name": "Ann 1", "friends": {"names": "Bob 1"}, "items": {"nodes": [{"number": 4}]}},
+        "two": {"name": "Ann 2", "friends": {"names": "Bob 2"}, "items": {"nodes": []}},
+    }
+    assert made.operations == {"BatchGetItem": 1}
+    bound = answer["extensions"]["cost"]["bound"]
+    assert bound == {"requests": 1, "roundTrips": 1, "items": 6, "readUnits": 3.0}
+
+
+async def test_other_items_between_two_known_keys(make_store: MakeStore) -> None:
+    """A Query would end at items that nobody asked for, and what was asked for would cost more than the bound."""
+    graph = Graph(Table("Players", partition_key="PK", sort_key="SK"), Player, Friends, Piece, Task, Mate)
+    made = world(graph, await make_store(graph.table))
+    await made.put({"PK": "PLAYER#1", "SK": "#", "name": "Ann"})
+    await made.put({"PK": "PLAYER#1", "SK": "FRIENDS", "names": "Bob"})
+    await made.put(*({"PK": "PLAYER#1", "SK": f"ITEM#{number}"} for number in range(30)))
+    await made.put(*({"PK": "PLAYER#1", "SK": f"A#{number}"} for number in range(20)))
+    document = """{ player(playerId: "1") { name tasks(first: 20) { nodes { number } } friends { names }
+      items(number: {eq: 7}) { nodes { number } } } }"""
+    made.forget()
+    answer = await made.service.execute(document, with_cost=True)
+    player = answer["data"]["player"]
+    assert (player["friends"], player["items"]["nodes"]) == ({"names": "Bob"}, [{"number": 7}])
+    assert sorted(sent(made)) == [
+        "GetItem PLAYER#1 / ITEM#7",
+        "Query: PK = PLAYER#1 AND SK BETWEEN # AND FRIENDS, 22",
+    ]
+    cost = answer["extensions"]["cost"]
+    assert cost["actual"]["items"] == 23
+    # The friends may be missed, and are then read by their key, as one item.
+    assert cost["bound"] == {"requests": 3, "roundTrips": 2, "items": 24, "readUnits": 4.0}
 
 
 async def test_an_only_neighbour_that_is_not_come_to_leads_on(make_store: MakeStore) -> None:

@@ -30,6 +30,8 @@ from keygraph_resolvers.read.meter import READ, Read
 
 _HELD = 0
 """The round trip of a key that was sent already: there is none before it."""
+_NEXT = frozenset({0})
+"""Keys are requested in the round trip after this one."""
 
 
 TakeItems: TypeAlias = Callable[[list[tuple[Any, "Item | Exception | None"]], int], None]
@@ -45,6 +47,8 @@ class Lookup:
     later: frozenset[int]
     """The round trips in which keys are requested when the items are there: 0 is the one after this lookup's."""
     then: TakeItems
+    goes_on: bool = False
+    """Whether its item may come a round trip later: it is read with other things, and may not be reached."""
     left: int = 0
     """How many answers have not come yet."""
     came: list[tuple[Any, Item | Exception | None]] = field(default_factory=list)
@@ -123,6 +127,8 @@ class Scheduler:
         """The lookups that wait for the keys that have not come."""
         self._came: dict[Key, int] = {}
         """The keys that were read, with the round trip that could continue from them."""
+        self._held: dict[Key, int | None] = {}
+        """The keys that are read with other things, each with the round trip of that read if it may not be reached."""
         self._promised: dict[asyncio.Future[Arrived], list[Read]] = {}
         """The reads that wait for the pages that are read with other things."""
         self._due: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
@@ -285,7 +291,7 @@ class Scheduler:
 
         `wanted` are the keys, each with what the item is wanted for; the others are as in `Lookup`.
         """
-        lookup = Lookup(place, round_trip, later, then)
+        shared = Lookup(place, round_trip, later, then)
         ready: list[tuple[Any, Item | Exception | None]] = []
         next_trip = round_trip
         futures, lookups = self._nodes.futures, self._lookups
@@ -298,13 +304,29 @@ class Scheduler:
                     next_trip = max(next_trip, self._came.get(key, 0))
                     continue
                 waiting = lookups[key] = []
+            lookup = shared
+            if key in self._held:
+                # It comes independently of the others, and perhaps a round trip later.
+                may_be_missed = self._held[key] is not None
+                lookup = Lookup(place, round_trip, later, then, may_be_missed)
+                self._feed(lookup)
             waiting.append((lookup, subject))
             lookup.left += 1
             self._wait(key, round_trip)
-        if lookup.left and later:
-            self._feeding[later, False, round_trip] += 1
+        if shared.left:
+            self._feed(shared)
         if ready:
             self._due.append((then, (ready, next_trip)))
+
+    def _feed(self, lookup: Lookup) -> None:
+        """Records that a lookup leads to keys."""
+        if lookup.later:
+            self._feeding[lookup.later, lookup.goes_on, lookup.round_trip] += 1
+
+    def _end_feed(self, lookup: Lookup) -> None:
+        """Records that a lookup leads to no more keys."""
+        if lookup.later:
+            self._count_down(lookup.later, lookup.goes_on, lookup.round_trip)
 
     def _wait(self, key: Key, round_trip: int) -> None:
         """Adds a key to that round trip, or keeps it in an earlier one that was requested."""
@@ -385,8 +407,8 @@ class Scheduler:
         for lookup in lookups:
             came, lookup.came = lookup.came, []
             lookup.left -= len(came)
-            if not lookup.left and lookup.later:
-                self._count_down(lookup.later, False, lookup.round_trip)
+            if not lookup.left:
+                self._end_feed(lookup)
             self._due.append((lookup.then, (came, max(round_trip, lookup.round_trip))))
 
     # --- Items and pages that are read with other things ----------------------------------------------
@@ -396,16 +418,17 @@ class Scheduler:
         self._promised[self._neighbours.promise(page)] = []
 
     def keep_promise(
-        self, page: PageOf, answer: Arrived | Exception | None, places: tuple[str, ...], round_trip: int
+        self, page: PageOf, answer: Arrived | Exception | None, place: str, round_trip: int
     ) -> None:
-        """Provides a promised page. None: it was not reached, and is read like any other, in that round trip."""
+        """Provides a promised page. None: it was not reached, and is read like any other, in that round trip, for that
+        place."""
         waiting = self._promised.pop(self._neighbours.futures[page])
 
         def begins(_: Read, now: int) -> None:
             for each in waiting:
                 self._begins(each, now)
 
-        token = READ.set(Read(places, round_trip, begins=begins))
+        token = READ.set(Read((place,), round_trip, begins=begins))
         try:
             self._neighbours.keep_promise(page, answer)
         finally:
@@ -415,28 +438,40 @@ class Scheduler:
         """Returns whether an item was read, or is about to be."""
         return key in self._lookups or key in self._nodes.futures
 
-    def hold(self, key: Key) -> None:
-        """Promises that the item is read with other things: lookups of it wait for that."""
+    def hold(self, key: Key, round_trip: int, *, may_be_missed: bool) -> None:
+        """Promises that the item is read with other things, in that round trip: lookups of it wait for that.
+
+        `may_be_missed`: that read may not reach the item, which is then part of the next round trip's batch.
+        """
         self._lookups[key] = []
         self._round_trips[key] = _HELD
+        self._held[key] = round_trip if may_be_missed else None
+        if may_be_missed:
+            self._feeding[_NEXT, False, round_trip] += 1
+
+    def _end_hold(self, key: Key) -> None:
+        held = self._held.pop(key)
+        if held is not None:
+            self._count_down(_NEXT, False, held)
 
     def release(self, key: Key, answer: Item | Exception | None, round_trip: int) -> None:
         """Provides the item that was held."""
+        self._end_hold(key)
         self._nodes.prime(key, cast("Item | None", answer))
         self._answer([key], [answer], round_trip)
 
     def look_up_held(self, key: Key, round_trip: int) -> None:
         """Reads the held item like any other, in that round trip, because it was not reached."""
+        self._end_hold(key)
         del self._round_trips[key]
         if not self._lookups[key]:
             del self._lookups[key]
             return
         for lookup in dict.fromkeys(lookup for lookup, _ in self._lookups[key]):
             # It adds to the batches after this one from now on: this one would wait for itself.
-            if lookup.later and lookup.round_trip < round_trip:
-                self._count_down(lookup.later, False, lookup.round_trip)
-                self._feeding[lookup.later, False, round_trip] += 1
-            lookup.round_trip = max(lookup.round_trip, round_trip)
+            self._end_feed(lookup)
+            lookup.goes_on, lookup.round_trip = False, max(lookup.round_trip, round_trip)
+            self._feed(lookup)
         self._wait(key, round_trip)
 
 

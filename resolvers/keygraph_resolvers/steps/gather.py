@@ -29,6 +29,7 @@ from keygraph.lists.gather import (
 from keygraph.lists.placeholders import shown_key
 from keygraph.lists.reading import Found
 from keygraph.model.records import RecordType
+from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.loaders import Arrived, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
@@ -73,23 +74,25 @@ class Gather:
             add(item_part(key, key), place)
         for bound in lists:
             connection, page = bound.connection, bound.connection.request
-            if bound.step.page is None or connection.is_closed or connection.arguments.is_read_apart:
+            if connection.is_closed or not _may_be_gathered(bound.step, connection.arguments):
                 continue
-            if not connection.arguments.is_key_lookup:
-                add(list_part(page.neighbours, page.extent, key, page), bound.place)
-            elif connection.arguments.to is None:
+            if connection.arguments.is_key_lookup:
                 add(neighbour_part(page.neighbours, key), bound.place)
+            else:
+                add(list_part(page.neighbours, page.extent, key, page), bound.place)
         for together in side_by_side(run.graph, key, parts):
-            if len(together.parts) > 1:
-                read = Read(tuple(dict.fromkeys(places[part.subject] for part in together.parts)), round_trip)
-                for part in together.parts:
-                    if part.neighbours is None:
-                        run.scheduler.hold(part.subject)
-                    else:
-                        run.scheduler.promise(part.subject)
-                run.scheduler.spawn(self._read(run, key, together, read))
+            for part in together.parts:
+                if part.neighbours is None:
+                    run.scheduler.hold(part.subject, round_trip, may_be_missed=together.is_behind_list(part))
+                else:
+                    run.scheduler.promise(part.subject)
+            of_parts = {part: places[part.subject] for part in together.parts}
+            run.scheduler.spawn(self._read(run, key, together, of_parts, round_trip))
 
-    async def _read(self, run: Run, key: Key, together: Together, read: Read) -> None:
+    async def _read(
+        self, run: Run, key: Key, together: Together, places: Mapping[Part, str], round_trip: int
+    ) -> None:
+        read = Read(tuple(dict.fromkeys(places.values())), round_trip)
         READ.set(read)
         scheduler = run.scheduler
         found: Mapping[Part, Found | Item | Exception | None]
@@ -99,7 +102,7 @@ class Gather:
             for part in together.parts:
                 if part.neighbours is not None:
                     given_up = TimedOut("the request to the store was given up")
-                    scheduler.keep_promise(part.subject, given_up, read.places, read.round_trip)
+                    scheduler.keep_promise(part.subject, given_up, places[part], read.round_trip)
             raise
         except Exception as error:
             found = dict.fromkeys(together.parts, error)
@@ -108,7 +111,7 @@ class Gather:
             if part.neighbours is not None:
                 is_read = part in found and not isinstance(answer, Exception)
                 given = Arrived(answer, read.round_trip) if is_read else cast("Exception | None", answer)
-                scheduler.keep_promise(part.subject, given, read.places, read.round_trip)
+                scheduler.keep_promise(part.subject, given, places[part], read.round_trip)
             elif part in found:
                 is_gone = isinstance(answer, dict) and run.is_expired(answer)
                 item = None if is_gone else cast("Item | Exception | None", answer)
@@ -168,8 +171,9 @@ class Gather:
                 if may_be_missed:
                     apart, _ = most.page(run, starts.after())
                     cost.add(apart)
-                if step.page is not None and most.size:
-                    below.append((step.page, after.times(most.size)))
+                size = min(most.size, part.most)
+                if step.page is not None and size:
+                    below.append((step.page, after.times(size)))
                 cost.add(most.count(starts))
                 may_be_missed = may_be_missed or part.neighbours is not None
         below += [(step, starts) for step in self._lists if step not in gathered]
@@ -212,8 +216,7 @@ class Gather:
                 neighbours = arguments.shown(run, identity)
             except Exception:
                 continue  # nothing is read; the answer says why
-            is_apart = arguments.is_read_apart or arguments.to is not None or arguments.has_cursor
-            if neighbours is None or step.page is None or is_apart:
+            if neighbours is None or arguments.has_cursor or not _may_be_gathered(step, arguments):
                 continue
             if arguments.is_key_lookup:
                 part = neighbour_part(neighbours, key, step)
@@ -221,5 +224,11 @@ class Gather:
                 part = list_part(neighbours, arguments.extent, key, step)
             if part is not None:
                 parts.append(part)
-        found = side_by_side(run.graph, key, parts, is_shown=True)
-        return [each for each in found if len(each.parts) > 1]
+        return side_by_side(run.graph, key, parts, is_shown=True)
+
+
+def _may_be_gathered(step: ListStep, arguments: ListArguments) -> bool:
+    """Returns whether the page of a list may be read with its node: not if all of the list is read, to aggregate it."""
+    if step.page is None or step.aggregates_items:
+        return False
+    return arguments.to is None and not arguments.is_read_apart

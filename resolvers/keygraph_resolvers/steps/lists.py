@@ -223,7 +223,8 @@ class ListStep(Step):
         return self.has_total or any(each.counts_only for each in self.aggregates)
 
     @property
-    def _aggregates_items(self) -> bool:
+    def aggregates_items(self) -> bool:
+        """Whether all of the list is read, to aggregate it."""
         return any(not each.counts_only for each in self.aggregates)
 
     def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
@@ -344,7 +345,7 @@ class ListStep(Step):
             run,
             has_total=self._is_counted,
             may_be_known=self.may_be_known,
-            has_aggregate=self._aggregates_items,
+            has_aggregate=self.aggregates_items,
         )
 
     def bound_key(self, run: Run) -> Hashable:
@@ -372,7 +373,7 @@ class ListStep(Step):
             is_many = where.is_many or not self.path.is_one
             shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
             yield shown
-        if self._aggregates_items and view.may_go_on():
+        if self.aggregates_items and view.may_go_on():
             budget = f"all, at most {view.run.limits.read_budget:,} items"
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments, is_whole=True)
