@@ -1,9 +1,9 @@
-"""Comparisons of a field with a value, for filters and rules: the operators of each kind of field."""
+"""Comparisons of a field with a value, for filters and rules: the operators of each kind of field, and its default."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 from keygraph.dynamo.conditions import (
@@ -23,7 +23,11 @@ from keygraph.dynamo.conditions import (
     Not,
     Or,
     Path,
+    holds,
+    put_at_path,
 )
+from keygraph.dynamo.foreseen import ALWAYS, NEVER
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import IN_VALUES
 from keygraph.keys.types import FieldType, decode, encode
 
@@ -72,10 +76,9 @@ def declared_comparison(type_: FieldType, path: Path, operator: str, value: Any)
 
 def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
     """Returns the comparison of a field's attribute. Raises ValueError if it has no meaning."""
-    if operator == "exists":
-        present = And((Exists(path), Ne(path, None)))
-        if value is not None:
-            return present if value else Not(present)
+    if operator == "exists" and value is not None:
+        present = And(_present(path))
+        return present if value else Not(present)
     if value is None:
         return _null_comparison(path, operator)
     element = type_.of or type_
@@ -111,12 +114,51 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
 
 def _null_comparison(path: Path, operator: str) -> Condition:
     """Returns a comparison with null, which is a missing attribute as well as a stored null."""
-    missing: Condition = Or((Not(Exists(path)), Eq(path, None)))
+    missing = Or(_missing(path))
     if operator == "eq":
         return missing
     if operator == "ne":
         return Not(missing)
     raise ValueError("null cannot be compared this way")
+
+
+def _present(path: Path) -> tuple[Condition, ...]:
+    """Returns the conditions that all hold if there is a value: a stored null is none."""
+    return Exists(path), Ne(path, None)
+
+
+def _missing(path: Path) -> tuple[Condition, ...]:
+    """Returns the conditions of which one holds if there is no value."""
+    return Not(Exists(path)), Eq(path, None)
+
+
+def with_default(condition: Condition, type_: FieldType, path: Path, default: object) -> Condition:
+    """Returns the condition on one attribute with a missing value as the field's default, as it is read.
+
+    `default` is None or dataclasses.MISSING if the field has none.
+    """
+    if default is None or default is MISSING:
+        return condition
+    item: Item = {}
+    put_at_path(item, path, encode(type_, default))
+    is_met = holds(condition, item)
+    if _is_of_presence(condition):
+        return ALWAYS if is_met else NEVER
+    if holds(condition, {}) == is_met:
+        return condition
+    return Or((*_missing(path), condition)) if is_met else And((*_present(path), condition))
+
+
+def _is_of_presence(condition: Condition) -> bool:
+    """Returns whether the condition depends only on whether there is a value."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return all(map(_is_of_presence, conditions))
+        case Not(inner):
+            return _is_of_presence(inner)
+        case Eq(_, value) | Ne(_, value):
+            return value is None
+    return isinstance(condition, Exists)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from keygraph.model.comparisons import OPERATORS, comparison, declared_compariso
 from keygraph.model.links import Link, LinkName
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import End, RecordType
-from keygraph.resolve.write_rules import with_default
+from keygraph.resolve.write_rules import with_default_in_rule
 
 _MEND = 'Write access=[read(where={"owner": viewer("sub")}), read(role="support")], for example.'
 _ANYTHING = Claim("")
@@ -339,7 +339,7 @@ class _Reader:
 
         def made(claims: Claims, is_positive: bool) -> Decision:
             decision = compared(claims, is_positive)
-            return decision if isinstance(decision, bool) else with_default(field, decision)
+            return decision if isinstance(decision, bool) else with_default_in_rule(field, decision)
 
         return made
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING
 from typing import Any
 
 from keygraph.declare.declaration import Declaration, Rule
-from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, holds, put_at_path
-from keygraph.dynamo.items import Item
-from keygraph.keys.types import encode
-from keygraph.model.comparisons import OPERATORS, WriteRule, declared_comparison
+from keygraph.dynamo.conditions import And, Condition, Not, Or
+from keygraph.model.comparisons import OPERATORS, WriteRule, declared_comparison, with_default
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import RecordType
@@ -75,20 +72,15 @@ def _comparisons(field: Field, said: object) -> Iterator[Condition]:
     for operator, value in said.items():
         if operator not in offered:
             raise ValueError(f"{field.name} has no {operator}; it has {', '.join(offered)}")
-        yield with_default(field, _comparison(field, operator, value))
+        yield with_default_in_rule(field, _comparison(field, operator, value))
 
 
-def with_default(field: Field, condition: Condition) -> Condition:
-    """Returns the condition with missing attributes as their default. Not for sets, which may lose members."""
-    if field.default in (None, MISSING) or field.type.kind == "set":
+def with_default_in_rule(field: Field, condition: Condition) -> Condition:
+    """Returns the condition of a rule with a missing attribute as the field's default. Not for sets, which are missing
+    after their last members are removed."""
+    if field.type.kind == "set":
         return condition
-    item: Item = {}
-    put_at_path(item, field.attribute, encode(field.type, field.default))
-    is_kept = holds(condition, item)
-    if holds(condition, {}) == is_kept:
-        return condition
-    there = Exists(field.attribute)
-    return Or((Not(there), condition)) if is_kept else And((there, condition))
+    return with_default(condition, field.type, field.attribute, field.default)
 
 
 def _comparison(field: Field, operator: str, value: Any) -> Condition:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.resolvers.worlds import World, book_item, loan_item, member_item
+from keygraph import ID, Graph, Many, Table, node, record, stored
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, book_item, loan_item, member_item, world
 
 LOANS: dict[str, dict[str, Any]] = {
     "ann": {"pages": 10, "note": "torn", "rating": Decimal("4.5"), "medium": "paper", "words": {"a", "b"}},
@@ -224,3 +226,74 @@ async def test_long_lists(books: World, where: Any, predicate: Callable[[int], b
     assert len(ids) == min(100, len(wanted))
     assert loans["totalCount"] == len(wanted)
     assert loans["pageInfo"]["hasNextPage"] is (len(wanted) > 100)
+
+
+# --- Defaults -----------------------------------------------------------------------------------------
+
+
+@node("HOTEL#{hotel_id}")
+class Hotel:
+    hotel_id: ID
+    rooms: Many[Room]
+
+
+@record("{hotel}", "ROOM#{number}")
+class Room:
+    hotel: Hotel
+    number: int
+    kind: str = "plain"
+    is_smoking: bool = False
+    beds: int = 2
+    currency: str = stored("rate", "cur", default="EUR")
+    words: list[str] = stored(default=["quiet"])
+
+
+HOTELS = Graph(Table("Hotels", partition_key="PK", sort_key="SK"), Hotel, Room).check()
+ROOMS: list[dict[str, Any]] = [
+    {},
+    {"kind": "suite", "is_smoking": True, "beds": Decimal(4), "rate": {"cur": "USD"}, "words": ["loud"]},
+    {"kind": None, "is_smoking": None, "beds": None, "rate": {"cur": None}, "words": None},
+    {"kind": "plain", "is_smoking": False, "beds": Decimal(2), "rate": {"cur": "EUR"}, "words": ["quiet"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ({"kind": {"eq": "plain"}}, [0, 2, 3]),
+        ({"kind": {"ne": "plain"}}, [1]),
+        ({"kind": {"ne": "suite"}}, [0, 2, 3]),
+        ({"kind": {"in": ["plain", "other"]}}, [0, 2, 3]),
+        ({"kind": {"in": ["suite"]}}, [1]),
+        ({"kind": {"beginsWith": "pl", "contains": "ain"}}, [0, 2, 3]),
+        ({"kind": {"beginsWith": "pl", "contains": "suite"}}, []),
+        ({"kind": {"exists": True}}, [0, 1, 2, 3]),
+        ({"kind": {"exists": False}}, []),
+        ({"kind": {"eq": None}}, []),
+        ({"kind": {"ne": None}}, [0, 1, 2, 3]),
+        ({"kind": {"exists": True, "ne": "plain"}}, [1]),
+        ({"isSmoking": {"eq": False}}, [0, 2, 3]),
+        ({"beds": {"lte": 2}}, [0, 2, 3]),
+        ({"beds": {"gt": 2}}, [1]),
+        ({"beds": {"between": {"from": 1, "to": 3}}}, [0, 2, 3]),
+        ({"currency": {"eq": "EUR"}}, [0, 2, 3]),
+        ({"currency": {"ne": "EUR"}}, [1]),
+        ({"words": {"contains": "quiet"}}, [0, 2, 3]),
+        ({"words": {"contains": "loud"}}, [1]),
+        ({"not": {"kind": {"eq": "plain"}}}, [1]),
+        ({"not": {"kind": {"exists": False}}}, [0, 1, 2, 3]),
+        ({"or": [{"kind": {"eq": "suite"}}, {"isSmoking": {"eq": False}}]}, [0, 1, 2, 3]),
+        ({"or": [{"kind": {"exists": False}}, {"beds": {"eq": 4}}]}, [1]),
+        ({"and": [{"kind": {"eq": "plain"}}, {"not": {"currency": {"eq": "EUR"}}}]}, []),
+    ],
+)
+async def test_a_missing_value_is_its_default(make_store: MakeStore, where: Any, wanted: list[int]) -> None:
+    """A room that is shown with the default kind would be missing in the list of the rooms of that kind."""
+    hotels = world(HOTELS, await make_store(HOTELS.table))
+    items = [{"PK": "HOTEL#1", "SK": f"ROOM#{number}", **room} for number, room in enumerate(ROOMS)]
+    await hotels.put({"PK": "HOTEL#1", "SK": "HOTEL#1"}, *items)
+    document = """query ($where: RoomWhere) {
+      hotel(hotelId: "1") { rooms(where: $where) { totalCount nodes { number } } } }"""
+    found = (await hotels.ask(document, where=where))["hotel"]["rooms"]
+    assert [node["number"] for node in found["nodes"]] == wanted
+    assert found["totalCount"] == len(wanted)

@@ -8,6 +8,7 @@ still exists, and can be deleted again.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -82,11 +83,15 @@ class _Detaching:
 
 
 def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
-    """Returns the requests that delete or move nodes that others may name."""
+    """Returns the requests that delete or move nodes whose naming records can be searched for.
+
+    If no keys lead to the records that name a node, a mark would protect no search, so the node needs none.
+    """
     return [
         request
         for request in requests
-        if isinstance(request, _OF_NODES_THERE) and graph.references.get(request.record.name)
+        if isinstance(request, _OF_NODES_THERE)
+        and any(each.path is not None for each in graph.references.get(request.record.name, ()))
     ]
 
 
@@ -129,10 +134,12 @@ class Removal:
         self._written = {
             self._key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
         }
-        for request in self.nodes:
-            await self._refuse_named(request, refusals)
+        detachable, refused = await asyncio.gather(
+            look(self._sender, self._detachable()), asyncio.gather(*map(self._refusal_of_named, self.nodes))
+        )
+        refusals.found += [each for each in refused if each is not None]
         refusals.stop()
-        return await self._remove([self._guarded(step) for step in steps], done)
+        return await self._remove([self._guarded(step) for step in steps], done, *detachable)
 
     async def release(self) -> None:
         """Removes the marks."""
@@ -201,8 +208,16 @@ class Removal:
         after = outcome(replace(action, condition=None), named.item, self._graph.table)
         return after is not None and named.reference.names(after, named.identity)
 
-    async def _refuse_named(self, request: Delete | Move, refusals: Refusals) -> None:
-        """Refuses to remove a node that is named."""
+    def _detachable(self) -> list[Range]:
+        """Returns everything that must be read to find the records that may be detached."""
+        return [
+            each
+            for request in self.nodes
+            for each in ranges(self._graph, self._references(request, are_blocking=False), request.identity)
+        ]
+
+    async def _refusal_of_named(self, request: Delete | Move) -> Refusal | None:
+        """Returns the refusal to remove a node that is named; None if nothing blocks it."""
         blocking = self._references(request, are_blocking=True)
         wanted = ranges(self._graph, blocking, request.identity)
         seen, is_named = list[NamingRecord](), False
@@ -216,11 +231,12 @@ class Removal:
             ]
             seen, is_named = [named for named in left if self._is_seen(named)], is_named or bool(left)
         if seen:
-            refusals.found.append(self._refusal(request, seen, wanted))
-        elif is_named:
-            what = "deleted" if isinstance(request, Delete) else "moved"
-            told = f"This {request.record.name} cannot be {what}: something names it."
-            refusals.found.append(Refusal(Code.CONFLICT, (told,), request.where, is_by_hidden=True))
+            return self._refusal(request, seen, wanted)
+        if not is_named:
+            return None
+        what = "deleted" if isinstance(request, Delete) else "moved"
+        told = f"This {request.record.name} cannot be {what}: something names it."
+        return Refusal(Code.CONFLICT, (told,), request.where, is_by_hidden=True)
 
     def _is_seen(self, named: NamingRecord) -> bool:
         """Returns whether the viewer sees a record that names the node."""
@@ -256,16 +272,19 @@ class Removal:
 
     # --- Taking it away -------------------------------------------------------------------------------------
 
-    async def _remove(self, steps: Sequence[TransactionStep], done: Sequence[Done]) -> list[Done] | None:
-        """Detaches the records that name the nodes, and carries out the steps; None if another try may succeed."""
-        everything = [
-            each
-            for request in self.nodes
-            for each in ranges(self._graph, self._references(request, are_blocking=False), request.identity)
-        ]
-        wanted, is_first = everything, True
+    async def _remove(
+        self,
+        steps: Sequence[TransactionStep],
+        done: Sequence[Done],
+        found: Sequence[NamingRecord],
+        rest: Sequence[Range],
+    ) -> list[Done] | None:
+        """Detaches the records that name the nodes, and carries out the steps; None if another try may succeed.
+
+        `found` are the first of these records, `rest` what is left to read.
+        """
+        is_first = True
         while True:
-            found, rest = await look(self._sender, wanted)
             batches = [batch async for batch in self._batches(found, is_all=not rest)]
             last = batches[0] if batches else _Batch()
             count = len(steps) + last.actions + self._sender.own_actions
@@ -281,7 +300,8 @@ class Removal:
                 if not await self._sender.transact(self._merged([*self._renewed_marks()], batch)):
                     return None
                 self._detached += batch.nodes
-            wanted, is_first = rest or everything, not rest
+            is_first = not rest
+            found, rest = await look(self._sender, rest or self._detachable())
 
     def _merged(self, steps: Sequence[TransactionStep], batch: _Batch) -> list[TransactionStep]:
         refusals = Refusals()

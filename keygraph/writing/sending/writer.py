@@ -15,7 +15,7 @@ from keygraph.model.permissions import Permissions
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Done, WriteAnswer, WriteRequest
 from keygraph.writing.sending.idempotency import IdempotencyKey
-from keygraph.writing.sending.removal import Removal, first_pages
+from keygraph.writing.sending.removal import Removal, first_pages, named_nodes
 from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.steps import StepMaker
 
@@ -82,6 +82,10 @@ class Writer:
     def needed_later(self, requests: Sequence[WriteRequest]) -> int:
         """Returns how many further items may have to be read once those are known."""
         return sum(map(self._steps.most_read_later, requests))
+
+    def marked(self, requests: Sequence[WriteRequest]) -> int:
+        """Returns how many nodes are marked before the search for records that name them."""
+        return len(named_nodes(self._graph, requests))
 
     def searched(self, requests: Sequence[WriteRequest]) -> list[Query]:
         """Returns the first pages of the search for records that name deleted or moved nodes. Others may follow."""

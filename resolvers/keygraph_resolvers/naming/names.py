@@ -184,6 +184,8 @@ class Filterable:
     """How a node is written in it, if the attribute is the key of a node of one of several types."""
     is_key: bool = False
     """Whether it is the key of a node."""
+    default: object = None
+    """The value of a missing attribute; None or dataclasses.MISSING if it has none."""
 
 
 def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
@@ -191,7 +193,7 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
     record = path.record
     for field in record.fields.values():
         if field.name in path.told and not field.is_external:
-            yield Filterable(field.name, field.type, field.attribute)
+            yield Filterable(field.name, field.type, field.attribute, default=field.default)
     for end in record.ends.values():
         if end.name not in path.told:
             continue

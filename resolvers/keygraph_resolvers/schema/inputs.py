@@ -15,7 +15,7 @@ from keygraph.keys.text import IsoDatetime
 from keygraph.keys.types import FieldType, Moment
 from keygraph.keys.union import NodeText
 from keygraph.lists.ranges import Narrowing, ValueRange
-from keygraph.model.comparisons import EQUALITY, OPERATORS, comparison
+from keygraph.model.comparisons import EQUALITY, OPERATORS, comparison, with_default
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel
@@ -332,14 +332,17 @@ def _condition(graph: Graph, path: AccessPath, where: Mapping[str, Any]) -> Cond
         if said is None:
             continue
         if name in fields:
-            compared = fields[name]
+            compared, own = fields[name], list[Condition]()
             for operator, value in said.items():
                 meant = _compared_value(graph, compared, f"where.{name}.{operator}", value)
                 both = tuple(
                     _comparison(name, compared.type, compared.attribute, operator, each)
                     for each in _as_stored(compared.type.of or compared.type, operator, meant)
                 )
-                parts.append(both[0] if len(both) == 1 else And(both) if operator == "ne" else Or(both))
+                own.append(both[0] if len(both) == 1 else And(both) if operator == "ne" else Or(both))
+            joined = conjunction(*own)
+            if joined is not None:
+                parts.append(with_default(joined, compared.type, compared.attribute, compared.default))
         elif name == "not":
             inner = _condition(graph, path, said)
             parts += [] if inner is None else [Not(inner)]

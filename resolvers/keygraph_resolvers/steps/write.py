@@ -31,8 +31,8 @@ from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
 
 _AT_ONCE = 8
 """How many transactions of one mutation are sent at once: more of them would often conflict at the same nodes."""
-_OF_A_SEARCH = 3
-"""The round trips of marking a node and finding what names it: by indexes, then in the table."""
+_OF_A_SEARCH = 2
+"""The round trips of finding what names the marked nodes: by indexes, then in the table."""
 
 _Outcome: TypeAlias = Payload | Exception
 
@@ -256,7 +256,9 @@ class WriteStep(Step):
                     at = at.later()
                 if described.marks:
                     yield Explained("mark", at, names, requests=described.marks)
-                    yield Explained("find what names", at.later(), names, requests=described.searches)
+                    for _ in described.marks:
+                        at = at.later()
+                    yield Explained("find what names", at, names, requests=described.searches)
                     for _ in range(_OF_A_SEARCH):
                         at = at.later()
                 shown = Explained("write", at, names, transactions=described.transactions)
@@ -286,12 +288,15 @@ def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
     searched = writer.searched(requests)
     if searched:
         _add_search(cost, searched, size)
+        # The marks are set one after the other, and removed so if something names a node and nothing is written.
+        marks = writer.marked(requests)
+        cost.apart += 2 * marks
+        cost.round_trips += 2 * marks - 1
     return cost
 
 
 def _add_search(cost: StepCost, searched: Sequence[Query], size: int) -> None:
-    """Adds the cost of finding what names a node: its first pages; and of setting and removing the mark."""
-    cost.apart += 2
+    """Adds the cost of finding what names the nodes: its first pages."""
     cost.round_trips += _OF_A_SEARCH
     cost.is_open = True
     for query in searched:
