@@ -16,6 +16,7 @@ from keygraph.model.counterparts import Correspondence
 from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
+from keygraph.model.shared_attributes import SharedAttributes
 
 _ANY = ListOptions(None, None, any_index=True)
 
@@ -40,11 +41,10 @@ class EndReference:
     @cached_property
     def is_removable(self) -> bool:
         """Whether a record remains valid without its end."""
-        own, record = set(self.end.attributes.values()), self.record
+        record, name = self.record, self.end.name
         in_key = {name for slot in record.identity for name in (slot.path[0], *record.needs_of(slot))}
-        shared = [field.optional for field in record.fields.values() if field.attribute in own]
-        shared += [end.optional for end in record.ends.values() if own.intersection(end.attributes.values())]
-        return self.end.name not in in_key and all(shared)
+        is_needed = name in in_key or not self.end.optional
+        return not is_needed and bool(SharedAttributes(record).removed_with(name))
 
     def names(self, item: Item, identity: Texts) -> bool:
         """Returns whether a record names the node with this identity."""

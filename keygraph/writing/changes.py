@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import (
-    AddMembers,
-    AddNumber,
-    Append,
-    RemoveMembers,
     SetTo,
     changed,
 )
-from keygraph.dynamo.conditions import And, Condition, Path, at_path, conjunction
-from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.conditions import And, Condition, Path, conjunction, put_at_path
+from keygraph.dynamo.items import Item
 from keygraph.errors import Refusal
 from keygraph.model.permissions import as_it_is
 from keygraph.model.record_keys import Keys
@@ -54,7 +49,7 @@ class ChangeSteps(EndSteps):
             mend = f" Use move{record.name}." if "move" in record.writes else ""
             problem = f" is part of the key of {record.name} and cannot be changed.{mend}"
             refusals.add((*where, maker.shown(name)), maker.shown(name), problem)
-        changes = self._changes(request, refusals)
+        changes = self._without_key(request, self._changes(request, refusals), refusals)
         key, old = self.place(request, stored, refusals)
         if refusals.found:
             return [], done
@@ -76,9 +71,9 @@ class ChangeSteps(EndSteps):
             changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
             changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
-            conditions += [is_unchanged(path, old) for path in relied]
             others = self._partner_changed(request, old, new, stored, refusals)
         if old is not None:
+            conditions += [is_unchanged(path, old) for path in relied]
             maker.check(changed(old, changes), names, where, refusals)
         version = has_version(request.record, request.version)
         condition = And((*conditions, *version))
@@ -103,7 +98,7 @@ class ChangeSteps(EndSteps):
         refusals: Refusals,
     ) -> list[Foreseen]:
         """Returns what the model's rules require of the stored item, and adds it to the conditions."""
-        record, names = request.record, named_in(request)
+        record, names = request.record, self.changed_names(request)
         if not record.rules:
             return []
         maker, known = self.maker(record), [*changes]
@@ -121,43 +116,34 @@ class ChangeSteps(EndSteps):
 
     def relied(self, request: Change) -> tuple[list[Keys], list[Path]]:
         """Returns the keys that a change renders again, and the attributes that must still be as read for it."""
-        record, maker, names = request.record, self.maker(request.record), named_in(request)
+        record, maker, names = request.record, self.maker(request.record), self.changed_names(request)
         following = maker.keys_that_follow(names)
         sources, partner = maker.sources(following), self._partners.of(record)
+        sources |= {end.name for end in self._undecided_ends(request)}
         if partner is not None:
             sources |= {*names, *self._kept(record), *partner.moving}
             sources |= partner.shared if partner.is_loose else set()
             sources |= {record.version.name} if record.version else set()
         return following, maker.paths(sorted(sources))
 
-    def _changes(self, request: Change, refusals: Refusals) -> list[actions.AttributeChange]:
-        record, where, maker = request.record, request.where, self.maker(request.record)
-        changes: list[actions.AttributeChange] = []
-        for name, value in {**request.values, **self._kept(record)}.items():
-            part: Item = {}
-            if value is not None:
-                maker.place(part, name, value, where, refusals)
-            elif not maker.is_optional(name):
-                shown = maker.shown(name)
-                refusals.add((*where, shown), shown, f" of {record.name} cannot be removed.")
-            for path in maker.paths([name]):
-                given = cast(Value, at_path(part, path))
-                changes.append(actions.Remove(path) if given is None else SetTo(path, given))
-        for name, value in request.added.items():
-            stored: Any = maker.encoded(name, value, where, refusals)
-            [path] = maker.paths([name])
-            match record.fields[name].type.kind:
-                case "set":
-                    changes += [AddMembers(path, stored)] if stored else []
-                case "list":
-                    changes += [Append(path, tuple(stored))] if stored else []
-                case _:
-                    changes += [] if stored is None else [AddNumber(path, stored)]
-        for name, value in request.taken.items():
-            members: Any = maker.encoded(name, value, where, refusals)
-            changes += [RemoveMembers(maker.paths([name])[0], members)] if members else []
-        version = record.version
-        return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
+    def _without_key(
+        self, request: Change, changes: Sequence[actions.AttributeChange], refusals: Refusals
+    ) -> list[actions.AttributeChange]:
+        """Returns the changes without attributes that the table's key determines. Refuses other values of them."""
+        maker = self.maker(request.record)
+        own = {change.path: change for change in changes}
+        for path, number, text_of in maker.shared.in_key:
+            change, item = own.get(path), Item()
+            if change is None:
+                continue
+            if isinstance(change, SetTo):
+                put_at_path(item, path, change.value)
+            if (text_of(item) or "") != request.identity[number]:
+                named = [
+                    name for name in (*request.values, *request.added) if path in maker.shared.paths[name]
+                ]
+                maker.refuse_other(named[0], request.where, refusals)
+        return [change for change in changes if change.path not in maker.shared.paths_in_key]
 
     # --- The other item of an edge ----------------------------------------------------------------------
 
@@ -240,7 +226,9 @@ class ChangeSteps(EndSteps):
         if all(reference.is_removable for reference in references):
             ends = dict.fromkeys(reference.end.name for reference in references)
             copies = self._graph.copies.get(record.name, ())
-            ends |= {each.field.name: None for each in copies if each.end.name in ends}
+            given = self._given_ends(Change(record, identity, ends), {})
+            lost = {named.name for named, own in given if own is None}
+            ends |= {each.field.name: None for each in copies if each.end.name in lost}
             return Change(record, identity, ends)
         return Delete(record, identity)
 

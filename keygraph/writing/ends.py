@@ -1,27 +1,32 @@
-"""Checks that the nodes that a record names exist, are visible and are not being deleted; and copies fields."""
+"""The ends that a request gives, by their names or by attributes that they share.
+
+Checks that the nodes there exist, are visible and are not being deleted; and copies fields of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 from keygraph.dynamo import actions
-from keygraph.dynamo.conditions import And, Condition, disjunction
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.actions import AddMembers, AddNumber, Append, RemoveMembers, SetTo, changed
+from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
-from keygraph.errors import InputPath, Refusal
+from keygraph.errors import CorruptItem, FieldName, InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.resolve.derived import Copy
 from keygraph.writing.ground import StepGround, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED
 from keygraph.writing.presence import NamedEnd, is_unchanged
-from keygraph.writing.requests import Change, Create, Delete, Put, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import WriteAccess
 from keygraph.writing.step import TransactionStep, again, missing_or_again
 
@@ -34,12 +39,160 @@ class EndSteps(StepGround):
         self._ends_of = cache(self._find_ends)
         self._spread_ends_of = cache(self._find_spread_ends)
 
+    # --- What a request changes ---------------------------------------------------------------------------
+
+    def _changes(self, request: Change, refusals: Refusals) -> list[actions.AttributeChange]:
+        """Returns what a change does to attributes; each is set or removed once, whatever names are stored in it."""
+        record, where, maker = request.record, request.where, self.maker(request.record)
+        values, part = {**request.values, **self._kept(record)}, Item()
+        for name, value in values.items():
+            if value is not None:
+                maker.place(part, name, value, where, refusals)
+        own: dict[Path, actions.AttributeChange] = {}
+        for name, value in values.items():
+            paths = maker.shared.paths[name]
+            if value is None:
+                paths = maker.shared.removed_with(name)
+                self._refuse_removal(request, name, paths, part, refusals)
+            for path in paths:
+                given = cast(Value, at_path(part, path))
+                own[path] = actions.Remove(path) if given is None else SetTo(path, given)
+        changes = [*own.values()]
+        for name, value in request.added.items():
+            stored: Any = maker.encoded(name, value, where, refusals)
+            [path] = maker.paths([name])
+            match record.fields[name].type.kind:
+                case "set":
+                    changes += [AddMembers(path, stored)] if stored else []
+                case "list":
+                    changes += [Append(path, tuple(stored))] if stored else []
+                case _:
+                    changes += [] if stored is None else [AddNumber(path, stored)]
+        for name, value in request.taken.items():
+            members: Any = maker.encoded(name, value, where, refusals)
+            changes += [RemoveMembers(maker.paths([name])[0], members)] if members else []
+        version = record.version
+        return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
+
+    def _refuse_removal(
+        self, request: Change, name: str, removed: Sequence[Path], part: Item, refusals: Refusals
+    ) -> None:
+        """Refuses the removal of a field or an end that is required, or whose attributes are needed or given."""
+        record, maker = request.record, self.maker(request.record)
+        shown = maker.shown(name)
+        if not maker.is_optional(name):
+            refusals.add((*request.where, shown), shown, f" of {record.name} cannot be removed.")
+        elif not removed:
+            problem = f" of {record.name} cannot be removed: its attributes also store "
+            others = [FieldName(other) for other in maker.shared.others_at(name)]
+            joined = [part for other in others for part in (", ", other)][1:]
+            refusals.add((*request.where, shown), shown, problem, *joined, ".")
+        elif any(at_path(part, path) is not None for path in removed):
+            maker.refuse_other(name, request.where, refusals)
+
+    def _after(self, request: Change | Move, item: Item) -> Item:
+        """Returns the attributes of a record, without its own keys, after what a request changes."""
+        maker, change = self.maker(request.record), request
+        if isinstance(change, Move):
+            change = Change(request.record, request.identity, request.values, where=change.to)
+        return changed(maker.without_own_keys(item), self._changes(change, Refusals()))
+
+    # --- The ends that it gives -----------------------------------------------------------------------------
+
+    def _given_ends(self, request: WriteRequest, stored: Stored) -> list[tuple[NamedEnd, Texts | None]]:
+        """Returns the ends that a request gives, with the identity of the node there; None if it removes the end.
+
+        It names some. Others follow from attributes that it gives by another name; such an end is shown with that name.
+        One that becomes the same node as before, as far as that is known, is not given.
+        """
+        if isinstance(request, Delete):
+            return []
+        values = request.values
+        found = [
+            (named, values[named.name]) for named in self._ends_of(request.record) if named.name in values
+        ]
+        ends = [end for end in self.maker(request.record).shared.ends if end.name not in values]
+        for end, identity in self._following_ends(request, ends, stored) if ends else ():
+            found.append((NamedEnd(end, self._given_as(request, end)), identity))
+        return found
+
+    def _following_ends(
+        self, request: Create | Put | Upsert | Change | Move, ends: Sequence[End], stored: Stored
+    ) -> Iterator[tuple[End, Texts | None]]:
+        """Yields the ends among these that follow from other values of a request, with the node's identity."""
+        record, maker = request.record, self.maker(request.record)
+        if isinstance(request, Create | Put | Upsert):
+            item = maker.attributes(request.values, request.where, Refusals())
+            for end in ends:
+                identity = _identity_at(record, item, end)
+                if identity is not None:
+                    yield end, identity
+            return
+        written = self._changed_attributes(request)
+        ends = [end for end in ends if not written.isdisjoint(maker.shared.paths[end.name])]
+        if not ends:
+            return
+        old = next(iter(self._read(record, request.identity, stored)), None)
+        item = self._after(request, old or self._in_key(record, request.identity))
+        undecided = self._undecided(request, ends)
+        for end in ends:
+            identity = _identity_at(record, item, end)
+            is_decided = end not in undecided and (old is None or isinstance(request, Change))
+            if is_decided or (old is not None and identity != _identity_at(record, old, end)):
+                yield end, identity
+
+    def _undecided_ends(self, request: Change) -> list[End]:
+        """Returns the ends that a change gives by other names, and whose node depends on the stored item too."""
+        shared, written = self.maker(request.record).shared, self._changed_attributes(request)
+        ends = [end for end in shared.ends if end.name not in request.values]
+        return self._undecided(
+            request, [end for end in ends if not written.isdisjoint(shared.paths[end.name])]
+        )
+
+    def _undecided(self, request: Change | Move, ends: Iterable[End]) -> list[End]:
+        shared = self.maker(request.record).shared
+        removed = {
+            path
+            for name, value in request.values.items()
+            if value is None
+            for path in shared.removed_with(name)
+        }
+        known = self._changed_attributes(request) | shared.paths_in_key
+        return [
+            end
+            for end in ends
+            if not known.issuperset(shared.paths[end.name]) and not shared.is_lost(end.name, removed)
+        ]
+
+    def _in_key(self, record: RecordType, identity: Texts) -> Item:
+        """Returns the values that the key of a record holds."""
+        key, *_ = self._graph.table_keys(record, identity)
+        names = (attribute.name for attribute in self._graph.table.keys)
+        return record.completed(dict(zip(names, key, strict=True)))
+
+    def _given_as(self, request: Create | Put | Upsert | Change | Move, end: End) -> FieldName:
+        """Returns the name by which a request gives an end that it does not name: first one outside the key."""
+        maker = self.maker(request.record)
+        mine = {*maker.shared.paths[end.name]}
+        further = (*request.added, *request.taken) if isinstance(request, Change) else ()
+        names = [name for name in (*request.values, *further) if mine.intersection(maker.shared.paths[name])]
+        in_key = maker.shared.paths_in_key
+        return maker.shown(
+            min(
+                names,
+                key=lambda name: in_key.issuperset(mine & {*maker.shared.paths[name]}),
+                default=end.name,
+            )
+        )
+
+    # --- Checks ---------------------------------------------------------------------------------------------
+
     def _checks(
-        self, request: Create | Put | Change, stored: Stored, refusals: Refusals
+        self, request: Create | Put | Change | Move, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
         """Returns the checks that each end of the record is a node that exists; virtual nodes have no item."""
-        steps, where = [], request.where
-        for end, keys, condition in self._named_nodes(request, self._ends_of(request.record), stored):
+        steps, where = [], _place_of(request)
+        for end, keys, condition in self._named_nodes(self._given_ends(request, stored), stored):
             if len(keys) > 1:
                 keys = [key for key in keys if stored.get(key) is not None]
             if condition is None or not keys:
@@ -72,20 +225,17 @@ class EndSteps(StepGround):
 
     # --- Copied fields ------------------------------------------------------------------------------------
 
-    def _copies(self, request: WriteRequest) -> list[tuple[Copy, NamedEnd, Texts | None]]:
+    def _copies(self, request: WriteRequest, stored: Stored) -> list[tuple[Copy, NamedEnd, Texts | None]]:
         """Returns what a request copies, and the node at each end that it gives; None if it removes the end."""
         copies = self._graph.copies.get(request.record.name, ())
         if not copies or isinstance(request, Delete):
             return []
-        ends = {named.name: named for named in self._ends_of(request.record)}
-        given = request.values
-        return [
-            (copy, ends[copy.end.name], given[copy.end.name]) for copy in copies if copy.end.name in given
-        ]
+        given = {named.name: (named, identity) for named, identity in self._given_ends(request, stored)}
+        return [(copy, *given[copy.end.name]) for copy in copies if copy.end.name in given]
 
-    def copied_from(self, request: WriteRequest) -> list[Key]:
+    def copied_from(self, request: WriteRequest, stored: Stored) -> list[Key]:
         """Returns the keys of the nodes that a request copies from."""
-        nodes = [named.nodes(identity) for _, named, identity in self._copies(request) if identity]
+        nodes = [named.nodes(identity) for _, named, identity in self._copies(request, stored) if identity]
         return [key for members, own in nodes for key in self._graph.table_keys(members[0], own)]
 
     def with_copies(
@@ -97,7 +247,7 @@ class EndSteps(StepGround):
         """
         values: dict[str, Any] = {}
         steps: list[TransactionStep] = []
-        for copy, named, identity in self._copies(request):
+        for copy, named, identity in self._copies(request, stored):
             if identity is None:
                 values[copy.field.name] = None
                 continue
@@ -110,13 +260,13 @@ class EndSteps(StepGround):
             )
             if there is None:
                 if all(key in stored for key in keys):
-                    refusals.found.append(named.missing(request.where))
+                    refusals.found.append(named.missing(_place_of(request)))
                 continue
             key, item = there
             node = self._graph.recognise(item or {})
             source = None if node is None else copy.sources.get(node)
             if node is None or item is None or source is None:
-                refusals.found.append(named.missing(request.where))
+                refusals.found.append(named.missing(_place_of(request)))
                 continue
             values[copy.field.name] = node.reader(source)(item)
             if key in before:
@@ -129,14 +279,12 @@ class EndSteps(StepGround):
         return replace(request, values={**request.values, **values}), steps
 
     def _named_nodes(
-        self, request: WriteRequest, ends: Iterable[NamedEnd], stored: Stored
+        self, given: Iterable[tuple[NamedEnd, Texts | None]], stored: Stored
     ) -> list[tuple[NamedEnd, list[Key], Condition | None]]:
-        """Returns the given ends that a request names, with the possible keys of the node and the condition that it
+        """Returns the ends that a request gives, with the possible keys of the node and the condition that it
         exists; None if its key shows that the viewer does not see it."""
         found: list[tuple[NamedEnd, list[Key], Condition | None]] = []
-        given = {} if isinstance(request, Delete) else request.values
-        for named in ends:
-            identity = given.get(named.name)
+        for named, identity in given:
             if identity is None:
                 continue
             members, own = named.nodes(identity)
@@ -177,3 +325,16 @@ class EndSteps(StepGround):
         """Returns the ends whose node may be in one of several places."""
         ends = self._ends_of(record)
         return [each for each in ends if any(member.table_keys.shards for member in each.end.members)]
+
+
+def _place_of(request: WriteRequest) -> InputPath:
+    """Returns the place of a request's values in the client's input."""
+    return request.to if isinstance(request, Move) else request.where
+
+
+def _identity_at(record: RecordType, item: Item, end: End) -> Texts | None:
+    """Returns the identity of the node at an end of an item; None if it names none."""
+    try:
+        return record.end_identity(item, end)
+    except CorruptItem:
+        return None

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 from keygraph.access.language import WRITES
 from keygraph.codes import Code
 from keygraph.declare.declaration import Kept
-from keygraph.dynamo.conditions import Condition
+from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
@@ -180,6 +180,19 @@ class StepGround:
         return refusal
 
     # --- Values in keys, and fields that the server keeps -------------------------------------------------
+
+    def _changed_attributes(self, request: Change | Move) -> set[Path]:
+        """Returns the attributes that a change or a move writes. A change cannot change those in the table's key."""
+        shared = self.maker(request.record).shared
+        if isinstance(request, Move):
+            return shared.changed(request.values)
+        return shared.changed(request.values, {*request.added, *request.taken}) - shared.paths_in_key
+
+    def changed_names(self, request: Change | Move) -> set[str]:
+        """Returns the fields and ends that a request changes: all that are stored in an attribute that it writes."""
+        names = named_in(request) if isinstance(request, Change) else {*request.values}
+        shared = self.maker(request.record).shared
+        return names | shared.names_at(self._changed_attributes(request)) if shared.ends else names
 
     def _told_by_key(self, record: RecordType) -> set[str]:
         """Returns the fields and ends in the table's key."""

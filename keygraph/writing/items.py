@@ -38,6 +38,7 @@ from keygraph.model.fields import Field
 from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
+from keygraph.model.shared_attributes import SharedAttributes
 
 _UNFIT = (ValueError, TypeError, AttributeError, OverflowError)
 """The exceptions for values that cannot be stored."""
@@ -96,7 +97,8 @@ class ItemMaker:
         names |= {path[0] for end in record.ends.values() for path in end.attributes.values()}
         record_names = (*record.fields, *record.ends)
         self._shown = {name: self._name_shown(name) for name in record_names}
-        self._paths = {name: self._attributes_of(name) for name in record_names}
+        self.shared = SharedAttributes(record)
+        self._paths = self.shared.paths
         every_path = Counter(path for paths in self._paths.values() for path in paths)
         self._own_paths = {path for path, count in every_path.items() if count == 1 and len(path) == 1}
         """The attributes that hold a single field."""
@@ -192,10 +194,6 @@ class ItemMaker:
         """Returns the attributes of fields and ends."""
         return [*dict.fromkeys(path for name in names for path in self._paths[name])]
 
-    def _attributes_of(self, name: str) -> tuple[Path, ...]:
-        field = self.record.fields.get(name)
-        return (*self.record.ends[name].attributes.values(),) if field is None else (field.attribute,)
-
     def place(self, item: Item, name: str, value: Any, where: InputPath, refusals: Refusals) -> None:
         """Puts the value of a field into its attribute, or the key fields of the node at an end into theirs."""
         try:
@@ -224,11 +222,15 @@ class ItemMaker:
         """Puts a value where another field may have put one."""
         there = at_path(item, path)
         if there is not None and there != value:
-            shown = self.shown(name)
-            refusals.add(
-                (*where, shown), shown, " differs from another value that is stored in the same attribute"
-            )
+            self.refuse_other(name, where, refusals)
         put_at_path(item, path, value)
+
+    def refuse_other(self, name: str, where: InputPath, refusals: Refusals) -> None:
+        """Refuses the value of a field or end that is stored in one attribute with another value."""
+        shown = self.shown(name)
+        refusals.add(
+            (*where, shown), shown, " differs from another value that is stored in the same attribute"
+        )
 
     # --- Keys -------------------------------------------------------------------------------------------
 

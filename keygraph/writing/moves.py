@@ -40,18 +40,19 @@ class MoveSteps(ChangeSteps):
             return [], Done(record, identity, None)
         check_rules(maker, made, request.to, refusals)
         if self.access is not None:
-            given = names_given(request)
-            self.access.check_new(maker, identity or (), made, "move", given, request.to, refusals)
+            names = names_given(request)
+            self.access.check_new(maker, identity or (), made, "move", names, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
-        names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
-        same = [is_unchanged((name,), old) for name in sorted(names)]
+        read = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
+        same = [is_unchanged((name,), old) for name in sorted(read)]
         steps = [
             *self._moving(request, key, new, identity, same, refusals, old),
             *self._partner_changed(change, old, new, stored, refusals),
         ]
-        checks = [*self._checks(change, stored, refusals), *self._unmarked(record, new, change.values)]
+        given = {named.name for named, _ in self._given_ends(request, stored)}
+        checks = [*self._checks(request, stored, refusals), *self._unmarked(record, new, given)]
         return [*steps, *checks], Done(record, identity, new)
 
     def _move(self, request: Move, refusals: Refusals) -> tuple[Change, list[actions.AttributeChange]]:

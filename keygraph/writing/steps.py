@@ -21,7 +21,7 @@ from keygraph.model.links import LinkName
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
-from keygraph.writing.ground import LASTING, Made, Stored, named_in
+from keygraph.writing.ground import LASTING, Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
@@ -60,7 +60,7 @@ class StepMaker(NewSteps, MoveSteps):
         is_new = (kind is Create or kind is Put) and not is_whole and self.access is None
         if is_new and self._is_told(request.record, kind is Put):
             return []
-        copied = self.copied_from(request)
+        copied = self.copied_from(request, stored)
         request, _ = self.with_copies(request, stored, _NOTHING, Refusals())
         keys = [*copied, *self._needed(request, stored, is_whole=is_whole)]
         keys += self._counting(request, stored, with_nodes=with_nodes)
@@ -76,7 +76,7 @@ class StepMaker(NewSteps, MoveSteps):
         return not (is_elsewhere or is_kept or is_told_elsewhere)
 
     def _needed(self, request: WriteRequest, stored: Stored, *, is_whole: bool) -> list[Key]:
-        keys, record = self.keys_of_ends(request), request.record
+        keys, record = self.keys_of_ends(request, stored), request.record
         item: Item | None = None
         if self.access is not None:
             is_whole = is_whole or self.access.must_read(self.maker(record), request)
@@ -100,7 +100,7 @@ class StepMaker(NewSteps, MoveSteps):
 
     def counts(self, request: WriteRequest) -> bool:
         """Returns whether the stored item may be counted elsewhere, and a request changes that."""
-        names = named_in(request) if isinstance(request, Change) else None
+        names = self.changed_names(request) if isinstance(request, Change) else None
         return not isinstance(request, Create) and self._tallies.has(request.record, names)
 
     def most_read_later(self, request: WriteRequest) -> int:
@@ -133,18 +133,21 @@ class StepMaker(NewSteps, MoveSteps):
     def _is_relied_on(self, request: Change | Delete | Move) -> bool:
         """Returns whether the new item depends on the stored one."""
         if isinstance(request, Change):
-            names = named_in(request)
+            names = self.changed_names(request)
             is_in_key = bool(request.record.rules and told_in_keys(request.record, names))
             is_counted = self._tallies.has(request.record, names)
-            return is_in_key or is_counted or bool(self.maker(request.record).keys_that_follow(names))
+            is_followed = bool(self.maker(request.record).keys_that_follow(names))
+            return is_in_key or is_counted or is_followed or bool(self._undecided_ends(request))
         return isinstance(request, Move) or self._tallies.has(request.record)
 
-    def keys_of_ends(self, request: WriteRequest) -> list[Key]:
+    def keys_of_ends(self, request: WriteRequest, stored: Stored = _NOTHING) -> list[Key]:
         """Returns the keys of nodes that may be in one of several places."""
         ends = self._spread_ends_of(request.record)
         if not ends:
             return []
-        named = self._named_nodes(request, ends, _NOTHING)
+        names = {each.name for each in ends}
+        given = [each for each in self._given_ends(request, stored) if each[0].name in names]
+        named = self._named_nodes(given, _NOTHING)
         return [key for _, keys, _ in named if len(keys) > 1 for key in keys]
 
     def _counting(self, request: WriteRequest, stored: Stored, *, with_nodes: bool) -> list[Key]:
@@ -182,7 +185,7 @@ class StepMaker(NewSteps, MoveSteps):
         linked = self._linked(request, stored) if self._may_be_linked(request.record) else {}
         for key in linked.keys() & stored.keys():
             access.permissions.learn(key, stored[key])
-        for members, own in self._named(request):
+        for members, own in self._named(request, stored):
             if any(access.sees_by_item(each, is_whole=is_whole) for each in members):
                 keys += self._graph.table_keys(members[0], own)
         return [*keys, *linked]
@@ -199,11 +202,9 @@ class StepMaker(NewSteps, MoveSteps):
                 found |= {} if own is None else access.linked(request, other, own, there)
         return found
 
-    def _named(self, request: WriteRequest) -> Iterator[tuple[tuple[RecordType, ...], Texts]]:
-        """Yields the nodes that a request names at ends."""
-        given = {} if isinstance(request, Delete) else request.values
-        for named in self._ends_of(request.record):
-            identity = given.get(named.name)
+    def _named(self, request: WriteRequest, stored: Stored) -> Iterator[tuple[tuple[RecordType, ...], Texts]]:
+        """Yields the nodes that a request gives at ends."""
+        for named, identity in self._given_ends(request, stored):
             members, own = ((), ()) if identity is None else named.nodes(identity)
             if members:
                 yield members, own
@@ -230,7 +231,7 @@ class StepMaker(NewSteps, MoveSteps):
             made, moved = maker.with_keys(attributes, change.to, ignored)
             if not ignored.found:
                 yield record, moved, made
-        for members, own in self._named(request):
+        for members, own in self._named(request, stored):
             keys = self._graph.table_keys(members[0], own)
             node = next((found for key in keys if (found := stored.get(key)) is not None), None)
             for member in members:

@@ -26,7 +26,7 @@ from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import with_article
-from keygraph.writing.ground import Stored, named_in
+from keygraph.writing.ground import Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.edges import ranges
@@ -109,9 +109,7 @@ class _UnreadSteps(StepMaker):
             identity = self.new(request)[1] or ("",) * len(request.record.identity)
         else:
             identity = request.identity
-        key, *_ = self._graph.table_keys(request.record, identity)
-        names = (attribute.name for attribute in self._graph.table.keys)
-        return request.record.completed(dict(zip(names, key, strict=True)))
+        return self._in_key(request.record, identity)
 
     def partner_key(self, record: RecordType, item: Item) -> Key | None:
         """Returns the key of an edge's other item, with placeholders for unknowns; None if it is its own mirror."""
@@ -136,7 +134,7 @@ class _UnreadSteps(StepMaker):
         self, request: Change, stored: Stored, refusals: Refusals, *, is_upsert: bool = False
     ) -> tuple[list[TransactionStep], Done]:
         made, done = super()._changed(request, stored, refusals, is_upsert=is_upsert)
-        if made and self._tallies.has(request.record, named_in(request)):
+        if made and self._tallies.has(request.record, self.changed_names(request)):
             sums = self._tallies.unread(request.record, self.told(request), _UNREAD)
             added = tuple(each for each in sums if each.amount == _UNREAD)
             made[0] = replace(made[0], additions=added)
@@ -158,7 +156,7 @@ class _UnreadSteps(StepMaker):
         given = [change for change in changes if isinstance(change, SetTo)]
         attributes = changed(maker.without_own_keys(old), given)
         try:
-            texts = maker.texts_after(request.identity, attributes, change.values)
+            texts = maker.texts_after(request.identity, attributes, self.changed_names(request))
         except KeygraphError:
             return [], done  # only a read determines the new key
         new, identity = maker.with_rendered(attributes, texts, request.to, refusals)
@@ -186,7 +184,8 @@ class _UnreadSteps(StepMaker):
                 steps += [
                     replace(step, additions=each) for step, each in zip(moved, [*away, *added], strict=True)
                 ]
-        checks = [*self._checks(change, stored, refusals), *self._unmarked(record, old | new, change.values)]
+        named = {each.name for each, _ in self._given_ends(request, stored)}
+        checks = [*self._checks(request, stored, refusals), *self._unmarked(record, old | new, named)]
         return [*steps, *checks], done
 
 

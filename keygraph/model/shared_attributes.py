@@ -1,0 +1,98 @@
+"""The attributes of a type's fields and ends, and which of them are shared.
+
+A field may be stored in the same attribute as a part of an end, and ends may share parts. A write of an attribute by one
+name changes all names that are stored in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from keygraph.dynamo.conditions import Path
+from keygraph.errors import CorruptItem
+from keygraph.model.record_keys import TextReader, attribute_reader
+from keygraph.model.records import RecordType
+
+
+class SharedAttributes:
+    """Which fields and ends of a type are stored in each attribute."""
+
+    def __init__(self, record: RecordType) -> None:
+        self._record = record
+        self.paths: dict[str, tuple[Path, ...]] = {
+            **{name: (field.attribute,) for name, field in record.fields.items()},
+            **{name: (*end.attributes.values(),) for name, end in record.ends.items()},
+        }
+        """The attributes of each field and end."""
+        self._names: dict[Path, set[str]] = {}
+        for name, paths in self.paths.items():
+            for path in paths:
+                self._names.setdefault(path, set()).add(name)
+        shared = {path for path, names in self._names.items() if len(names) > 1}
+        self.ends = [end for name, end in record.ends.items() if not shared.isdisjoint(self.paths[name])]
+        """The ends that share an attribute."""
+        in_key = {name for slot in record.identity for name in (slot.path[0], *record.needs_of(slot))}
+        optional = {name for name in self.paths if self._declared(name).optional}
+        self._staying = (self.paths.keys() - optional) | (in_key & self.paths.keys())
+        """The fields and ends that every record has, or that are in its key."""
+        self._keys = {(key.name,) for key in record.table.keys}
+        problem = partial(CorruptItem, f"The key of {record.name} does not match an attribute")
+        self.in_key: list[tuple[Path, int, TextReader]] = [
+            (own, number, attribute_reader(own, slot, problem))
+            for number, slot in enumerate(record.identity)
+            if (own := record.attribute_of(slot.path)) is not None and own in shared
+        ]
+        """The shared attributes that the table's key determines: the index of the text in the identity, and a function
+        that makes this text from the attribute."""
+        self.paths_in_key = {path for path, _, _ in self.in_key}
+
+    def _declared(self, name: str) -> Any:
+        return self._record.fields.get(name) or self._record.ends[name]
+
+    def names_at(self, paths: Iterable[Path]) -> set[str]:
+        """Returns the fields and ends that are stored in these attributes."""
+        return set[str]().union(*(self._names.get(path, ()) for path in paths))
+
+    def others_at(self, name: str) -> list[str]:
+        """Returns the fields and ends that share attributes with this one."""
+        others = self.names_at(self.paths[name]) - {name}
+        return [other for other in self.paths if other in others]
+
+    def changed(self, values: Mapping[str, Any], further: Iterable[str] = ()) -> set[Path]:
+        """Returns the attributes that are set or removed with new values, None for removed ones, and with changes of
+        further fields."""
+        found = {path for name in further for path in self.paths[name]}
+        for name, value in values.items():
+            found.update(self.paths[name] if value is not None else self.removed_with(name))
+        return found
+
+    def removed_with(self, name: str) -> tuple[Path, ...]:
+        """Returns the attributes to remove so that a record loses an optional field or end; none if others need them.
+
+        These are the attributes that it has alone if that is enough, else also those of fields and ends that are a
+        part of it, else all that no required field or end, and no key, needs.
+        """
+        mine = self.paths[name]
+        others = {path: self._names[path] - {name} for path in mine}
+        free = [path for path in mine if path not in self._keys and others[path].isdisjoint(self._staying)]
+        allowed: tuple[Callable[[Path], bool], ...] = (
+            lambda path: not others[path],
+            lambda path: all({*self.paths[other]} <= {*mine} for other in others[path]),
+            lambda path: True,
+        )
+        for is_allowed in allowed:
+            found = tuple(path for path in free if is_allowed(path))
+            if self.is_lost(name, found):
+                return found
+        return ()
+
+    def is_lost(self, name: str, removed: Iterable[Path]) -> bool:
+        """Returns whether a record without these attributes lacks a field or an end."""
+        gone, end = {*removed}, self._record.ends.get(name)
+        if end is None:
+            return not gone.isdisjoint(self.paths[name])
+        parts = {end.attributes[slot.path]: slot.name in end.optional_parts for slot in end.identity}
+        needed = [path for path, is_optional in parts.items() if not is_optional]
+        return any(path in gone for path in needed) or parts.keys() <= gone

@@ -1,0 +1,305 @@
+"""Fields and ends that share attributes: a write of an attribute by one name is a write of all names stored in it.
+
+Orders and products of one tenant, and tasks that people do: a task names its assignee as a field and as an end.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, record, stored, sums
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet
+from keygraph.tables.verify import Verification
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+
+gsi1 = Index("gsi1", "gp", "gs")
+gsi2 = Index("gsi2", "hp", "hs")
+
+
+@node("T#{tenant}#CUSTOMER#{customer_id}", "CUSTOMER")
+class Customer:
+    tenant: ID
+    customer_id: ID
+    orders: Many[Order]
+
+
+@node("T#{tenant}#PRODUCT#{sku}", "PRODUCT")
+class Product:
+    tenant: ID
+    sku: ID
+    orders: Many[Order]
+
+
+@record(
+    "{customer}",
+    "ORDER#{number:06d}",
+    gsi1("T#{product.tenant}#PRODUCT#{product.sku}", "ORDER#{number:06d}"),
+)
+class Order:
+    customer: Customer = stored(tenant="tenant", customer_id="customer")
+    number: int
+    product: Product | None = stored(tenant="tenant", sku="sku")
+
+
+@node("PERSON#{person_id}")
+class Person:
+    person_id: ID
+    name: str
+    busy: int = counts("tasks")
+    hours: int = sums("tasks.hours")
+    tasks: Many[Task]
+
+
+@node(
+    "B#{board}",
+    "TASK#{task_id}",
+    gsi1("{assigned}", "{task_id}"),
+    gsi2("B#{parent.board}#{parent.task_id}", "{task_id}"),
+)
+class Task:
+    board: ID
+    task_id: ID
+    assignee: str | None
+    assigned: Person | None = stored("assignee")
+    assigned_name: str | None = copy("assigned.name")
+    hours: int = 1
+    parent: Task | None = stored(board="board", task_id="parent_id")
+
+
+@edge("{one}", "{other}")
+class Link:
+    one: Person
+    other: Person
+    place: str | None
+    first: Spot | None = stored(place="place", number="first")
+    second: Spot | None = stored(place="place", number="second")
+
+
+@node("SPOT#{place}#{number}")
+class Spot:
+    place: ID
+    number: ID
+
+
+@node("JOB#{job_id}")
+class Job:
+    job_id: ID
+    assignee: str | None
+    who: Person = stored("assignee")
+
+
+graph = Graph(
+    Table("Shared", partition_key="PK", sort_key="SK", indexes=[gsi1, gsi2]),
+    Customer, Product, Order, Person, Task, Link, Spot, Job,
+    separator="#",
+)  # fmt: skip
+
+
+def person(name: str, tasks: int) -> Item:
+    numbers = {"busy": Decimal(tasks), "hours": Decimal(tasks)}
+    return {"PK": f"PERSON#{name}", "SK": f"PERSON#{name}", "name": name, **numbers}
+
+
+def task(name: str, **more: Any) -> Item:
+    return {"PK": "B#1", "SK": f"TASK#{name}", "board": "1", **more}
+
+
+ORDER = {
+    "PK": "T#acme#CUSTOMER#7",
+    "SK": "ORDER#000001",
+    "tenant": "acme",
+    "customer": "7",
+    "number": Decimal(1),
+}
+IN_INDEX = {"sku": "bell", "gp": "T#acme#PRODUCT#bell", "gs": "ORDER#000001"}
+LINK = {"PK": "PERSON#ann", "SK": "PERSON#bob", "place": "a", "first": "1", "second": "2"}
+ITEMS: list[Item] = [
+    {"PK": "T#acme#CUSTOMER#7", "SK": "CUSTOMER"},
+    {"PK": "T#acme#PRODUCT#bell", "SK": "PRODUCT"},
+    {"PK": "T#apex#PRODUCT#bell", "SK": "PRODUCT"},
+    {**ORDER, **IN_INDEX},
+    person("ann", 1),
+    person("bob", 0),
+    task("1", assignee="ann", assigned_name="ann", gp="PERSON#ann", gs="1", hours=Decimal(1)),
+    task("2", parent_id="1", hours=Decimal(1), hp="B#1#1", hs="2"),
+    *({"PK": f"SPOT#{spot}", "SK": f"SPOT#{spot}"} for spot in ("a#1", "a#2", "b#1")),
+    LINK,
+]
+GIVEN = 'customer: {tenant: "acme", customerId: "7"}, number: 1'
+
+
+@pytest.fixture
+async def tenants(make_store: MakeStore) -> World:
+    made = world(graph, await make_store(graph.table))
+    await made.put(*ITEMS)
+    return made
+
+
+async def found(world: World, *keys: tuple[str, str]) -> list[Item | None]:
+    return [*(await world.tracer.store.send(BatchGet(keys, consistent=True))).items]
+
+
+async def findings(world: World) -> list[str]:
+    """What `keygraph verify` finds wrong."""
+    verification = Verification(graph, world.tracer.store)
+    await verification.run(lambda number: None)
+    return [f"{kind.type}: {kind.what}" for kind, _ in verification.report.ordered()]
+
+
+async def refusals(world: World, document: str) -> list[tuple[str, str, list[Any]]]:
+    """The errors of a mutation: their codes, messages and places in the input."""
+    answer = await world.service.execute(document, {})
+    told = [(error["extensions"], error["message"]) for error in answer.get("errors", [])]
+    return [(of["code"], message, of.get("path")) for of, message in told]
+
+
+# --- Removing an end ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        f"updateOrder(input: {{{GIVEN}, product: null}}) {{ order {{ number }} }}",
+        'deleteProduct(input: {tenant: "acme", sku: "bell", onEdges: DETACH}) { detached }',
+    ],
+)
+async def test_an_end_loses_only_its_own_attributes(tenants: World, mutation: str) -> None:
+    """Otherwise an order would be deleted with its product, or would lose the tenant of its customer."""
+    await tenants.ask(f"mutation {{ {mutation} }}")
+    assert await found(tenants, ("T#acme#CUSTOMER#7", "ORDER#000001")) == [ORDER]
+    assert await findings(tenants) == []
+
+
+async def test_a_deleted_node_leaves_the_nodes_that_name_it(tenants: World) -> None:
+    """Otherwise the parent of a task could not be deleted: both have the board in one attribute, which is in the key."""
+    asked = 'mutation { deleteTask(input: {board: "1", taskId: "1", onEdges: DETACH}) { detached } }'
+    assert await tenants.ask(asked) == {"deleteTask": {"detached": 1}}
+    assert await found(tenants, ("B#1", "TASK#2")) == [task("2", hours=Decimal(1))]
+
+
+@pytest.mark.parametrize("name", ["assignee", "assignedId"])
+async def test_an_end_is_removed_by_any_of_its_names(tenants: World, name: str) -> None:
+    """Otherwise an unassigned task would stay in a person's list and counts, or keep the copied name."""
+    await tenants.ask(UPDATE % f"{name}: null")
+    assert await found(tenants, ("B#1", "TASK#1"), ("PERSON#ann", "PERSON#ann")) == [
+        task("1", hours=Decimal(1)),
+        person("ann", 0),
+    ]
+
+
+async def test_of_two_ends_with_a_common_attribute_one_is_removed(tenants: World) -> None:
+    """Otherwise the removal of one end would remove the other too."""
+    await tenants.ask(LINK_UPDATE % "first: null")
+    rest = {name: value for name, value in LINK.items() if name != "first"}
+    assert await found(tenants, ("PERSON#ann", "PERSON#bob")) == [rest]
+
+
+async def test_a_field_that_a_required_end_needs_is_not_removed(tenants: World) -> None:
+    """Otherwise the removal would be ignored, or the item would lose a part of its key."""
+    told = "assignee of Job cannot be removed: its attributes also store who."
+    await tenants.put({"PK": "JOB#1", "SK": "JOB#1", "assignee": "ann"})
+    asked = 'mutation { updateJob(input: {jobId: "1", assignee: null}) { job { jobId } } }'
+    assert await refusals(tenants, asked) == [("BAD_USER_INPUT", told, ["input", "assignee"])]
+
+
+# --- Changing an end by another name --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["assignee", "assignedId"])
+async def test_index_keys_counts_and_copies_follow_an_attribute(tenants: World, name: str) -> None:
+    """Otherwise a task given to bob by its plain field would stay in ann's list, counts and name."""
+    asked = UPDATE % f'{name}: "bob"'
+    await tenants.ask(asked)
+    assert await found(
+        tenants, ("B#1", "TASK#1"), ("PERSON#ann", "PERSON#ann"), ("PERSON#bob", "PERSON#bob")
+    ) == [
+        task("1", hours=Decimal(1), assignee="bob", assigned_name="bob", gp="PERSON#bob", gs="1"),
+        person("ann", 0),
+        person("bob", 1),
+    ]
+    assert await findings(tenants) == []
+
+
+async def test_an_item_enters_an_index_by_a_plain_field(tenants: World) -> None:
+    """Otherwise a task that nobody had would never appear in the list of the person who gets it."""
+    await tenants.ask(
+        'mutation { updateTask(input: {board: "1", taskId: "2", assignee: "bob"}) { task { taskId } } }'
+    )
+    asked = '{ person(personId: "bob") { busy tasks { nodes { taskId } } } }'
+    assert await tenants.ask(asked) == {"person": {"busy": 1, "tasks": {"nodes": [{"taskId": "2"}]}}}
+
+
+async def test_two_names_of_one_attribute_agree(tenants: World) -> None:
+    """Otherwise it would depend on the order of the fields which of two values is stored."""
+    await tenants.ask(UPDATE % 'assignee: "bob", assignedId: "bob"')
+    told = "assignedId differs from another value that is stored in the same attribute"
+    for values in ('assignee: "bob", assignedId: "ann"', 'assignee: "bob", assignedId: null'):
+        assert await refusals(tenants, UPDATE % values) == [("BAD_USER_INPUT", told, ["input", "assignedId"])]
+
+
+# --- The nodes at ends exist ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mutation", "field"),
+    [
+        ('createTask(input: {board: "1", taskId: "9", assignee: "eve"}) { task { taskId } }', ["assignee"]),
+        ('upsertTask(input: {board: "1", taskId: "9", assignee: "eve"}) { task { taskId } }', ["assignee"]),
+        ('upsertTask(input: {board: "1", taskId: "1", assignee: "eve"}) { task { taskId } }', ["assignee"]),
+        ('updateTask(input: {board: "1", taskId: "1", assignee: "eve"}) { task { taskId } }', ["assignee"]),
+        ('moveTask(input: {board: "1", taskId: "2", to: {board: "2"}}) { task { taskId } }', ["to", "board"]),
+    ],
+)
+async def test_an_end_that_follows_from_a_field_exists(
+    tenants: World, mutation: str, field: list[str]
+) -> None:
+    """Otherwise a task could be given to nobody, or be moved away from its parent, without an error."""
+    told = "there is no Task with this key." if "to" in field else "there is no Person with this key."
+    assert await refusals(tenants, f"mutation {{ {mutation} }}") == [
+        ("NOT_FOUND", f"{field[-1]}: {told}", ["input", *field])
+    ]
+    assert await findings(tenants) == []
+
+
+async def test_a_move_beside_the_parent_keeps_it(tenants: World) -> None:
+    """Otherwise a task could not be renumbered, or its parent would be checked without need."""
+    asked = 'mutation { moveTask(input: {board: "1", taskId: "2", to: {taskId: "3"}}) { task { parent { taskId } } } }'
+    assert await tenants.ask(asked) == {"moveTask": {"task": {"parent": {"taskId": "1"}}}}
+
+
+async def test_an_end_that_shares_a_part_is_another_node_too(tenants: World) -> None:
+    """Otherwise the second end would point to a missing node after a change of the first one."""
+    told = "first: there is no Spot with this key."
+    document = LINK_UPDATE % 'first: {place: "b", number: "1"}'
+    assert await refusals(tenants, document) == [("NOT_FOUND", told, ["input", "first"])]
+    await tenants.ask(LINK_UPDATE % 'first: {place: "b", number: "1"}, second: {place: "b", number: "1"}')
+    assert await findings(tenants) == []
+
+
+async def test_an_update_whose_ends_are_all_given_reads_nothing(tenants: World) -> None:
+    """Otherwise an update would cost a read that it does not need."""
+    tenants.forget()
+    spots = 'first: {place: "a", number: "2"}, second: {place: "a", number: "1"}'
+    given = f'{{oneId: "ann", otherId: "bob", {spots}}}'
+    await tenants.ask(f"mutation {{ updateLink(input: {given}) {{ clientMutationId }} }}")
+    assert tenants.operations == {"TransactWriteItems": 1}
+
+
+# --- What the key determines ----------------------------------------------------------------------------
+
+
+async def test_an_end_cannot_contradict_the_key(tenants: World) -> None:
+    """Otherwise the client would be told about a key of the table, and not which field is wrong."""
+    told = "product differs from another value that is stored in the same attribute"
+    other = 'product: {tenant: "apex", sku: "bell"}'
+    asked = f"mutation {{ updateOrder(input: {{{GIVEN}, {other}}}) {{ order {{ number }} }} }}"
+    assert await refusals(tenants, asked) == [("BAD_USER_INPUT", told, ["input", "product"])]
+
+
+UPDATE = 'mutation { updateTask(input: {board: "1", taskId: "1", %s}) { task { taskId } } }'
+LINK_UPDATE = 'mutation { updateLink(input: {oneId: "ann", otherId: "bob", %s}) { link { place } } }'
