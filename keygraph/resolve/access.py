@@ -447,9 +447,12 @@ class _Reader:
             compared = compared.get("eq", compared.get("in")) if len(compared) == 1 else None
         if compared is None:
             name = record.leaf_name(slot.path)
+            written = '"…"'
+            for step in reversed(slot.path):
+                written = f'{{"{step}": {written}}}'
             raise ValueError(
                 f"{shown} is no key lookup: it does not say which {name} of {record.name}, "
-                f"by eq or in; it is in the key"
+                f"by eq or in, such as {written}; it is in the key"
             )
         values = compared if isinstance(compared, list | tuple) else (compared,)
 

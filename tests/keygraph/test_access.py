@@ -394,7 +394,7 @@ def test_a_link_that_is_no_key_lookup_is_a_mistake() -> None:
         {"posts": {"post_id": viewer("sub")}},
         {"memberships": {"user": ""}},
     )
-    lookup = "Group: its access rule {} cannot be used: memberships is no key lookup: it does not say which user_id of Membership, by eq or in; it is in the key."
+    lookup = 'Group: its access rule {} cannot be used: memberships is no key lookup: it does not say which user_id of Membership, by eq or in, such as {{"user": {{"user_id": "…"}}}}; it is in the key.'
     assert found[0] == lookup.format(1)
     assert found[1] == lookup.format(2)
     assert "Membership has no field color" in found[2]

@@ -1,11 +1,11 @@
-"""The keys of records in the inputs of mutations: keys with lossy formats, and keys with optional parts."""
+"""The keys of records in the inputs of mutations: keys with lossy formats, and with optional parts."""
 
 from __future__ import annotations
 
 import pytest
 from graphql import GraphQLInputObjectType
 
-from keygraph import ID, Format, Graph, Many, Table, edge, node, record
+from keygraph import ID, Format, Graph, Index, Many, Table, edge, node, record
 from keygraph_resolvers import build_schema, check
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
@@ -263,3 +263,33 @@ def test_what_a_key_input_requires() -> None:
     room_key = types["RoomKey"]
     assert isinstance(room_key, GraphQLInputObjectType)
     assert room_key.fields["wing"].description == "The wing. If omitted or null, the key without this part."
+
+
+# --- Optional parts of an index -----------------------------------------------------------------------
+
+by_name = Index("by-name", "NamePK", "NameSK")
+
+
+@node("GUEST#{guest_id}", by_name("GUEST", "{last_name:upper}.{first_name?}.{guest_id}", lists="guests"))
+class Guest:
+    guest_id: ID
+    last_name: str
+    first_name: str | None
+
+
+guests = check(
+    Graph(
+        Table("Guests", partition_key="PK", sort_key="SK", indexes=[by_name]),
+        Guest,
+        formats={"upper": Format(str.upper)},
+    )
+)
+
+
+async def test_only_the_empty_part_of_an_index_is_named(make_store: MakeStore) -> None:
+    """Somebody without a first name would be told that the last name is empty too, at the last name's place."""
+    made = world(guests, await make_store(guests.table))
+    create = 'mutation { createGuest(input: { guestId: 1, lastName: "Doe", firstName: "" }) { guest { lastName } } }'
+    [error] = (await made.service.execute(create))["errors"]
+    assert error["message"] == "firstName of Guest is empty"
+    assert error["extensions"]["path"] == ["input", "firstName"]

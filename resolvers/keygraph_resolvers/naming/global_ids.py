@@ -5,11 +5,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
+from keygraph.keys.template import Slot
+from keygraph.keys.text import IsoDatetime
+from keygraph.keys.union import NodeText
 from keygraph.model.records import RecordType
 from keygraph_resolvers.naming.names import field_name, key_arguments
+from keygraph_resolvers.naming.scalar_values import value_of_text
 
 _BEGINNING = "Wy"
 """The beginning of every global id, rare in keys: the first bracket of its content."""
@@ -47,12 +52,19 @@ def _named(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]] | None
     return (record, tuple(identity)) if record and len(identity) == len(record.identity) else None
 
 
-def read_global_id(graph: Graph, text: str, name: str = "id") -> tuple[RecordType, tuple[str, ...]]:
-    """Reads the id in an argument with this name. Raises BadUserInput if it is not an id of this graph."""
+def read_global_id(
+    graph: Graph, text: str, name: str = "id", members: Sequence[RecordType] = ()
+) -> tuple[RecordType, tuple[str, ...]]:
+    """Reads the id in an argument with this name. Raises BadUserInput if it is not an id of this graph.
+
+    The error says how to look up a node of one of these types by its key, or any node.
+    """
     found = _named(graph, text)
     if found is None:
-        asked = [f"{field_name(each)}({':, '.join(key_arguments(each))}:)" for each in graph.nodes[:1]]
-        told = f"; to look up by key, use `{asked[0]}`" if asked else ""
+        asked = " or ".join(
+            f"`{field_name(each)}({':, '.join(key_arguments(each))}:)`" for each in members or graph.nodes[:1]
+        )
+        told = f"; to look up by key, use {asked}" if asked else ""
         raise BadUserInput(
             f"{name}: {text[:60]!r} is not a global id. Pass the value of an `id` field{told}."
         )
@@ -76,24 +88,27 @@ def at_most(name: str, texts: Sequence[str], most: int) -> Sequence[str]:
 
 def are_told_by_text(members: Sequence[RecordType]) -> bool:
     """Whether one text can be the key of a node of one of these types."""
-    return [len(member.identity) for member in members] == [1]
+    slots = [slot for member in members for slot in member.identity]
+    return len(members) == len(slots) == 1 and not isinstance(slots[0].text, NodeText)
 
 
 def read_any_id_or_key(
     graph: Graph, name: str, members: Sequence[RecordType], text: str
 ) -> tuple[RecordType, tuple[str, ...]]:
-    """Reads an argument with this name: an id, or the key of a node of one of these types if that is one text.
+    """Reads an argument with this name: an id, or the key of a node of one of these types if that is one value.
 
-    Raises BadUserInput.
+    The key is what the argument of the field that returns the node takes: `user(userId:)`. Raises BadUserInput.
     """
     if not are_told_by_text(members) or _content(text) is not None:
-        return read_global_id(graph, text, name)
+        return read_global_id(graph, text, name, members)
     [record] = members
     [slot] = record.identity
     try:
-        value = slot.text.value(text)
+        value = value_of_text(slot.text.type, text)
     except ValueError:
         raise BadUserInput(f"{name}: {text[:60]!r} is no {record.name}'s `id` or key") from None
+    if text_with_offset(slot, value) is not None:
+        raise BadUserInput(f"{name}: {text[:60]!r} has an offset, and keys are found by times in UTC")
     return record, graph.identity(record, {record.leaf_name(slot.path): value})
 
 
@@ -106,6 +121,11 @@ def read_id_or_key(
         wanted = " or ".join(member.name for member in members)
         raise BadUserInput(f"{name}: expected ids of {wanted}, and this is one of {record.name}")
     return record, identity
+
+
+def text_with_offset(slot: Slot, value: Any) -> str | None:
+    """A time as the client wrote it, if the key writes it in another way: the table may hold the client's form."""
+    return getattr(value, "said", None) if isinstance(slot.text, IsoDatetime) else None
 
 
 def is_key(record: RecordType, path: Sequence[str]) -> bool:

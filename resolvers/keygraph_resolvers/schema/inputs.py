@@ -11,7 +11,6 @@ from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.text import IsoDatetime
 from keygraph.keys.types import FieldType, Moment
 from keygraph.keys.union import NodeText
 from keygraph.lists.ranges import Narrowing, ValueRange
@@ -20,7 +19,13 @@ from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.descriptions import a, of_type
-from keygraph_resolvers.naming.global_ids import is_global_id, is_key, read_global_id, refuse_global_id
+from keygraph_resolvers.naming.global_ids import (
+    is_global_id,
+    is_key,
+    read_global_id,
+    refuse_global_id,
+    text_with_offset,
+)
 from keygraph_resolvers.naming.names import (
     Filterable,
     between_name,
@@ -222,15 +227,10 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
             max(lows, default=None),
             min(highs, default=None),
             texts.get("beginsWith"),
-            _other_text(argument.slot, told.get("eq")),
+            text_with_offset(argument.slot, told.get("eq")),
             _value_range(argument.slot, told),
         )
     return found
-
-
-def _other_text(slot: Slot, value: Any) -> str | None:
-    """A time as the client wrote it, if the key writes it in another way: the table may hold the client's form."""
-    return getattr(value, "said", None) if isinstance(slot.text, IsoDatetime) else None
 
 
 def _value_range(slot: Slot, said: Mapping[str, Any]) -> ValueRange | None:
@@ -253,7 +253,7 @@ def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> 
 def in_utc(name: str, slot: Slot, value: Any) -> Any:
     """Returns the value of an argument that is, or is part of, an exact key. Raises BadUserInput for a time with an
     offset, because the table may have it with the offset or in UTC."""
-    if _other_text(slot, value) is not None:
+    if text_with_offset(slot, value) is not None:
         raise BadUserInput(
             f"{name}: a time that keys are found by has no offset: write {slot.text.render(value)}"
         )
@@ -286,8 +286,8 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
 
 def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     """The key of the node with that global id, which includes its type."""
-    record, identity = read_global_id(graph, value, name)
     wanted = [member for variant in text.variants for member in variant.members]
+    record, identity = read_global_id(graph, value, name, [graph.types[member] for member in wanted])
     if record.name not in wanted:
         raise BadUserInput(f"{name}: expected an id of {' or '.join(sorted(wanted))}")
     return record.partition_text(identity)

@@ -6,9 +6,8 @@ None loses information: a Decimal is a string with its exact digits, a DateTime 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, cast
 
@@ -30,68 +29,16 @@ from graphql import (
 from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
-from keygraph.dynamo.items import number, number_text
+from keygraph.dynamo.items import number_text
 from keygraph.errors import BadUserInput
-from keygraph.kept import kept
-from keygraph.keys.types import ISO_DATE, FieldType, Kind, Long, Moment, moment_text
-
-_LONG = re.compile(r"-?[0-9]{1,38}")
-_DATE = re.compile(ISO_DATE, re.ASCII)
-_NUMBERS = (str, int, float, Decimal)
-_SHORT = 40
-"""The longest text of a number that is cached, in characters: 38 digits, a sign and a point."""
-
-
-def _long(value: object) -> int:
-    if isinstance(value, str) and _LONG.fullmatch(value):
-        return int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _decimal(value: object) -> Decimal:
-    if isinstance(value, str) and len(value) <= _SHORT:
-        return _short_decimal(value)
-    if not isinstance(value, _NUMBERS) or isinstance(value, bool):
-        raise TypeError
-    return number(Decimal(repr(value) if isinstance(value, float) else value))
-
-
-@kept("numbers", 4096, 700)
-def _short_decimal(text: str) -> Decimal:
-    """The number of a short text, cached because quantities and prices repeat."""
-    return number(Decimal(text))
-
-
-def _datetime(value: object) -> datetime:
-    text = _text(value)
-    moment = Moment.of_text(text)
-    # A time with an offset is converted to UTC; others are compared as written.
-    if moment.tzinfo is None or text.endswith("Z"):
-        return moment
-    in_utc = moment_text(datetime.fromisoformat(text).astimezone(UTC))
-    moment = Moment.fromisoformat(in_utc)
-    moment.text, moment.said = in_utc, text
-    return moment
-
-
-def _date(value: object) -> date:
-    if not _DATE.fullmatch(_text(value)):
-        raise ValueError
-    return date.fromisoformat(_text(value))
-
-
-def _bytes(value: object) -> bytes:
-    return base64.b64decode(_text(value), validate=True)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
+from keygraph.keys.types import FieldType, Kind, Long, moment_text
+from keygraph_resolvers.naming.scalar_values import (
+    read_bytes,
+    read_date,
+    read_datetime,
+    read_decimal,
+    read_long,
+)
 
 
 def _base64_text(value: bytes) -> str:
@@ -172,7 +119,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "Long",
         "An integer of at most 38 digits.",
         int,
-        _long,
+        read_long,
         "an integer",
         "https://www.w3.org/TR/xmlschema11-2/#integer",
     ),
@@ -180,7 +127,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "Decimal",
         'A number with its exact digits, as a string: `"199.99"`.',
         number_text,
-        _decimal,
+        read_decimal,
         'a number of at most 38 digits, preferably as a string ("199.99")',
         "https://www.w3.org/TR/xsd-precisionDecimal/",
     ),
@@ -188,7 +135,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "DateTime",
         "An ISO 8601 date and time, in UTC unless it was stored otherwise.",
         moment_text,
-        _datetime,
+        read_datetime,
         'an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"',
         "https://www.iso.org/iso-8601-date-and-time-format.html",
     ),
@@ -196,7 +143,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "Date",
         "An ISO 8601 date.",
         date.isoformat,
-        _date,
+        read_date,
         'an ISO 8601 date, such as "2024-01-20"',
         "https://scalars.graphql.org/andimarek/local-date",
     ),
@@ -204,7 +151,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "Base64",
         "Bytes as base64.",
         _base64_text,
-        _bytes,
+        read_bytes,
         "base64 text",
         "https://www.rfc-editor.org/rfc/rfc4648#section-4",
     ),
