@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from keygraph import ID, Graph, Index, Table, node, record
 from keygraph.dynamo.actions import key_of
 from keygraph.dynamo.store import Transaction
 from tests.conftest import MakeStore
@@ -63,6 +64,107 @@ async def test_the_bound_is_one(club: World, document: str) -> None:
     cost = answer["extensions"]["cost"]
     for name in ("requests", "roundTrips", "items", "readUnits"):
         assert cost["actual"][name] <= cost["bound"][name], (name, cost["requests"])
+
+
+# --- Deletes of nodes -----------------------------------------------------------------------------------
+
+gsi1 = Index("gsi1", "gp", "gs")
+
+
+@node("SHELF#{shelf_id}")
+class Shelf:
+    shelf_id: ID
+
+
+@node("CASE#{case_id}", gsi1("{shelf}", "CASE#{case_id}"))
+class Case:
+    case_id: ID
+    shelf: Shelf
+    maker: Maker | None
+
+
+@record("LABEL#{label_id}", "LABEL", gsi1("{shelf}", "LABEL#{label_id}"))
+class Label:
+    label_id: ID
+    shelf: Shelf
+
+
+@node("MAKER#{maker_id}")
+class Maker:
+    maker_id: ID
+
+
+SHELVES = Graph(
+    Table("Shelves", partition_key="pk", sort_key="sk", indexes=[gsi1]), Shelf, Case, Label, Maker
+).check()
+FIGURES = ("requests", "roundTrips")
+
+
+@pytest.fixture
+async def shelves(make_store: MakeStore) -> World:
+    """Two shelves with a label each, and a maker of a case."""
+    made = world(SHELVES, await make_store(SHELVES.table))
+    created = " ".join(
+        f"""s{n}: createShelf(input: {{shelfId: "{n}"}}) {{ shelf {{ shelfId }} }}
+            l{n}: putLabel(input: {{labelId: "{n}", shelfId: "{n}"}}) {{ label {{ labelId }} }}"""
+        for n in (1, 2, 3)
+    )
+    maker = 'createMaker(input: {makerId: "m"}) { maker { makerId } }'
+    case = 'createCase(input: {caseId: "c", shelfId: "3", makerId: "m"}) { case { caseId } }'
+    await made.ask(f"mutation {{ {maker} {created} {case} }}")
+    return made
+
+
+async def cost_of(shelves: World, document: str) -> Any:
+    """The cost of a mutation, with the number of requests to the store."""
+    shelves.forget()
+    answer: Any = await shelves.service.execute(f"mutation {{ {document} }}", with_cost=True)
+    cost = answer["extensions"]["cost"]
+    assert cost["actual"]["requests"] == len(shelves.tracer.requests)
+    for name in FIGURES:
+        assert cost["actual"][name] <= cost["bound"][name], (name, cost["requests"])
+    return cost
+
+
+async def test_a_delete_for_which_nothing_can_be_searched_is_one_request(shelves: World) -> None:
+    """A node that no key finds anything of would be marked in vain: two requests where one was announced."""
+    [write] = shelves.service.explain('mutation { deleteMaker(input: {makerId: "m"}) { deletedId } }').steps
+    assert write.kind == "write"
+    cost = await cost_of(
+        shelves, 'deleteMaker(input: {makerId: "m", onEdges: DETACH}) { deletedId detached }'
+    )
+    assert [cost[each][name] for each in ("bound", "actual") for name in FIGURES] == [1, 1, 1, 1]
+
+
+async def test_a_delete_looks_once_for_what_names_a_node(shelves: World) -> None:
+    """A delete would take a round trip more than its bound: for what forbids it, and then for what it detaches."""
+    cost = await cost_of(shelves, 'deleteShelf(input: {shelfId: "1", onEdges: DETACH}) { detached }')
+    assert (cost["actual"]["roundTrips"], cost["bound"]["roundTrips"]) == (4, 4)
+    trips = [(each["roundTrip"], each["operation"]) for each in cost["requests"]]
+    assert trips == [
+        (1, "UpdateItem"),
+        (2, "Query"),
+        (2, "Query"),
+        (3, "GetItem"),
+        (4, "TransactWriteItems"),
+    ]
+
+
+@pytest.mark.parametrize("number", [2, 3])
+async def test_the_bound_of_several_deletes(shelves: World, number: int) -> None:
+    """Several nodes are marked one after the other; their marks are removed so if one of them is named."""
+    inputs = f'[{{shelfId: "1", onEdges: DETACH}}, {{shelfId: "{number}", onEdges: DETACH}}]'
+    cost = await cost_of(shelves, f"deleteShelfs(inputs: {inputs}) {{ results {{ detached }} }}")
+    assert cost["actual"]["roundTrips"] == {2: 5, 3: 6}[number]
+
+
+async def test_a_refused_write_was_a_request(shelves: World) -> None:
+    """A write that the store refuses would seem to cost nothing, and not to have been sent."""
+    cost = await cost_of(shelves, 'createShelf(input: {shelfId: "1"}) { shelf { shelfId } }')
+    assert [cost["actual"][name] for name in FIGURES] == [1, 1]
+    assert [each["operation"] for each in cost["requests"]] == ["TransactWriteItems"]
+    missing = await cost_of(shelves, 'deleteShelf(input: {shelfId: "none"}) { deletedId }')
+    assert [each["operation"] for each in missing["requests"]] == ["UpdateItem"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS[2:5] + DOCUMENTS[7:8])

@@ -42,7 +42,7 @@ from keygraph.dynamo.store import (
     read_units,
 )
 from keygraph.dynamo.table import Table
-from keygraph.errors import KeygraphError, StoreError
+from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled
 from keygraph.incidents import Incident
 from keygraph_resolvers.codes import OperationCode
 
@@ -196,10 +196,15 @@ class MeteredStore:
             ended = time.perf_counter() - self.began
             self.failed.append(Failed(request, read.places if read else (), began - self.began, ended, error))
             raise
+        except (ConditionFailed, TransactionCanceled):
+            # The store has refused the write. Its answer does not say what that cost.
+            _answered(read, round_trip)
+            places, ended = read.places if read else (), time.perf_counter() - self.began
+            cost = Cost(requests=1)
+            self.sent.append(Sent(request, places, {}, round_trip, began - self.began, ended, cost, 0))
+            raise
         ended = time.perf_counter()
-        if read is not None and read.round_trip <= round_trip:
-            # Requests made after this one's answer are one round trip later.
-            read.round_trip = round_trip + 1
+        _answered(read, round_trip)
         seen = _seen(answer)
         if seen is not None:
             cost, items = seen
@@ -216,6 +221,12 @@ class MeteredStore:
 
     async def close(self) -> None:
         await self.store.close()
+
+
+def _answered(read: Read | None, round_trip: int) -> None:
+    """Makes the requests after the answer of this round trip one round trip later."""
+    if read is not None and read.round_trip <= round_trip:
+        read.round_trip = round_trip + 1
 
 
 _OF_PAGES = (Query, Count)
