@@ -24,6 +24,7 @@ from keygraph.declare.declaration import (
     needs_of,
     own_notes_of,
 )
+from keygraph.declare.docstrings import docstring, member_docstrings
 from keygraph.declare.specifiers import Context, Many, One, Ranked, Reach
 from keygraph.dynamo.conditions import Path
 from keygraph.keys.formats import Format
@@ -42,7 +43,6 @@ from keygraph.keys.types import (
     union_parts,
     written_as,
 )
-from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DeclaredList, DeclaredWalk, End, Method, RecordType

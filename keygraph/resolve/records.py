@@ -18,9 +18,9 @@ from keygraph.declare.declaration import (
     WriteName,
     declaration_of,
 )
+from keygraph.declare.docstrings import docstring
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import AttributeStyle
-from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import RecordType
 from keygraph.resolve.access import resolve_access

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from keygraph.codes import Code
-from keygraph.model.docstrings import member_docstrings
+from keygraph.declare.docstrings import member_docstrings
 from keygraph_resolvers.codes import OperationCode
 from keygraph_server.errors import RequestCode
 

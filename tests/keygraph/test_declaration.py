@@ -13,7 +13,7 @@ import pytest
 import keygraph
 from keygraph import ID, Graph, Index, Long, Many, Table, edge, field, fields, many, node, record, stored
 from keygraph.declare.declaration import declaration_of
-from keygraph.model.docstrings import docstring, member_docstrings
+from keygraph.declare.docstrings import docstring, member_docstrings
 from keygraph.model.records import RecordType
 
 TABLE = Table("Tests", partition_key="PK", sort_key="SK")

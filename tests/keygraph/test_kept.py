@@ -40,7 +40,7 @@ def test_there_are_no_others() -> None:
         if re.search(r"\blru_cache\b|\bOrderedDict\[", path.read_text())
     }
     connections_are_counted_by_themselves = "server/keygraph_server/connections/gate.py"
-    of_the_models_own_files = "keygraph/model/docstrings.py"
+    of_the_models_own_files = "keygraph/declare/docstrings.py"
     assert found == {"keygraph/kept.py", connections_are_counted_by_themselves, of_the_models_own_files}
 
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any, cast
 
 from keygraph.declare.declaration import WriteName
+from keygraph.declare.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.dynamo.items import number_text
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
-from keygraph.model.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.names import camel, with_article

@@ -14,11 +14,11 @@ from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.base import StrawberryOptional
 from strawberry.types.field import StrawberryField
 
+from keygraph.declare.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_list, is_optional, union_parts
 from keygraph.lists.counting import may_count_unread
-from keygraph.model.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
