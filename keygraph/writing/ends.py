@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import AddMembers, AddNumber, Append, RemoveMembers, SetTo, changed
-from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction
+from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction, put_at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import CorruptItem, FieldName, InputPath, Refusal
@@ -91,11 +91,19 @@ class EndSteps(StepGround):
             maker.refuse_other(name, request.where, refusals)
 
     def _after(self, request: Change | Move, item: Item) -> Item:
-        """Returns the attributes of a record, without its own keys, after what a request changes."""
+        """Returns the attributes of ends that share some, after what a request changes in an item."""
         maker, change = self.maker(request.record), request
         if isinstance(change, Move):
             change = Change(request.record, request.identity, request.values, where=change.to)
-        return changed(maker.without_own_keys(item), self._changes(change, Refusals()))
+        paths = {path for end in maker.shared.ends for path in maker.shared.paths[end.name]}
+        names = {path[0] for path in paths}
+        whole = maker.without_own_keys(item)
+        after = {name: value for name, value in whole.items() if name in names}
+        changes = [each for each in self._changes(change, Refusals()) if each.path in paths]
+        for each in changes:
+            if isinstance(each, SetTo):
+                put_at_path(after, each.path, each.value)
+        return changed(after, [each for each in changes if not isinstance(each, SetTo)])
 
     # --- The ends that it gives -----------------------------------------------------------------------------
 
@@ -157,7 +165,7 @@ class EndSteps(StepGround):
             if value is None
             for path in shared.removed_with(name)
         }
-        known = self._changed_attributes(request) | shared.paths_in_key
+        known = shared.changed(request.values) | shared.paths_in_key
         return [
             end
             for end in ends

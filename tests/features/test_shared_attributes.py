@@ -76,6 +76,7 @@ class Link:
     one: Person
     other: Person
     place: str | None
+    label: str | None = stored("info", "label")
     first: Spot | None = stored(place="place", number="first")
     second: Spot | None = stored(place="place", number="second")
 
@@ -117,7 +118,14 @@ ORDER = {
     "number": Decimal(1),
 }
 IN_INDEX = {"sku": "bell", "gp": "T#acme#PRODUCT#bell", "gs": "ORDER#000001"}
-LINK = {"PK": "PERSON#ann", "SK": "PERSON#bob", "place": "a", "first": "1", "second": "2"}
+LINK = {
+    "PK": "PERSON#ann",
+    "SK": "PERSON#bob",
+    "place": "a",
+    "first": "1",
+    "second": "2",
+    "info": {"label": "old"},
+}
 ITEMS: list[Item] = [
     {"PK": "T#acme#CUSTOMER#7", "SK": "CUSTOMER"},
     {"PK": "T#acme#PRODUCT#bell", "SK": "PRODUCT"},
@@ -279,6 +287,13 @@ async def test_an_end_that_shares_a_part_is_another_node_too(tenants: World) -> 
     assert await refusals(tenants, document) == [("NOT_FOUND", told, ["input", "first"])]
     await tenants.ask(LINK_UPDATE % 'first: {place: "b", number: "1"}, second: {place: "b", number: "1"}')
     assert await findings(tenants) == []
+
+
+async def test_a_field_in_a_map_changes_beside_an_end(tenants: World) -> None:
+    """Otherwise an update of both would fail: the map is in the stored item, and not in the key."""
+    await tenants.ask(LINK_UPDATE % 'label: "new", first: {place: "a", number: "2"}')
+    changed = {**LINK, "first": "2", "info": {"label": "new"}}
+    assert await found(tenants, ("PERSON#ann", "PERSON#bob")) == [changed]
 
 
 async def test_an_update_whose_ends_are_all_given_reads_nothing(tenants: World) -> None:
