@@ -109,7 +109,7 @@ class ItemMaker:
         }
         """Functions that convert a value to the attributes that store it."""
         single = {
-            name: (field.attribute[0], self._encoders[name])
+            name: (field.attribute[0], _of_whole(field, self._encoders[name]))
             for name, field in record.fields.items()
             if field.attribute in self._own_paths
         }
@@ -457,8 +457,22 @@ def _encoder(field: Field) -> Callable[[Any], Value]:
 
 
 def _field_writer(field: Field, encoded: Callable[[Any], Value]) -> _Writer:
-    path = field.attribute
-    return lambda value: ((path, encoded(value)),)
+    path, written = field.attribute, _of_whole(field, encoded)
+    return lambda value: ((path, written(value)),)
+
+
+def _of_whole(field: Field, encoded: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    """Returns the function for the value of a whole field: a set that is stored has a member."""
+    if field.type.kind != "set":
+        return encoded
+
+    def written(value: Any) -> Value:
+        stored = encoded(value)
+        if stored == frozenset():
+            raise ValueError("an empty set")
+        return stored
+
+    return written
 
 
 def _end_writer(end: End) -> _Writer:

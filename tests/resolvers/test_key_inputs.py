@@ -1,4 +1,4 @@
-"""The keys of records in the inputs of mutations: keys with lossy formats, and with optional parts."""
+"""The keys of records in the inputs of mutations: keys with lossy formats, and with optional parts; and empty sets."""
 
 from __future__ import annotations
 
@@ -293,3 +293,25 @@ async def test_only_the_empty_part_of_an_index_is_named(make_store: MakeStore) -
     [error] = (await made.service.execute(create))["errors"]
     assert error["message"] == "firstName of Guest is empty"
     assert error["extensions"]["path"] == ["input", "firstName"]
+
+
+# --- Sets ---------------------------------------------------------------------------------------------
+
+
+@node("BOX#{box_id}")
+class Box:
+    box_id: ID
+    tags: set[str] | None
+
+
+boxes = check(Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box))
+
+
+@pytest.mark.parametrize("action", ["create", "update"])
+async def test_an_empty_set_is_refused_at_its_field(make_store: MakeStore, action: str) -> None:
+    """Of an item with many fields, nobody would know which set is empty."""
+    made = world(boxes, await make_store(boxes.table))
+    write = f"mutation {{ {action}Box(input: {{ boxId: 1, tags: [] }}) {{ box {{ tags }} }} }}"
+    [error] = (await made.service.execute(write))["errors"]
+    assert error["message"] == "tags cannot be stored: it is an empty set."
+    assert error["extensions"]["path"] == ["input", "tags"]
