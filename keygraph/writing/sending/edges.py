@@ -54,27 +54,33 @@ def ranges(graph: Graph, references: Iterable[EndReference], identity: Texts) ->
 
 
 async def look(sender: TransactionSender, wanted: Sequence[Range]) -> tuple[list[NamingRecord], list[Range]]:
-    """Returns the next records of each range, at least one if there is any, and the ranges left to read."""
-    read = await asyncio.gather(*(_next(sender, each) for each in wanted))
-    return [named for found, _ in read for named in found], [rest for _, rest in read if rest is not None]
+    """Returns the records in the next page of each range, and the ranges left to read.
 
-
-async def _next(sender: TransactionSender, wanted: Range) -> tuple[list[NamingRecord], Range | None]:
-    reference, graph = wanted.reference, sender.graph
-    while True:
-        page = await sender.send(wanted.query)
+    The pages are read at once, and then all items to which indexes lead.
+    """
+    graph = sender.graph
+    pages = await asyncio.gather(*(sender.send(each.query) for each in wanted))
+    led = dict.fromkeys(
+        graph.table.key_of(item)
+        for each, page in zip(wanted, pages, strict=True)
+        if each.query.projection is not None
+        for item in page.items
+    )
+    whole = (await sender.send(BatchGet(tuple(led), consistent=True))).items if led else ()
+    there = dict(zip(led, whole, strict=True))
+    found: list[NamingRecord] = []
+    rest: list[Range] = []
+    for each, page in zip(wanted, pages, strict=True):
         items: Iterable[Item | None] = page.items
-        if wanted.query.projection is not None and page.items:
-            keys = tuple(graph.table.key_of(item) for item in page.items)
-            items = (await sender.send(BatchGet(keys, consistent=True))).items
-        found = [
-            NamingRecord(reference, wanted.identity, item)
+        if each.query.projection is not None:
+            items = [there[graph.table.key_of(item)] for item in page.items]
+        found += [
+            NamingRecord(each.reference, each.identity, item)
             for item in sender.live(items)
             if item is not None
-            and graph.recognise(item) is reference.record
-            and reference.names(item, wanted.identity)
+            and graph.recognise(item) is each.reference.record
+            and each.reference.names(item, each.identity)
         ]
-        rest = None if page.last is None else replace(wanted, query=replace(wanted.query, start=page.last))
-        if found or rest is None:
-            return found, rest
-        wanted = rest
+        if page.last is not None:
+            rest.append(replace(each, query=replace(each.query, start=page.last)))
+    return found, rest

@@ -8,7 +8,6 @@ still exists, and can be deleted again.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -134,12 +133,16 @@ class Removal:
         self._written = {
             self._key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
         }
-        detachable, refused = await asyncio.gather(
-            look(self._sender, self._detachable()), asyncio.gather(*map(self._refusal_of_named, self.nodes))
-        )
-        refusals.found += [each for each in refused if each is not None]
+        blocking = [each for request in self.nodes for each in self._ranges(request, are_blocking=True)]
+        found, rest = await look(self._sender, [*blocking, *self._detachable()])
+        for request in self.nodes:
+            refusal = await self._refusal_of_named(request, found, rest)
+            refusals.found += [] if refusal is None else [refusal]
         refusals.stop()
-        return await self._remove([self._guarded(step) for step in steps], done, *detachable)
+        blocking_pairs = {(each.reference, each.identity) for each in blocking}
+        found = [each for each in found if (each.reference, each.identity) not in blocking_pairs]
+        rest = [each for each in rest if (each.reference, each.identity) not in blocking_pairs]
+        return await self._remove([self._guarded(step) for step in steps], done, found, rest)
 
     async def release(self) -> None:
         """Removes the marks."""
@@ -210,19 +213,25 @@ class Removal:
 
     def _detachable(self) -> list[Range]:
         """Returns everything that must be read to find the records that may be detached."""
-        return [
-            each
-            for request in self.nodes
-            for each in ranges(self._graph, self._references(request, are_blocking=False), request.identity)
-        ]
+        return [each for request in self.nodes for each in self._ranges(request, are_blocking=False)]
 
-    async def _refusal_of_named(self, request: Delete | Move) -> Refusal | None:
-        """Returns the refusal to remove a node that is named; None if nothing blocks it."""
-        blocking = self._references(request, are_blocking=True)
-        wanted = ranges(self._graph, blocking, request.identity)
+    def _ranges(self, request: Delete | Move, *, are_blocking: bool) -> list[Range]:
+        """Returns what must be read to find the records that block the request, or those that do not."""
+        references = self._references(request, are_blocking=are_blocking)
+        return ranges(self._graph, references, request.identity)
+
+    async def _refusal_of_named(
+        self, request: Delete | Move, first: Iterable[NamingRecord], rest: Iterable[Range]
+    ) -> Refusal | None:
+        """Returns the refusal to remove a node that is named; None if nothing blocks it.
+
+        `first` are the first of all records that were found, `rest` what is left to read.
+        """
+        own = {(each, request.identity) for each in self._references(request, are_blocking=True)}
+        found = [each for each in first if (each.reference, each.identity) in own]
+        wanted = [each for each in rest if (each.reference, each.identity) in own]
         seen, is_named = list[NamingRecord](), False
-        while wanted and not seen:
-            found, wanted = await look(self._sender, wanted)
+        while True:
             now = Decimal(int(time.time()))
             left = [
                 named
@@ -230,6 +239,9 @@ class Removal:
                 if self._is_left(named) and not self._graph.is_expired(named.item, now)
             ]
             seen, is_named = [named for named in left if self._is_seen(named)], is_named or bool(left)
+            if seen or not wanted:
+                break
+            found, wanted = await look(self._sender, wanted)
         if seen:
             return self._refusal(request, seen, wanted)
         if not is_named:
