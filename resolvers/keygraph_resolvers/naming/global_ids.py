@@ -97,7 +97,7 @@ def read_any_id_or_key(
 ) -> tuple[RecordType, tuple[str, ...]]:
     """Reads an argument with this name: an id, or the key of a node of one of these types if that is one value.
 
-    The key is what the argument of the field that returns the node takes: `user(userId:)`. Raises BadUserInput.
+    The key is what the argument of the field that returns the node takes: `team(teamId:)`. Raises BadUserInput.
     """
     if not are_told_by_text(members) or _content(text) is not None:
         return read_global_id(graph, text, name, members)

@@ -209,7 +209,7 @@ class SentRequest:
 
     round_trip: int
     target: str
-    """The operation and its index, and whether it only counts: `Query GSI1 COUNT`."""
+    """The operation and its index, and whether it only counts: `Query by-day COUNT`."""
     places: tuple[str, ...]
     """The places that it reads or writes."""
     is_per_parent: bool = False
@@ -217,7 +217,7 @@ class SentRequest:
 
     @property
     def line(self) -> str:
-        """The request and its places: `Query GSI1 for user.orders`."""
+        """The request and its places: `Query by-day for shop.visits`."""
         times = ", one per parent" if self.is_per_parent else ""
         *others, last = self.places
         places = f"{', '.join(others)} and {last}" if others else last
