@@ -37,6 +37,9 @@ ENGINES = ("sqlite", "moto", LOCAL)
 ENGINE_TESTS = Path(__file__).parent / "keygraph"
 """Where engines are tested themselves."""
 
+LONG_FOLDERS = [Path(__file__).parent / name for name in ("clients", "packaging")]
+"""What needs npm, a browser or a package index; left to `make test-all` with the tests that are marked as long."""
+
 on_exact_engines = pytest.mark.parametrize("engine", ["sqlite", LOCAL])
 """Those that have DynamoDB's sizes and prices: moto's differences are named in test_engines_agree."""
 
@@ -44,48 +47,48 @@ MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 """Gives an open store with a new, empty table. What was made last under a name is the one that is there."""
 
 
-# --- Runs on DynamoDB Local -----------------------------------------------------------------------------
+# --- What a run leaves out ------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--require-local`, for runs whose point is DynamoDB Local, and `--every-engine`."""
+    """`--short`, which is `make test`, and `--require-local`, for runs whose point is DynamoDB Local."""
+    parser.addoption(
+        "--short",
+        action="store_true",
+        help="Leave out DynamoDB Local, moto above the engines, and tests that are marked as long.",
+    )
     parser.addoption(
         "--require-local",
         action="store_true",
         help="Fail where nothing runs on DynamoDB Local, instead of skipping.",
     )
-    parser.addoption(
-        "--every-engine",
-        action="store_true",
-        help="Run on moto, too, what lies above the engines and runs on DynamoDB Local.",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker of every test that runs on DynamoDB Local: `-m 'not dynamodb_local'` leaves them out."""
+    """The markers by which tests are left out."""
     config.addinivalue_line("markers", "dynamodb_local: runs on DynamoDB Local")
+    config.addinivalue_line("markers", "long: takes long, and is left to `make test-all`")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Runs what lies above the engines on moto only where it does not run on DynamoDB Local, which is exact."""
-    if _needs_moto(config):
+    is_short = bool(config.getoption("--short"))
+    if not is_short and dynamodb_local.missing() is not None:
         return
     names = {item.nodeid for item in items}
-    left_out = [
-        item
-        for item in items
-        if ENGINE_TESTS not in item.path.parents
-        and "moto" in item.nodeid
-        and item.nodeid.replace("moto", "local") in names
-    ]
+
+    def is_left_out(item: pytest.Item) -> bool:
+        is_above = ENGINE_TESTS not in item.path.parents and "moto" in item.nodeid
+        if is_short:
+            is_long = item.path.parent in LONG_FOLDERS or item.get_closest_marker("long")
+            return is_above or bool(is_long or item.get_closest_marker("dynamodb_local"))
+        return is_above and item.nodeid.replace("moto", "local") in names
+
+    left_out = [item for item in items if is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)
     kept = {*items} - {*left_out}
     items[:] = [item for item in items if item in kept]
-
-
-def _needs_moto(config: pytest.Config) -> bool:
-    return bool(config.getoption("--every-engine")) or dynamodb_local.missing() is not None
 
 
 def _ran_on_local(config: pytest.Config) -> int:
@@ -95,12 +98,15 @@ def _ran_on_local(config: pytest.Config) -> int:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says in one line what ran on DynamoDB Local, or why nothing did."""
+    """Says what the run left out, what ran on DynamoDB Local, or why nothing did."""
+    if config.getoption("--short"):
+        terminalreporter.write_line(
+            "Left to `make test-all`: DynamoDB Local, moto except for the engines' own tests, and long tests"
+        )
+        return
     reason = dynamodb_local.missing()
-    told = f"{_ran_on_local(config):,} tests passed on it" if reason is None else reason
-    terminalreporter.write_line(f"DynamoDB Local: {told}")
-    if not _needs_moto(config):
-        terminalreporter.write_line("moto: the engine's own tests; --every-engine runs all others on it too")
+    ran = f"{_ran_on_local(config):,} tests passed on it" if reason is None else reason
+    terminalreporter.write_line(f"DynamoDB Local: {ran}")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

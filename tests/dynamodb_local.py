@@ -35,7 +35,7 @@ INTEGRITY = "sha512-xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLH
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".dynamodb-local" / VERSION
 JAR = FOLDER / "DynamoDBLocal.jar"
-_HOW = "`make test-local` says what AWS's license for it asks, and fetches it"
+_HOW = "`make test-all` says what AWS's license for it asks, and fetches it"
 
 LICENCE = f"""\
 DynamoDB Local is a program of Amazon Web Services, for development and testing. Whoever installs or uses it is bound

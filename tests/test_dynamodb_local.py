@@ -54,7 +54,7 @@ def test_what_is_missing_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`make test-local` would end with a traceback where npm or Java is missing, or where npm has no network."""
+    """`make test-all` would end with a traceback where npm or Java is missing, or where npm has no network."""
     for name, script in (("java", "exit 0"), ("npm", "echo no such registry >&2; exit 1")):
         if name in there:
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", "utf-8")
@@ -82,6 +82,7 @@ def test_another_archive_than_the_pinned_one_is_not_used(
     assert not (tmp_path / "folder").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-local"], 1)])
 def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Path) -> None:
     """Nobody would know that a third of the tests was skipped; or a run that is to be on it would pass without it."""
@@ -98,7 +99,7 @@ def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Pat
     told = [line for line in done.stdout.splitlines() if line.startswith("DynamoDB Local: ")]
     assert done.returncode == status
     assert len(told) == (1 if status == 0 else 2)
-    assert "no Java was found" in told[-1] or "make test-local" in told[-1]
+    assert "no Java was found" in told[-1] or "make test-all" in told[-1]
 
 
 @pytest.mark.parametrize("is_there", [False, True])

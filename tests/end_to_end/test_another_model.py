@@ -188,6 +188,7 @@ async def test_another_model_in_process(case: Case, folder: Path, make_store: Ma
         assert f"type {name} " not in sdl
 
 
+@pytest.mark.long
 @CASES
 def test_another_model_by_the_commands(
     case: Case, folder: Path, engine: str, request: pytest.FixtureRequest

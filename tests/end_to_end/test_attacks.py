@@ -18,6 +18,8 @@ import pytest
 
 from tests.end_to_end.processes import SLOW_MODEL, Process, Start, ask, wait_for
 
+pytestmark = pytest.mark.long
+
 FAST = pytest.mark.parametrize("is_fast", [True, False], ids=["as installed", "without the extra"])
 LARGE_USER = (
     'mutation ($name: String!) { createUser(input: { userId: "large", name: $name, email: "e", userType: CUSTOMER, '

@@ -14,6 +14,8 @@ import pytest
 
 from tests.end_to_end.processes import Start
 
+pytestmark = pytest.mark.long
+
 FAST = pytest.mark.parametrize("is_fast", [True, False], ids=["as installed", "without the extra"])
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.end_to_end.processes import Process, Start, ask
 
+pytestmark = pytest.mark.long
+
 FAST = pytest.mark.parametrize("is_fast", [True, False], ids=["as installed", "without the extra"])
 SECRET = "hunter2"
 BODY = b'{"query": "query Named($id: ID!) { user(userId: $id) { name } }", "variables": {"id": "12345"}}'

@@ -8,10 +8,13 @@ import time
 from collections.abc import Iterable
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from tests.end_to_end.processes import START_SECONDS, Process, Start, ask
+
+pytestmark = pytest.mark.long
 
 QUERY = 'query Profile { user(userId: "12345") { name } }'
 

@@ -85,6 +85,7 @@ def test_the_second_start_keeps_the_data(start: Start, tmp_path: Path) -> None:
     assert second.text("stdout").startswith("Keygraph serves EcommerceData ")
 
 
+@pytest.mark.long
 def test_tests_that_run_in_the_background_can_interrupt_what_they_start() -> None:
     """The tests of Ctrl-C would fail under `nohup` and `&`."""
     code = "import signal, tests.conftest; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
@@ -101,6 +102,7 @@ def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
     assert server.warnings() == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     find_spec("uvloop") is None or find_spec("httptools") is None, reason="the extra `fast` is not installed"
 )
@@ -117,6 +119,7 @@ def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
     assert server.warnings() == []
 
 
+@pytest.mark.long
 def test_without_the_extra_it_runs_on_what_is_always_there(start: Start) -> None:
     """On Windows, where there is no uvloop, it would not start."""
     server = start("serve", "--port", "0", is_fast=False)
@@ -126,6 +129,7 @@ def test_without_the_extra_it_runs_on_what_is_always_there(start: Start) -> None
     assert server.warnings() == []
 
 
+@pytest.mark.long
 def test_a_request_under_way_is_answered_before_the_end(start: Start, tmp_path: Path) -> None:
     """Every deployment would break requests off."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
@@ -142,6 +146,7 @@ def test_a_request_under_way_is_answered_before_the_end(start: Start, tmp_path: 
     assert not (tmp_path / "cancelled").exists()
 
 
+@pytest.mark.long
 def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> None:
     """Operations that nobody waits for would go on reading from DynamoDB, and be paid for."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
@@ -156,6 +161,7 @@ def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> 
     assert server.warnings() == []
 
 
+@pytest.mark.long
 def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
     """With several workers every other page of a list would be refused."""
     server = start("serve", "--port", "0", "--workers", "2")
@@ -171,6 +177,7 @@ def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
     assert server.text("stdout").count("Keygraph serves") == 1
 
 
+@pytest.mark.long
 def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
     """`--reload` would go on serving the model as it was, or print its greeting again and again."""
     text = (ROOT / "examples/keygraph_examples/commerce.py").read_text("utf-8")
@@ -219,6 +226,7 @@ def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -
     assert (tmp_path / "shop.sqlite.secret").exists()
 
 
+@pytest.mark.long
 def test_settings_come_from_the_environment(start: Start) -> None:
     """A container's environment would be ignored."""
     given = {"KEYGRAPH_PORT": "0", "KEYGRAPH_STORE": "sqlite:nowhere.sqlite", "KEYGRAPH_ENV": "production"}

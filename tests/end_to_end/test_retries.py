@@ -17,6 +17,8 @@ from keygraph.engines.open import open_store
 from tests.conftest import ENGINES
 from tests.end_to_end.processes import START_SECONDS, Start, wait_for
 
+pytestmark = pytest.mark.long
+
 MODEL = """
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ import pytest
 
 from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Process, Start, ask, wait_for
 
+pytestmark = pytest.mark.long
+
 WORKERS = pytest.mark.parametrize("count", ["1", "2"], ids=["one process", "two workers"])
 BUSY_MODEL = """
 from __future__ import annotations

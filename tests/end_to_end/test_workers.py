@@ -17,6 +17,8 @@ import pytest
 
 from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Process, Start, ask, wait_for
 
+pytestmark = pytest.mark.long
+
 QUERY = '{ user(userId: "12345") { name } }'
 ANSWER = {"data": {"user": {"name": "John Doe"}}}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ def samples(draw: st.DrawFn) -> tuple[Table, list[Item]]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(samples())
+@pytest.mark.long
 def test_every_draft_can_be_served_and_reads_what_it_does_not_name(sample: tuple[Table, list[Item]]) -> None:
     """A table of somebody's would give a file that does not import, or hides some of its items."""
     declared, items = sample

@@ -56,6 +56,7 @@ def times() -> Iterator[str]:
         yield f"2024-01-01T00:00:00.{number:038d}+00:00"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "most", "remember", "values"),
     [

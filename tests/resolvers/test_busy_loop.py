@@ -24,6 +24,8 @@ from keygraph_resolvers import Service, build_schema
 from keygraph_server.processes.collection import tune_collection
 from tests.resolvers.test_hostile_documents import HOSTILE, SECRET, many, of_library, service
 
+pytestmark = pytest.mark.long
+
 MOST_SECONDS = 0.05
 NEW_SECONDS = 0.01
 """For documents that have not come before: they come one after the other, and from several clients."""

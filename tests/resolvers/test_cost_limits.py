@@ -91,6 +91,7 @@ async def lend_much(books: World) -> World:
 
 
 @pytest.mark.parametrize("limit", [1_000, 3_000])
+@pytest.mark.long
 async def test_what_is_under_way_is_counted(books: World, limit: int) -> None:
     """All lists would be sent before the first of them is counted: 256 times what a page may cost, beyond the limit."""
     limited = (await lend_much(books)).served(cost_limit=limit)
@@ -112,6 +113,7 @@ async def test_what_is_reserved_is_given_back(books: World) -> None:
     assert answer["extensions"]["cost"]["actual"]["roundTrips"] == 2
 
 
+@pytest.mark.long
 async def test_a_count_reserves_its_pages(books: World) -> None:
     """Counts, of which nobody knows how large they are, would all be sent at once."""
     limited = (await lend_much(books)).served(cost_limit=8_000, count_pages=1)

@@ -52,6 +52,7 @@ async def test_one_answer(tables: list[Served], data: st.DataObject) -> None:
     await tables[choose(2)].check(choose)
 
 
+@pytest.mark.long
 async def test_most_that_is_made_is_valid(tables: list[Served]) -> None:
     """The test above would pass because it asked nothing."""
     [whole, _] = tables

@@ -21,6 +21,7 @@ OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long
 async def test_one_answer_for_each_viewer(name: str) -> None:
     """Somebody would see what no rule lets them see, or not see what one does."""
     logging.getLogger("keygraph").disabled = True  # errors are meant, and many

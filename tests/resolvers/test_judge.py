@@ -61,6 +61,7 @@ def _promise_more(found: dict[str, Any]) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [_lose_a_row, _turn_a_page, _miscount, _promise_more])
 async def test_the_judge_sees_mistakes(change: Callable[[dict[str, Any]], bool], tmp_path: Path) -> None:
     """The test above would pass whatever is answered. Only edges that differ in nothing but new cursors may be turned."""

@@ -26,6 +26,8 @@ from keygraph_resolvers import Service, build_schema
 from tests.resolvers.operations import GRAPHS, OPERATIONS
 from tests.resolvers.test_hostile_documents import SECRET
 
+pytestmark = pytest.mark.long
+
 MARK = "mark of a client"
 COMMERCE = build_schema(commerce.graph)
 

@@ -284,6 +284,7 @@ async def test_a_failed_field_beside_a_shared_load() -> None:
     gc.collect()
 
 
+@pytest.mark.long
 async def test_a_failed_field_in_the_middle_of_a_batch(shop: World) -> None:
     """The same where the failure comes while the shared batch is under way, on a real store."""
     line = {"PK": "ORDER#ORD001", "Type": "OrderItem", "orderId": "ORD001"}
@@ -301,6 +302,7 @@ async def test_a_failed_field_in_the_middle_of_a_batch(shop: World) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.005])
+@pytest.mark.long
 async def test_an_operation_that_is_given_up(shop: World, delay: float) -> None:
     """A client that goes away would leave tasks and warnings behind."""
     document = '{ user(userId: "12345") { orders { nodes { items { nodes { name seller { name } } } } } } }'

@@ -23,6 +23,8 @@ from keygraph_resolvers.read.meter import Holding, Memory
 from tests.resolvers.walk_worlds import below, topic, walks
 from tests.resolvers.worlds import SECRET, world
 
+pytestmark = pytest.mark.long
+
 
 @node("BOX#{box_id}")
 class Box:

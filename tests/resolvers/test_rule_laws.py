@@ -10,6 +10,8 @@ import pytest
 from tests.resolvers.guarded import MODELS
 from tests.resolvers.rule_laws import run
 
+pytestmark = pytest.mark.long
+
 OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
 """How many operations are made of each model."""
 

@@ -340,8 +340,12 @@ async def test_the_bound_of_what_is_read_together(
 
 
 @pytest.mark.parametrize(("guests", "requests"), [(3, 1), (20, 1), (21, 2), (25, 2)])
-async def test_the_last_ones_are_read_with_the_node(travel: World, guests: int, requests: int) -> None:
+async def test_the_last_ones_are_read_with_the_node(
+    travel: World, guests: int, requests: int, engine: str
+) -> None:
     """An order with its latest items would be two requests, where a small partition is one; or the wrong end be shown."""
+    if engine == "moto" and guests == 21:
+        pytest.skip("moto gives no LastEvaluatedKey where Limit equals the number of matches")
     await travel.put(*trip_items("a", guests=guests))
     document = (
         '{ trip(tripId: "a") { title guests(last: 2) { nodes { personId } pageInfo { hasPreviousPage } } } }'

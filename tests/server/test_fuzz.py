@@ -116,6 +116,7 @@ def check(response: httpx.Response) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.long
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

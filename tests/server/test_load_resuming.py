@@ -29,7 +29,7 @@ from tests.server.tables import FILE, items_in, make_table
 EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 LARGE = ("load", "--sample", "commerce", "--users", "100000", "--store", FILE)
 
-pytestmark = pytest.mark.usefixtures("folder")
+pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.long]
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:

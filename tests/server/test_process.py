@@ -36,6 +36,7 @@ def environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYGRAPH_STORE", "sqlite:library.sqlite")
 
 
+@pytest.mark.long
 async def test_a_worker_tunes_its_collector_when_it_has_started(environment: None) -> None:
     """The collector would look through the schema and the AWS SDK several times in every operation."""
     frozen = gc.get_freeze_count()
@@ -46,6 +47,7 @@ async def test_a_worker_tunes_its_collector_when_it_has_started(environment: Non
         assert gc.get_threshold() == COLLECTED_AFTER
 
 
+@pytest.mark.long
 async def test_a_thread_that_works_lets_the_loop_go_on_soon(environment: None) -> None:
     """A request would wait five milliseconds several times while documents of others are read in a thread."""
     async with (app := app_from_environment()).router.lifespan_context(app):
