@@ -12,10 +12,13 @@ from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
 from keygraph.model.candidates import possible, stands_beside
+from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import DeclaredList, RecordType
+from keygraph.model.records import DeclaredList, End, RecordType
+from keygraph.model.references import may_be_missing
 from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.several import candidates_of, root_candidates
+from keygraph.resolve.type_values import Beginning
 
 _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
 """Location, problem and fix of each mistake."""
@@ -27,6 +30,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "not-told-apart": _types_not_told_apart,
         "union-end": _members_without_item,
         "type-not-projected": _types_not_projected,
+        "type-value": _type_values_not_written,
         "virtual-field": _fields_without_item,
         "external-key": _keys_of_others,
         "not-in-key": _fields_in_no_key,
@@ -228,6 +232,47 @@ def _types_not_projected(model: RecordTypes) -> _Wrong:
                     f"from {sibling.name}.",
                     f"Project {missing} too.",
                 )
+
+
+def _type_values_not_written(model: RecordTypes) -> _Wrong:
+    """Finds types whose writes would make items without the type's own values."""
+    for record in model.types.values():
+        if record.is_virtual or {"create", "put", "upsert"}.isdisjoint(record.writes):
+            continue
+        for attribute, value in model.type_values.of(record).items():
+            wrong = None if isinstance(value, str) else _why_not_written(record, attribute, value)
+            if wrong is not None:
+                yield record.name, *wrong
+
+
+def _why_not_written(record: RecordType, attribute: str, value: Beginning | None) -> tuple[str, str] | None:
+    """Explains why new items may not have a type value, and how to fix it; None if all have it."""
+    keys = [keys for keys in record.keys.values() if attribute in keys.names]
+    templates = [template for each in keys for key, template in each.parts if key.name == attribute]
+    fields = [field for field in record.fields.values() if field.attribute == (attribute,)]
+    held: list[Field | End] = [*fields]
+    held += [end for end in record.ends.values() if (attribute,) in end.attributes.values()]
+    if value is None:
+        said, what = f"its items have no {attribute}", held[0].name if held else "a key"
+        problem = f"type= says that {said}, and {what} is stored there."
+        return (problem, "Store it elsewhere, or change type=.") if held or templates else None
+    said = f"its {attribute} begins with {value.text}" if value.text else f"its items have {attribute}"
+    if templates:
+        heads = [template.tokens[0] for template in templates]
+        if not all(isinstance(head, str) and head.startswith(value.text) for head in heads if value.text):
+            problem = f"type= says that {said}, and its template is {templates[0]}."
+            return problem, "Begin the template with that text."
+        slots = [slot for each in keys for slot in each.slots if slot.name not in each.optional]
+        optional = [slot.path[0] for slot in slots if not slot.is_shard and may_be_missing(record, slot)]
+    else:
+        optional = [each.name for each in held if each.optional]
+        begins = [field for field in fields if field.type.is_text and field.type.written is None]
+        if not held or (value.text and not begins):
+            mend = f"Store a text field in {attribute}, give it a template, or declare writes=False."
+            return f"type= says that {said}, and nothing writes that.", mend
+    if not optional:
+        return None
+    return f"type= says that {said}, and {optional[0]} may be absent.", f"Remove | None from {optional[0]}."
 
 
 def _expiries_not_seen(model: RecordTypes) -> _Wrong:

@@ -12,8 +12,9 @@ from keygraph.access.language import AccessRule
 from keygraph.dynamo.table import Index, IndexKey, Shards
 from keygraph.keys.formats import Format
 
-TypeValue: TypeAlias = str | Mapping[str, str | None] | None
-"""The argument of `type=`: the value of the type attribute, or the values of several attributes."""
+TypeValue: TypeAlias = str | Mapping[str, str | Mapping[str, str | bool] | None] | None
+"""The argument of `type=`: the value of the type attribute, or the values of several attributes, or comparisons of
+them: `{"GSI1PK": {"beginsWith": "ORDER#"}, "closedAt": {"exists": True}}`."""
 Kept: TypeAlias = Literal["created", "updated", "version", "id", "count", "sum", "copy"]
 """What the server keeps in a field: when its record was created or last written, how often it was written, a new id,
 the number of items in a list, the sum of one of their fields, or a copy of a field of the node at an end."""

@@ -83,7 +83,8 @@ def node(
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template if it differs, then indexes.
 
-    `type` is the value of the type attribute (None if its items have none), or a mapping of attributes to values.
+    `type` is the value of the type attribute (None if its items have none), or a mapping of attributes to values, or to
+    comparisons: `{"GSI1PK": {"beginsWith": "ORDER#"}}` or `{"closedAt": {"exists": True}}`.
     `item=False` says that the table holds no item for it. `shards` spreads its table key over several partitions (a
     count, a range or names). `lists` names the root list of the table's own key (False for none). `gather=True` says
     that its partition is small, so that one Query reads the node and its lists there. `mirror` and `counterpart` are

@@ -91,7 +91,7 @@ class Correspondence:
 
     # --- The other item -------------------------------------------------------------------------------
 
-    def counterpart(self, item: Item, type_values: Mapping[str, str | None]) -> Counterpart:
+    def counterpart(self, item: Item, type_values: Mapping[str, Value]) -> Counterpart:
         """Returns the other item of an edge.
 
         Raises CorruptItem if the item does not fit its declaration, and ValueError if a value has no text.
@@ -137,7 +137,7 @@ class Correspondence:
         left_out = self._keys - self._declared
         return {name: value for name, value in item.items() if name not in left_out}
 
-    def _shared(self, item: Item, type_values: Mapping[str, str | None]) -> Item:
+    def _shared(self, item: Item, type_values: Mapping[str, Value]) -> Item:
         """Returns what a counterpart shares with this item, and its own type."""
         shared: Item = {}
         for name in self.fields:
@@ -147,7 +147,7 @@ class Correspondence:
                 stored = encode(field.type, value)
             if stored is not None:
                 put_at_path(shared, self.other.fields[name].attribute, stored)
-        return {**shared, **{name: value for name, value in type_values.items() if value is not None}}
+        return {**shared, **type_values}
 
     def _end_values(self, item: Item, nodes: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Path, Value]]:
         """Yields the key fields of the nodes at the other item's ends: the attribute and its value."""

@@ -15,7 +15,15 @@ from typing import Any, Literal
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
-from keygraph.declare.declaration import NO_NOTES, ListOptions, Notes, StoredAs, WalkOptions, WriteName
+from keygraph.declare.declaration import (
+    NO_NOTES,
+    ListOptions,
+    Notes,
+    StoredAs,
+    TypeValue,
+    WalkOptions,
+    WriteName,
+)
 from keygraph.declare.specifiers import Context
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
@@ -49,7 +57,7 @@ class RecordType:
     name: str
     cls: type
     kind: Literal["node", "edge", "record"]
-    type_value: str | Mapping[str, str | None] | None
+    type_value: TypeValue
     """The value of the type attribute in its items, or the values of several attributes; None if they have none."""
     is_virtual: bool
     description: str | None

@@ -99,15 +99,16 @@ def _best(node: RecordType, record: RecordType, end: End) -> AccessPath | None:
 def _finds_all(path: AccessPath) -> bool:
     """Returns whether every record that names the node is in these keys: an index lacks records with a missing part."""
     return path.keys.index is None or not any(
-        _may_be_missing(path, slot)
+        may_be_missing(path.record, slot)
         for template in path.keys.templates
         for slot in template.tokens
         if isinstance(slot, Slot) and slot.name not in path.known and not slot.is_shard
     )
 
 
-def _may_be_missing(path: AccessPath, slot: Slot) -> bool:
-    name, record = slot.path[0], path.record
+def may_be_missing(record: RecordType, slot: Slot) -> bool:
+    """Returns whether a record may have no text for a slot."""
+    name = slot.path[0]
     if name in record.methods:
         return is_optional(record.methods[name].hints.get("return"))[1]
     return record.ends[name].optional if name in record.ends else record.fields[name].optional

@@ -51,7 +51,17 @@ def _are_type_values(given: object) -> bool:
     return (
         isinstance(given, Mapping)
         and bool(given)
-        and all(_is_name(name) and (value is None or _is_name(value)) for name, value in given.items())
+        and all(_is_name(name) and _is_type_value(value) for name, value in given.items())
+    )
+
+
+def _is_type_value(given: object) -> bool:
+    if not isinstance(given, Mapping):
+        return given is None or _is_name(given)
+    return (
+        isinstance(given.get("exists"), bool)
+        if {*given} == {"exists"}
+        else ({*given} == {"beginsWith"} and _is_name(given["beginsWith"]))
     )
 
 
@@ -82,7 +92,8 @@ _OPTIONS = {
         "type-value",
         lambda given: isinstance(given, str | None) or _are_type_values(given),
         "a value for a type attribute, or a mapping of attributes to values",
-        'Use type="Order", type={"kind": "order", "part": "header"}, or type=None where its items have none.',
+        'Use type="Order", type={"kind": "order", "part": "header"}, type={"GSI1PK": {"beginsWith": "ORDER#"}}, '
+        'type={"closedAt": {"exists": True}}, or type=None where its items have none.',
     ),
     "lists": _Option(
         "list-name",

@@ -34,7 +34,7 @@ from keygraph.resolve.derived import Copy, Tally, resolve_copies, resolve_tallie
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
-from keygraph.resolve.type_values import TypeValues
+from keygraph.resolve.type_values import Beginning, TypeValues
 from keygraph.resolve.walks import NodeWalk, resolve_walks
 from keygraph.resolve.ways import FollowedList, followed_list
 
@@ -288,7 +288,7 @@ class RecordTypes:
         found = self.correspondences.get(record.name)
         if found is None:
             return None
-        other = found.counterpart(item, self.type_values.of(found.other))
+        other = found.counterpart(item, self.type_values.written(found.other))
         return None if found.is_mirror and other.identity == record.read_identity(item) else other
 
     @cached_property
@@ -381,9 +381,10 @@ class RecordTypes:
 
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
         values = self.type_values.of(record)
-        is_told = self.type_values.hidden(keys.index_name).isdisjoint(values)
+        exact = {name: value for name, value in values.items() if not isinstance(value, Beginning)}
+        is_told = len(exact) == len(values) and self.type_values.hidden(keys.index_name).isdisjoint(values)
         if values and is_told and self.type_values.is_alone(record):
-            return reader_of_type(record.read_identity, values)
+            return reader_of_type(record.read_identity, exact)
 
         def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
             told = self.identified(item, keys)

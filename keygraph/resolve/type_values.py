@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from keygraph.dynamo.conditions import Condition, Eq, Exists, Not, Or, conjunction
+from keygraph.declare.declaration import TypeValue as DeclaredValue
+from keygraph.dynamo.conditions import BeginsWith, Condition, Eq, Exists, Not, Or, conjunction
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Table
 from keygraph.keys.ambiguity import never_meet
 from keygraph.keys.shapes import Shape, goes_before, is_special_case, shape
 from keygraph.model.records import RecordType
 
-TypeValue: TypeAlias = "str | None"
-"""The value of a type attribute in an item; None if it is missing or null."""
 
-_OTHER = "\0other"
-"""Stands for every value that no type has."""
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Every text with this beginning; if it is empty, every value."""
+
+    text: str
+
+
+TypeValue: TypeAlias = "str | Beginning | None"
+"""The value of a type attribute in an item, or its beginning; None if it is missing or null."""
+
+PRESENT = Beginning("")
 _HIDDEN = "\0hidden"
 """Stands for a value that an index does not project."""
 
@@ -31,21 +40,33 @@ class TypeValues:
 
     def __init__(self, table: Table, types: Mapping[str, RecordType], type_attribute: str | None) -> None:
         self._table = table
-        self._type_attribute = type_attribute
         self._types = [record for record in types.values() if not record.is_virtual]
+        self._values = {
+            record.name: read_type_values(record.type_value, type_attribute) for record in types.values()
+        }
         self._candidates = cache(self._find_candidates)
 
     def of(self, record: RecordType) -> Mapping[str, TypeValue]:
         """Returns the type values of a type's items, by attribute."""
-        declared = record.type_value
-        if isinstance(declared, Mapping):
-            return declared
-        return {} if self._type_attribute is None else {self._type_attribute: declared}
+        return self._values[record.name]
+
+    def written(self, record: RecordType) -> dict[str, Value]:
+        """Returns the type attributes that a write gives an item; its fields and keys make the others."""
+        return {name: value for name, value in self.of(record).items() if isinstance(value, str)}
 
     @cached_property
     def _known(self) -> dict[str, frozenset[TypeValue]]:
         names = dict.fromkeys(name for record in self._types for name in self.of(record))
         return {name: frozenset(self.of(each).get(name) for each in self._types) for name in names}
+
+    @cached_property
+    def _beginnings(self) -> dict[str, list[Beginning]]:
+        """The beginnings of each attribute's values, the longest first."""
+        found = {
+            name: [each for each in known if isinstance(each, Beginning)]
+            for name, known in self._known.items()
+        }
+        return {name: sorted(each, key=lambda one: -len(one.text)) for name, each in found.items()}
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
@@ -73,7 +94,9 @@ class TypeValues:
         """Returns whether the filter for the type's items leaves out the other's: their type values differ, or an item
         with both types' values and the other's key is of this type."""
         mine, theirs = self.of(record), self.of(other)
-        is_special = theirs.items() < mine.items() and is_special_case(_shape(other), _shape(record))
+        is_special = (
+            mine != theirs and _has_all(mine, theirs) and is_special_case(_shape(other), _shape(record))
+        )
         return is_special or _exclude(mine, theirs)
 
     def are_told_apart(
@@ -92,7 +115,7 @@ class TypeValues:
 
     def _goes_before(self, one: RecordType, other: RecordType, hidden: frozenset[str]) -> bool:
         mine, theirs = self._visible(one, hidden), self._visible(other, hidden)
-        if not theirs.items() <= mine.items():
+        if not _has_all(mine, theirs):
             return False
         shapes = _shape(one), _shape(other)
         if goes_before(*shapes):
@@ -109,14 +132,21 @@ class TypeValues:
             value = item.get(name)
             if name in hidden:
                 said.append(_HIDDEN)
+            elif value is None or (type(value) is str and value in known):
+                said.append(cast(TypeValue, value))
             else:
-                said.append(value if (value is None or type(value) is str) and value in known else _OTHER)
+                said.append(self._beginning(name, value))
         return self._candidates(tuple(said))
+
+    def _beginning(self, name: str, value: Value) -> Beginning:
+        """Returns what types can have in common with a value that none names."""
+        text = value if isinstance(value, str) else ""
+        return next((each for each in self._beginnings[name] if text.startswith(each.text)), PRESENT)
 
     def _find_candidates(self, said: tuple[TypeValue, ...]) -> list[RecordType]:
         values = dict(zip(self.attributes, said, strict=True))
         hidden = frozenset(name for name, value in values.items() if value == _HIDDEN)
-        found = [record for record in self._types if self._visible(record, hidden).items() <= values.items()]
+        found = [record for record in self._types if _has_all(values, self._visible(record, hidden))]
         special = {one.name: sum(self._goes_before(one, other, hidden) for other in found) for one in found}
         return sorted(found, key=lambda record: -special[record.name])
 
@@ -126,11 +156,7 @@ class TypeValues:
 
     def condition(self, record: RecordType) -> Condition | None:
         """Returns the filter for items with the type's values; None if it has none."""
-        parts: list[Condition] = [
-            Or((Not(Exists((name,))), Eq((name,), None))) if value is None else Eq((name,), value)
-            for name, value in self.of(record).items()
-        ]
-        return conjunction(*parts)
+        return conjunction(*(condition_on(name, value) for name, value in self.of(record).items()))
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Returns why an item's values fit no type, in one line without the values."""
@@ -138,7 +164,12 @@ class TypeValues:
         said = "no declared type has its"
         if all(item.get(name) is None for name in self.attributes):
             said = "it has no"
-        declared = {" and ".join(filter(None, self.of(record).values())) for record in self._types}
+        declared = {
+            " and ".join(
+                described(name, value) for name, value in self.of(record).items() if value is not None
+            )
+            for record in self._types
+        }
         return f"{said} {names} (the declared ones: {', '.join(sorted(declared - {''}))})"
 
 
@@ -146,5 +177,52 @@ def _shape(record: RecordType) -> Shape:
     return shape(*record.table_keys.templates)
 
 
+def read_type_values(declared: DeclaredValue, type_attribute: str | None) -> dict[str, TypeValue]:
+    """Returns the type values that `type=` declares."""
+    if not isinstance(declared, Mapping):
+        return {} if type_attribute is None else {type_attribute: declared}
+    return {
+        name: _read_comparison(value) if isinstance(value, Mapping) else value
+        for name, value in declared.items()
+    }
+
+
+def _read_comparison(declared: Mapping[str, str | bool]) -> TypeValue:
+    beginning = declared.get("beginsWith")
+    if isinstance(beginning, str):
+        return Beginning(beginning)
+    return PRESENT if declared.get("exists") else None
+
+
+def condition_on(name: str, value: TypeValue) -> Condition:
+    """Returns the condition that an attribute has a type value."""
+    if isinstance(value, Beginning) and value.text:
+        return BeginsWith((name,), value.text)
+    if isinstance(value, str):
+        return Eq((name,), value)
+    missing = Or((Not(Exists((name,))), Eq((name,), None)))
+    return missing if value is None else Not(missing)
+
+
+def described(name: str, value: str | Beginning) -> str:
+    """Returns the value of a type attribute in words."""
+    if isinstance(value, str):
+        return value
+    return f"{value.text}…" if value.text else f"any {name}"
+
+
+def _is_within(narrow: TypeValue, wide: TypeValue) -> bool:
+    """Returns whether what has the first value has the second one too."""
+    if not isinstance(wide, Beginning):
+        return narrow == wide
+    text = narrow.text if isinstance(narrow, Beginning) else narrow
+    return text is not None and text.startswith(wide.text)
+
+
+def _has_all(mine: Mapping[str, TypeValue], theirs: Mapping[str, TypeValue]) -> bool:
+    return all(name in mine and _is_within(mine[name], value) for name, value in theirs.items())
+
+
 def _exclude(mine: Mapping[str, TypeValue], theirs: Mapping[str, TypeValue]) -> bool:
-    return any(name in theirs and theirs[name] != value for name, value in mine.items())
+    pairs = ((value, theirs[name]) for name, value in mine.items() if name in theirs)
+    return any(not _is_within(one, other) and not _is_within(other, one) for one, other in pairs)

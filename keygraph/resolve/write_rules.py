@@ -11,6 +11,7 @@ from keygraph.model.comparisons import OPERATORS, WriteRule, declared_comparison
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import RecordType
+from keygraph.resolve.type_values import Beginning, condition_on, read_type_values
 
 
 def resolve_rules(
@@ -18,7 +19,18 @@ def resolve_rules(
 ) -> None:
     """Gives each record type its rules."""
     for record in types.values():
-        record.rules = tuple(_rules(record, declarations[record.name].rules, mistakes))
+        own = _rules(record, declarations[record.name].rules, mistakes)
+        record.rules = (*own, *_rules_of_type_values(record))
+
+
+def _rules_of_type_values(record: RecordType) -> Iterator[WriteRule]:
+    """Yields the rules that fields begin as the type values do: others would make an item of another type."""
+    values = read_type_values(record.type_value, None)
+    for field in record.fields.values():
+        value = values.get(field.attribute[0]) if len(field.attribute) == 1 else None
+        if isinstance(value, Beginning) and value.text:
+            message = f"The {field.name} of {record.name} begins with {value.text!r}."
+            yield WriteRule(condition_on(field.attribute[0], value), (field.name,), message)
 
 
 def _rules(record: RecordType, rules: object, mistakes: Mistakes) -> Iterator[WriteRule]:

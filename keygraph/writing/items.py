@@ -124,8 +124,7 @@ class ItemMaker:
         ]
         """The fields and ends, each with its own attribute, the function for its value, and whether it is required."""
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
-        said = graph.type_values.of(record)
-        self._type: Item = {name: value for name, value in said.items() if value is not None}
+        self._type: Item = graph.type_values.written(record)
         self._readers = [
             (slot, self._end_text(slot), self._reader(slot))
             for slot in record.slots.values()

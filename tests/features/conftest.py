@@ -13,7 +13,8 @@ shared key attributes: inverted, a half, local, a      features/test_shared_keys
 field's, an end's; sparse indexes; virtual nodes
 ids of several fields; nested ends; several lists of   features/test_several; keygraph/test_paths, test_check,
 one type; arguments of the partition                   test_check_keys, test_check_graph
-types told apart by several attributes                 features/test_type_values
+types told apart by several attributes, by their        features/test_type_values, features/test_type_comparisons
+beginning or presence
 compound arguments of the sort key                     resolvers/test_ranges, keygraph/test_check_names
 open ranges with siblings                              keygraph/test_siblings, test_sibling_requests,
                                                        test_check_graph

@@ -30,7 +30,8 @@ def thing(*keys: Any, **options: Any) -> type:
 
 NO_TYPE = (
     "is not a value for a type attribute, or a mapping of attributes to values. "
-    'Use type="Order", type={"kind": "order", "part": "header"}, or type=None where its items have none.'
+    'Use type="Order", type={"kind": "order", "part": "header"}, type={"GSI1PK": {"beginsWith": "ORDER#"}}, '
+    'type={"closedAt": {"exists": True}}, or type=None where its items have none.'
 )
 
 
@@ -84,6 +85,13 @@ NO_TYPE = (
             f"Thing: type=7 {NO_TYPE}",
         ),
         (lambda: thing("T#{thing_id}", type={}), f"Thing: type={{}} {NO_TYPE}"),
+        *(
+            (
+                lambda value=value: thing("T#{thing_id}", type={"kind": value}),
+                f"Thing: type={{'kind': {value}}} {NO_TYPE}",
+            )
+            for value in ({}, {"beginsWith": ""}, {"exists": 1}, {"eq": "a"})
+        ),
         (lambda: thing("T#{thing_id}", type={"kind": 1}), f"Thing: type={{'kind': 1}} {NO_TYPE}"),
         (
             lambda: thing("T#{thing_id}", lists=True),

@@ -1,0 +1,193 @@
+"""Items told apart by the beginning of an attribute, such as an index key, or by whether they have it.
+
+A table of a shop: its keys are plain ids, so that customers and orders differ in the head of an index key alone, and
+orders that are closed in having an attribute.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, node, record, stored
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Count
+from keygraph.tables.verify import Verification
+from keygraph_resolvers import check
+from tests.conftest import MakeStore
+from tests.keygraph.checked import mistakes
+from tests.resolvers.worlds import World, world
+
+by_kind = Index("by-kind", "Kind", "KindSort", projection=["total", "closedAt"])
+IS_ORDER = {"beginsWith": "ORDER#"}
+
+
+@node("{customer_id}", by_kind("CUSTOMER", "{name}", lists="customers"), type={"Kind": "CUSTOMER"})
+class Customer:
+    customer_id: ID
+    name: str
+    orders: Many[Order]
+    closed_orders: Many[ClosedOrder]
+
+
+@node("{order_id}", by_kind("ORDER#{customer}", "{order_id}"), type={"Kind": IS_ORDER, "closedAt": None})
+class Order:
+    order_id: ID
+    customer: Customer
+    total: int
+    labels: Many[Label]
+
+
+@node(
+    "{order_id}",
+    by_kind("ORDER#{customer}", "{order_id}"),
+    type={"Kind": IS_ORDER, "closedAt": {"exists": True}},
+)
+class ClosedOrder:
+    order_id: ID
+    customer: Customer
+    total: int
+    closed_at: str = stored("closedAt")
+
+
+@record("{order}", "LABEL#{number}", type={"code": {"beginsWith": "L-"}})
+class Label:
+    order: Order
+    number: int
+    code: str
+
+
+TABLE = Table("Kinds", partition_key="PK", sort_key="SK", indexes=[by_kind])
+graph = Graph(TABLE, Customer, Order, ClosedOrder, Label, separator="#")
+
+
+def row(key: str, kind: str, **values: Any) -> Item:
+    return {"PK": key, "SK": key, "Kind": kind, "KindSort": key, **values}
+
+
+ORDER_OF_C1 = {"customer_id": "c1"}
+ITEMS: list[Item] = [
+    {**row("c1", "CUSTOMER", name="Ada"), "KindSort": "Ada"},
+    row("o1", "ORDER#c1", total=Decimal(1), **ORDER_OF_C1),
+    row("o2", "ORDER#c1", total=Decimal(2), closedAt="2024", **ORDER_OF_C1),
+    row("o3", "ORDER#c1", total=Decimal(3), closedAt=None, **ORDER_OF_C1),
+    row("x1", "PARCEL#1"),
+    {"PK": "o1", "SK": "LABEL#1", "code": "L-7"},
+    {"PK": "o1", "SK": "LABEL#2", "code": "X-7"},
+]
+
+
+@pytest.fixture
+async def shop(make_store: MakeStore) -> World:
+    made = world(check(graph), await make_store(TABLE))
+    await made.put(*ITEMS)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ('customer(customerId: "c1") { name orders { totalCount nodes { orderId total } } closedOrders { nodes { closedAt } } }',
+            {"customer": {"name": "Ada", "closedOrders": {"nodes": [{"closedAt": "2024"}]},
+             "orders": {"totalCount": 2, "nodes": [{"orderId": "o1", "total": 1}, {"orderId": "o3", "total": 3}]}}}),
+        ('order(orderId: "o2") { total } other: order(orderId: "c1") { total } closedOrder(orderId: "o2") { customer { name } }',
+            {"order": None, "other": None, "closedOrder": {"customer": {"name": "Ada"}}}),
+        ('customers { totalCount nodes { customerId } } order(orderId: "o1") { labels { totalCount nodes { code } } }',
+            {"customers": {"totalCount": 1, "nodes": [{"customerId": "c1"}]},
+             "order": {"labels": {"totalCount": 1, "nodes": [{"code": "L-7"}]}}}),
+    ],
+)  # fmt: skip
+async def test_reads(shop: World, asked: str, wanted: dict[str, Any]) -> None:
+    assert await shop.ask(f"{{ {asked} }}") == wanted
+
+
+async def test_the_store_counts_labels(shop: World) -> None:
+    shop.forget()
+    await shop.ask('{ order(orderId: "o1") { labels { totalCount } } }')
+    assert any(isinstance(request, Count) for request in shop.tracer.requests)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ('createOrder(input: {orderId: "o9", customerId: "c1", total: 9}) { order { total customer { name } } }',
+            {"createOrder": {"order": {"total": 9, "customer": {"name": "Ada"}}}}),
+        ('createClosedOrder(input: {orderId: "o9", customerId: "c1", total: 9, closedAt: "now"}) { closedOrder { total } }',
+            {"createClosedOrder": {"closedOrder": {"total": 9}}}),
+        ('createOrder(input: {orderId: "o9", customerId: "o1", total: 9}) { order { total } }', "NOT_FOUND"),
+        ('updateOrder(input: {orderId: "o2", total: 9}) { order { total } }', "NOT_FOUND"),
+        ('deleteOrder(input: {orderId: "c1"}) { clientMutationId }', "NOT_FOUND"),
+        ('createOrder(input: {orderId: "o2", customerId: "c1", total: 9}) { order { total } }', "ALREADY_EXISTS"),
+        ('updateClosedOrder(input: {orderId: "o2", total: 9}) { closedOrder { total closedAt } }',
+            {"updateClosedOrder": {"closedOrder": {"total": 9, "closedAt": "2024"}}}),
+        ('updateClosedOrder(input: {orderId: "o2", closedAt: null}) { closedOrder { total } }', "BAD_USER_INPUT"),
+        ('putLabel(input: {orderId: "o1", number: 1, code: "X"}) { label { code } }', "BAD_USER_INPUT"),
+        ('updateLabel(input: {orderId: "o1", number: 1, code: "X"}) { label { code } }', "BAD_USER_INPUT"),
+        ('updateLabel(input: {orderId: "o1", number: 1, code: "L-8"}) { label { code } }', {"updateLabel": {"label": {"code": "L-8"}}}),
+    ],
+)  # fmt: skip
+async def test_writes(shop: World, asked: str, wanted: Any) -> None:
+    document = f"mutation {{ {asked} }}"
+    assert (await (shop.codes if isinstance(wanted, str) else shop.ask)(document)) in (wanted, [wanted])
+
+
+async def test_what_was_written_can_be_read(shop: World) -> None:
+    """A put makes an item of its own type, and deletes find what names a node."""
+    await shop.ask(
+        'mutation { createClosedOrder(input: {orderId: "o9", customerId: "c1", total: 9, closedAt: "now"}) { clientMutationId } }'
+    )
+    query = '{ customer(customerId: "c1") { orders { totalCount } closedOrders { nodes { orderId } } } }'
+    wanted = {"orders": {"totalCount": 2}, "closedOrders": {"nodes": [{"orderId": "o2"}, {"orderId": "o9"}]}}
+    assert await shop.ask(query) == {"customer": wanted}
+
+
+async def test_verify(shop: World) -> None:
+    verification = Verification(graph, shop.tracer.store)
+    await verification.run(lambda total: None)
+    declared = "the declared ones: CUSTOMER, L-…, ORDER#…, ORDER#… and any closedAt"
+    assert [kind.what for kind, _ in verification.report.ordered()] == [
+        f"no declared type has its Kind and closedAt and code ({declared})"
+    ]
+
+
+def test_types_that_writes_would_not_keep() -> None:
+    """What a type says of its items must be so after every write."""
+
+    @node("HEAD#{key}", by_kind("H#{key}", "{key}"), type={"Kind": {"beginsWith": "HEAD#"}})
+    class OtherHead:
+        key: ID
+
+    @node("PART#{key}", by_kind("P#{key}", "{part}"), type={"Kind": {"exists": True}})
+    class MayLack:
+        key: ID
+        part: str | None
+
+    @node("DONE#{key}", type={"done": {"exists": True}})
+    class MayBeNull:
+        key: ID
+        done: str | None
+
+    @node("NONE#{key}", type={"other": {"beginsWith": "x"}})
+    class Unwritten:
+        key: ID
+
+    @node("FREE#{key}", type={"done": {"exists": False}})
+    class Both:
+        key: ID
+        done: str | None
+
+    @node("READ#{key}", type={"other": {"beginsWith": "x"}}, writes=["update", "delete"])
+    class ReadAlone:
+        key: ID
+
+    said = "type= says that its"
+    assert mistakes(OtherHead, MayLack, MayBeNull, Unwritten, Both, ReadAlone, table=TABLE) == [
+        f"OtherHead: {said} Kind begins with HEAD#, and its template is H#{{key}}. Begin the template with that text.",
+        f"MayLack: {said} items have Kind, and part may be absent. Remove | None from part.",
+        f"MayBeNull: {said} items have done, and done may be absent. Remove | None from done.",
+        f"Unwritten: {said} other begins with x, and nothing writes that. "
+        "Store a text field in other, give it a template, or declare writes=False.",
+        f"Both: {said} items have no done, and done is stored there. Store it elsewhere, or change type=.",
+    ]
