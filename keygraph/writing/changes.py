@@ -21,7 +21,7 @@ from keygraph.model.references import EndReference
 from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
-from keygraph.writing.presence import has_version, is_unchanged
+from keygraph.writing.presence import has_version, is_unchanged, within_maps
 from keygraph.writing.requests import Change, Delete, Done
 from keygraph.writing.rules import (
     UNGUARDED,
@@ -55,7 +55,8 @@ class ChangeSteps(EndSteps):
             return [], done
         partner = self._partners.of(record)
         following, relied = self.relied(request)
-        conditions: list[Condition] = [self._presence.is_there(record)]
+        changes, are_maps = within_maps(changes, old)
+        conditions: list[Condition] = [self._presence.is_there(record), *are_maps]
         others: list[TransactionStep] = []
         rules = self._foreseen(request, changes, old, conditions, refusals)
         guard = UNGUARDED

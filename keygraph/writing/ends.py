@@ -12,8 +12,8 @@ from functools import cache, partial
 from typing import Any, cast
 
 from keygraph.dynamo import actions
-from keygraph.dynamo.actions import AddMembers, AddNumber, Append, RemoveMembers, SetTo, changed
-from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction, put_at_path
+from keygraph.dynamo.actions import AddMembers, AddNumber, Append, RemoveMembers, SetTo
+from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import CorruptItem, FieldName, InputPath, Refusal
@@ -25,7 +25,7 @@ from keygraph.resolve.derived import Copy
 from keygraph.writing.ground import StepGround, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED
-from keygraph.writing.presence import NamedEnd, is_unchanged
+from keygraph.writing.presence import NamedEnd, after_changes, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import WriteAccess
 from keygraph.writing.step import TransactionStep, again, missing_or_again
@@ -100,10 +100,7 @@ class EndSteps(StepGround):
         whole = maker.without_own_keys(item)
         after = {name: value for name, value in whole.items() if name in names}
         changes = [each for each in self._changes(change, Refusals()) if each.path in paths]
-        for each in changes:
-            if isinstance(each, SetTo):
-                put_at_path(after, each.path, each.value)
-        return changed(after, [each for each in changes if not isinstance(each, SetTo)])
+        return after_changes(after, changes)
 
     # --- The ends that it gives -----------------------------------------------------------------------------
 

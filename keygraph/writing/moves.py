@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keygraph.dynamo import actions
-from keygraph.dynamo.actions import (
-    changed,
-)
 from keygraph.dynamo.conditions import And, Condition
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
@@ -16,7 +13,7 @@ from keygraph.writing.changes import ChangeSteps
 from keygraph.writing.ground import Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import MARK
-from keygraph.writing.presence import is_unchanged
+from keygraph.writing.presence import after_changes, is_unchanged
 from keygraph.writing.requests import Change, Done, Move
 from keygraph.writing.rules import (
     check_rules,
@@ -34,7 +31,7 @@ class MoveSteps(ChangeSteps):
         key, old = self.place(request, stored, refusals)
         if refusals.found or old is None:
             return [], Done(record, request.identity, None)
-        attributes = changed(maker.without_own_keys(old), changes)
+        attributes = after_changes(maker.without_own_keys(old), changes)
         made, identity = maker.with_keys(attributes, request.to, refusals)
         if refusals.found:
             return [], Done(record, identity, None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, cast
 
 from keygraph.codes import Code
-from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
+from keygraph.dynamo.actions import AddMembers, AttributeChange, Remove, RemoveMembers, SetTo, changed
+from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Ne, Not, Or, Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.graph import Graph
@@ -113,3 +115,38 @@ def is_unchanged(path: Path, old: Item) -> Condition:
     """Returns the condition that an attribute is as it was read."""
     value = at_path(old, path, _MISSING)
     return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))
+
+
+def within_maps(
+    changes: Sequence[AttributeChange], old: Item | None
+) -> tuple[list[AttributeChange], list[Condition]]:
+    """Returns changes of which the nearest missing map on each path is written whole, and the conditions that maps are
+    there and missing as in the stored item; without it, all must be there."""
+    fitting = list[AttributeChange]()
+    conditions = dict[Condition, None]()
+    made = dict[Path, Item]()
+    for change in changes:
+        path = change.path
+        above = [] if old is None else [path[:size] for size in range(1, len(path))]
+        missing = next((each for each in above if at_path(old or {}, each) is None), None)
+        holder = (missing or path)[:-1]
+        if holder:
+            conditions[And((Exists(holder), Ne(holder, None)))] = None
+        if missing is None:
+            if old is not None and len(path) > 1 and isinstance(change, AddMembers | RemoveMembers):
+                # DynamoDB can only replace a set inside a map.
+                conditions[is_unchanged(path, old)] = None
+                members = at_path(changed(old, [change]), path)
+                change = Remove(path) if members is None else SetTo(path, cast(Value, members))
+            fitting.append(change)
+            continue
+        conditions[is_unchanged(missing, old or {})] = None
+        for name, stored in changed({}, [replace(change, path=path[-1:])]).items():
+            put_at_path(made.setdefault(missing, {}), (*path[:-1], name), stored)
+    fitting += [SetTo(path, cast(Value, at_path(whole, path))) for path, whole in made.items()]
+    return fitting, [*conditions]
+
+
+def after_changes(item: Item, changes: Sequence[AttributeChange]) -> Item:
+    """Returns a copy of the item with the changes made, also in maps that it lacks."""
+    return changed(item, within_maps(changes, item)[0])

@@ -12,7 +12,6 @@ from functools import cache
 from typing import cast
 
 from keygraph.dynamo import actions
-from keygraph.dynamo.actions import changed
 from keygraph.dynamo.conditions import And, Condition, Not, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
@@ -25,6 +24,7 @@ from keygraph.writing.ground import LASTING, Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
+from keygraph.writing.presence import after_changes
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import WriteAccess, are_unchanged, told_in_keys
 from keygraph.writing.step import TransactionStep, again, merged
@@ -137,7 +137,9 @@ class StepMaker(NewSteps, MoveSteps):
             is_in_key = bool(request.record.rules and told_in_keys(request.record, names))
             is_counted = self._tallies.has(request.record, names)
             is_followed = bool(self.maker(request.record).keys_that_follow(names))
-            return is_in_key or is_counted or is_followed or bool(self._undecided_ends(request))
+            parts = [request.record.fields[name] for name in (*request.added, *request.taken)]
+            in_sets = any(each.type.kind == "set" and len(each.attribute) > 1 for each in parts)
+            return is_in_key or is_counted or is_followed or in_sets or bool(self._undecided_ends(request))
         return isinstance(request, Move) or self._tallies.has(request.record)
 
     def keys_of_ends(self, request: WriteRequest, stored: Stored = _NOTHING) -> list[Key]:
@@ -225,9 +227,9 @@ class StepMaker(NewSteps, MoveSteps):
             yield record, identity, there
         change = self.change_of(request, identity) if isinstance(request, Upsert) and identity else request
         if there is not None and isinstance(change, Change):
-            yield record, change.identity, changed(there, self._changes(change, ignored))
+            yield record, change.identity, after_changes(there, self._changes(change, ignored))
         elif there is not None and isinstance(change, Move):
-            attributes = changed(maker.without_own_keys(there), self._move(change, ignored)[1])
+            attributes = after_changes(maker.without_own_keys(there), self._move(change, ignored)[1])
             made, moved = maker.with_keys(attributes, change.to, ignored)
             if not ignored.found:
                 yield record, moved, made
@@ -320,7 +322,7 @@ class StepMaker(NewSteps, MoveSteps):
                 )
                 if there is not None and identity is not None and not isinstance(request, Create):
                     change = request if isinstance(request, Change) else self.change_of(request, identity)
-                    item = changed(there, self._changes(change, Refusals()))
+                    item = after_changes(there, self._changes(change, Refusals()))
                 if item is not None:
                     found[self._key_of(item)] = item
         return found

@@ -13,7 +13,7 @@ from typing import Any
 
 from keygraph.codes import Code
 from keygraph.dynamo import actions
-from keygraph.dynamo.actions import SetTo, changed, key_of
+from keygraph.dynamo.actions import SetTo, key_of
 from keygraph.dynamo.items import Item, Value, to_typed
 from keygraph.dynamo.store import Transaction
 from keygraph.dynamo.table import Key
@@ -28,6 +28,7 @@ from keygraph.model.records import RecordType
 from keygraph.names import with_article
 from keygraph.writing.ground import Stored
 from keygraph.writing.items import Refusals
+from keygraph.writing.presence import after_changes
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.edges import ranges
 from keygraph.writing.sending.idempotency import IdempotencyKey, note_key, note_step
@@ -154,7 +155,7 @@ class _UnreadSteps(StepMaker):
         change, changes = self._move(request, refusals)
         done = Done(record, request.identity, None)
         given = [change for change in changes if isinstance(change, SetTo)]
-        attributes = changed(maker.without_own_keys(old), given)
+        attributes = after_changes(maker.without_own_keys(old), given)
         try:
             texts = maker.texts_after(request.identity, attributes, self.changed_names(request))
         except KeygraphError:

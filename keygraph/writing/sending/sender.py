@@ -185,7 +185,8 @@ class TransactionSender:
         found = [refusal for step, reason in told if (refusal := step.refusal(reason.item)) is not None]
         if found:
             raise WriteRefused(found) from canceled
-        self.read_whole()
+        # A changed item may lack a map, or have values that only an index's key holds.
+        self._is_whole = self._is_whole or bool(failed)
         self._are_nodes_read = self._are_nodes_read or any(step.is_added_to for step, _ in failed)
         for step, reason in failed:
             # An expired mark is removed.

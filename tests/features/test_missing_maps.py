@@ -1,0 +1,140 @@
+"""Fields inside maps that an item lacks: every mutation that changes fields can set them.
+
+The nearest missing map is written whole, on condition that it is still missing.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Table, node, rule, stored
+from keygraph.dynamo.actions import SetTo, UpdateItem
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Request, Transaction, Write
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+from tests.tracing import TracingStore
+
+
+@node("USER#{user_id}", check=[rule({"visits": {"lte": 9}}, "At most nine visits.")])
+class User:
+    user_id: ID
+    name: str | None
+    theme: str | None = stored("settings", "ui", "theme")
+    size: int | None = stored("settings", "ui", "size")
+    language: str | None = stored("settings", "language")
+    visits: int = stored("stats", "visits", default=0)
+    seen: list[str] | None = stored("stats", "seen")
+    tags: set[str] | None = stored("settings", "tags")
+    friend: User | None = stored("info", "friend")
+
+
+graph = Graph(Table("Users", partition_key="PK"), User).check()
+NONE: Item = {"settings": None}
+UI: Item = {"settings": {"language": "de"}}
+BLUE: Item = {"settings": {"ui": {"theme": "blue"}}}
+
+
+@pytest.fixture
+async def users(make_store: MakeStore) -> World:
+    return world(graph, await make_store(graph.table))
+
+
+async def changed(users: World, before: Item, mutation: str) -> Item:
+    """What a user is stored as after a mutation, without the key."""
+    await users.put({"PK": "USER#1", "user_id": "1", **before}, {"PK": "USER#2", "user_id": "2"})
+    await users.ask(f"mutation {{ {mutation} {{ __typename }} }}")
+    [item] = (await users.tracer.store.send(BatchGet((("USER#1",),), consistent=True))).items
+    return {name: value for name, value in (item or {}).items() if name not in ("PK", "user_id")}
+
+
+MUTATIONS = [
+    'updateUser(input: {userId: "1", %s})',
+    'upsertUser(input: {userId: "1", %s})',
+    'updateUsers(inputs: [{userId: "1", %s}, {userId: "2", name: "B"}])',
+    'updateUsers(inputs: [{userId: "1", %s}], atomic: false)',
+    'write(actions: [{updateUser: {userId: "1", %s}}])',
+]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize(
+    ("before", "given", "after"),
+    [
+        ({}, 'theme: "blue"', BLUE),
+        (NONE, 'theme: "blue"', BLUE),
+        (UI, 'theme: "blue"', {"settings": {"language": "de", "ui": {"theme": "blue"}}}),
+        (BLUE, "size: 3", {"settings": {"ui": {"theme": "blue", "size": Decimal(3)}}}),
+        (
+            {},
+            'theme: "blue", size: 3, language: "en", name: "A"',
+            {"name": "A", "settings": {"language": "en", "ui": {"theme": "blue", "size": Decimal(3)}}},
+        ),
+        ({}, "theme: null", {}),
+        (NONE, "theme: null", NONE),
+        (UI, 'theme: null, language: "en"', {"settings": {"language": "en"}}),
+        ({}, 'theme: null, name: "A"', {"name": "A"}),
+        ({}, 'friendId: "2"', {"info": {"friend": "2"}}),
+        ({"info": {"friend": "2"}}, "friendId: null", {"info": {}}),
+        ({}, "friendId: null", {}),
+    ],
+)
+async def test_a_change_makes_the_maps_that_it_needs(
+    users: World, mutation: str, before: Item, given: str, after: Item
+) -> None:
+    assert await changed(users, before, mutation % given) == after
+
+
+async def test_add_makes_the_maps_that_it_needs(users: World) -> None:
+    given = 'updateUser(input: {userId: "1", add: {visits: 2, seen: ["a"]}})'
+    stats = {"stats": {"visits": Decimal(2), "seen": ["a"]}}
+    assert await changed(users, {}, given) == stats
+    assert await changed(users, stats, given) == {"stats": {"visits": Decimal(4), "seen": ["a", "a"]}}
+
+
+async def test_members_of_a_set_in_a_map_are_added_and_removed(users: World) -> None:
+    """DynamoDB changes members of attributes alone, so the set is replaced as a whole."""
+    add, remove = (
+        f'updateUser(input: {{userId: "1", {word}: {{tags: ["a"]}}}})' for word in ("add", "remove")
+    )
+    one, two = ({"settings": {"tags": frozenset(tags)}} for tags in ("a", "ab"))
+    assert await changed(users, {}, add) == one
+    assert await changed(users, {"settings": {"tags": frozenset("b")}}, add) == two
+    assert await changed(users, one, remove) == {"settings": {}}
+    assert await changed(users, {}, remove) == {}
+
+
+async def test_a_rule_holds_of_what_a_missing_map_gets(users: World) -> None:
+    await users.put({"PK": "USER#1", "user_id": "1"})
+    asked = 'mutation { updateUser(input: {userId: "1", add: {visits: 10}}) { __typename } }'
+    assert await users.errors(asked) == [("CONFLICT", "At most nine visits.")]
+
+
+async def test_a_map_that_is_there_costs_no_read(users: World) -> None:
+    """Otherwise each change of a field in a map would cost a read."""
+    users.forget()
+    await users.put({"PK": "USER#1", "user_id": "1", **BLUE})
+    await users.ask('mutation { updateUser(input: {userId: "1", theme: "red"}) { clientMutationId } }')
+    assert users.operations == {"TransactWriteItems": 1}
+
+
+async def test_two_writes_that_make_one_map_lose_nothing(make_store: MakeStore) -> None:
+    """Otherwise the second one would replace the map that the first one made."""
+
+    class Raced(TracingStore):
+        async def send(self, request: Request[Any]) -> Any:
+            answer = await super().send(request)
+            if isinstance(request, BatchGet) and not raced:
+                raced.append(request)
+                change = SetTo(("settings",), {"language": "de"})
+                await self.store.send(Write(UpdateItem(("USER#1",), (change,))))
+            return answer
+
+    raced: list[Request[Any]] = []
+    users = world(graph, Raced(await make_store(graph.table)))
+    after = await changed(users, {}, 'updateUser(input: {userId: "1", theme: "blue"})')
+    assert after == {"settings": {"language": "de", "ui": {"theme": "blue"}}}
+    assert sum(isinstance(each, Transaction) for each in users.tracer.requests) == 3
