@@ -11,6 +11,7 @@ from keygraph.declare.specifiers import options_of
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
+from keygraph.keys.template import Template
 from keygraph.model.candidates import possible, stands_beside
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -258,21 +259,30 @@ def _why_not_written(record: RecordType, attribute: str, value: Beginning | None
         return (problem, "Store it elsewhere, or change type=.") if held or templates else None
     said = f"its {attribute} begins with {value.text}" if value.text else f"its items have {attribute}"
     if templates:
-        heads = [template.tokens[0] for template in templates]
-        if not all(isinstance(head, str) and head.startswith(value.text) for head in heads if value.text):
+        if not all(_begins(template, value.text) for template in templates):
             problem = f"type= says that {said}, and its template is {templates[0]}."
             return problem, "Begin the template with that text."
         slots = [slot for each in keys for slot in each.slots if slot.name not in each.optional]
         optional = [slot.path[0] for slot in slots if not slot.is_shard and may_be_missing(record, slot)]
     else:
         optional = [each.name for each in held if each.optional]
-        begins = [field for field in fields if field.type.is_text and field.type.written is None]
+        begins = any(field.type.is_text and field.type.written is None for field in fields) or any(
+            (end.text or end.written)
+            and all(_begins(each.table_keys.partition, value.text) for each in end.members)
+            for end in held
+            if isinstance(end, End)
+        )
         if not held or (value.text and not begins):
             mend = f"Store a text field in {attribute}, give it a template, or declare writes=False."
             return f"type= says that {said}, and nothing writes that.", mend
     if not optional:
         return None
     return f"type= says that {said}, and {optional[0]} may be absent.", f"Remove | None from {optional[0]}."
+
+
+def _begins(template: Template, text: str) -> bool:
+    head = template.tokens[0]
+    return not text or (isinstance(head, str) and head.startswith(text))
 
 
 def _expiries_not_seen(model: RecordTypes) -> _Wrong:

@@ -43,6 +43,8 @@ class StoredAs:
     """The source of a count, sum or copy: a list, a list and a field of its items, or an end and a field."""
     in_key: bool = False
     """Whether it is held by a key and by no attribute."""
+    whole_key: bool = False
+    """Whether the attribute of an end holds the node's whole partition key."""
     is_expiry: bool = False
     """Whether it is the time when the item expires."""
     access: Sequence[AccessRule] = ()

@@ -51,6 +51,7 @@ def stored(
     default: Any = MISSING,
     format: Format | str | None = None,
     in_key: bool = False,
+    whole_key: bool = False,
     access: Sequence[AccessRule] | str = (),
     deprecated: str | None = None,
     shareable: bool = False,
@@ -61,9 +62,9 @@ def stored(
 
     `format=Epoch("ms")` sets the format of its values there, and in keys whose placeholder has no format.
 
-    An end with several key fields has one attribute for each: `stored(owner="RepoOwner", name="RepoName")`. A union end
-    whose types have different keys (`User | Organization`) is one attribute, which holds the node's whole partition
-    key. `in_key=True` says that only a key of the item holds the field, so writes leave the attribute out. Without it,
+    An end with several key fields has one attribute for each: `stored(owner="RepoOwner", name="RepoName")`. With
+    `whole_key=True`, one attribute holds the node's whole partition key (`USER#7`), as it does for a union end whose
+    types have different keys (`User | Organization`). `in_key=True` says that only a key of the item holds the field, so writes leave the attribute out. Without it,
     an optional field is null if its attribute is absent, whatever an index's keys say. `access` are the field's own
     rules: who may read it on a record that they see, and who may write it. `deprecated` tells clients what to use
     instead. In a supergraph, other servers may have a `shareable` field too, and own an `external` one.
@@ -72,7 +73,9 @@ def stored(
     named = {name: each for name, each in (("format", format), ("access", access)) if isinstance(each, str)}
     written = None if isinstance(format, str) else format
     rules = () if isinstance(access, str) else access
-    meaning = StoredAs(path, {**attributes, **named}, written, in_key=in_key, access=rules)
+    meaning = StoredAs(
+        path, {**attributes, **named}, written, in_key=in_key, whole_key=whole_key, access=rules
+    )
     return Specifier(meaning, default, Notes(deprecated, shareable, external))
 
 

@@ -92,11 +92,6 @@ class Slot:
         """Whether its text cannot be turned into a value again."""
         return self.text.lossy or self.computed
 
-    @property
-    def is_stored_text(self) -> bool:
-        """Whether its text is the value of its field's attribute."""
-        return self.text.is_plain_text and self.text.type.written is None
-
     def rewritten(self, text: str, wanted: Slot) -> str:
         """Returns its text as another slot of the same field writes it."""
         return text if self.text == wanted.text else wanted.text.render(self.text.value(text))

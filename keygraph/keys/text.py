@@ -112,6 +112,10 @@ class KeyText(ABC):
         """Whether its texts have no restrictions, so that any other text is a special case of them."""
         return self.takes_any_text or (self.type.is_text and self.char_steps is ANY_TEXT)
 
+    def is_stored_in(self, type_: FieldType) -> bool:
+        """Returns whether attributes of a type hold the text itself."""
+        return self.is_plain_text and type_.written is None
+
     def _take_form(self, form: TextPattern) -> None:
         """Sets the form of its texts from a pattern."""
         self.pattern, self.char_steps = form.source, form.char_steps

@@ -6,9 +6,10 @@ stands for the node: `NodeText` is that placeholder, and its text determines the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from keygraph.keys.formats import Format
 from keygraph.keys.template import Slot, Template, pattern, replaced, under
 from keygraph.keys.text import KeyText
 
@@ -55,6 +56,43 @@ class NodeText(KeyText):
 
     def accepts(self, text: str) -> bool:
         return any(variant.partition.parse(text) is not None for variant in self.variants)
+
+
+class WholeKey(Format):
+    """The format that writes the only key field of a node as the node's whole partition key."""
+
+
+def whole_key(partition: Template, identity: Sequence[Slot]) -> WholeKey | None:
+    """Returns how a partition key writes the node's only key field; None if the key does not determine it."""
+    [slot, *others] = identity
+    if others or slot.lossy or [each for each in partition.tokens if not isinstance(each, str)] != [slot]:
+        return None
+    is_last, text = partition.tokens[-1] == slot, slot.text
+    return WholeKey(
+        _Rendered(partition, slot),
+        _Parsed(partition, slot),
+        ordered=is_last and text.ordered,
+        prefixes=is_last and text.has_prefixes,
+        is_descending=text.is_descending,
+    )
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    partition: Template
+    slot: Slot
+
+    def __call__(self, value: object) -> str:
+        return self.partition.render({self.slot.name: self.slot.text.render(value)}) or ""
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    partition: Template
+    slot: Slot
+
+    def __call__(self, text: str) -> object:
+        return self.slot.text.value((self.partition.parse(text) or {})[self.slot.name])
 
 
 def written_out(templates: tuple[Template, ...]) -> Iterator[tuple[Template, ...]]:

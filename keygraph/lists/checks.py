@@ -82,7 +82,7 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
         return lambda item: method.function(instance(record, item, method.needs))
     if not inner:
         return record.reader(record.fields[name])
-    attribute, type_ = record.attribute_of(slot.path), slot.text.type
+    attribute, type_ = record.attribute_of(slot.path), record.attribute_type(slot)
 
     def read_end(item: Item) -> Any:
         value = None if attribute is None else at_path(item, attribute)

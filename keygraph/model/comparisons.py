@@ -30,6 +30,7 @@ from keygraph.dynamo.foreseen import ALWAYS, NEVER
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import IN_VALUES
 from keygraph.keys.types import FieldType, decode, encode
+from keygraph.keys.union import WholeKey
 
 EQUALITY = ("eq", "ne", "in")
 _ORDER = (*EQUALITY, "lt", "lte", "gt", "gte", "between")
@@ -98,6 +99,10 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
         if written.is_descending:
             operator = _OPPOSITE.get(operator, operator)
             value = {"from": value["to"], "to": value["from"]} if operator == "between" else value
+    if isinstance(written, WholeKey):
+        is_known = operator != "contains" and (operator != "beginsWith" or written.prefixes)
+        if not is_known:
+            raise ValueError("its values are whole keys; use eq, ne or in")
     match operator:
         case "in":
             if len(value) > IN_VALUES:

@@ -154,9 +154,10 @@ class Correspondence:
         for name, identity in nodes.items():
             end, own = self.other.ends[name], self.one.ends[self.ends[name]]
             for slot, text in zip(own.identity, identity, strict=True):
-                stored = cast(Value, at_path(item, own.attributes[slot.path]))
+                is_alike = own.written == end.written
+                stored = cast(Value, at_path(item, own.attributes[slot.path])) if is_alike else None
                 if stored is None and not slot.lossy:
-                    stored = encode(slot.text.type, slot.text.value(text))
+                    stored = encode(end.attribute_type(slot), slot.text.value(text))
                 if stored is not None and slot.path in end.attributes:
                     yield end.attributes[slot.path], stored
 

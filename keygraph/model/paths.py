@@ -151,12 +151,8 @@ class AccessPath:
         of_owner = dict.fromkeys((*end.identity, *self.owner.identity))
         known = {}
         for slot in self.record.slots.values():
-            attribute = self.record.attribute_of(slot.path)
             sources = [
-                source
-                for source in of_owner
-                if slot.path == (self.end, *source.path)
-                or (attribute is not None and attribute == end.attributes.get(source.path))
+                source for source in of_owner if self.record.is_same(slot.path, (self.end, *source.path))
             ]
             same = [source for source in sources if source.text == slot.text]
             if not slot.computed:

@@ -81,7 +81,7 @@ def _told(record: RecordType, slots: Iterable[Slot]) -> Iterator[ToldAttribute]:
             wanted = slot.under(end.name)
             found = None if slot.lossy else record.source(wanted, there)
             if found is not None:
-                yield ToldAttribute(end.attributes[slot.path], found, wanted, slot.text.type)
+                yield ToldAttribute(end.attributes[slot.path], found, wanted, end.attribute_type(slot))
 
 
 def is_told_by_key(record: RecordType, name: str | None = None) -> bool:

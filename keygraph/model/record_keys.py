@@ -12,7 +12,7 @@ from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
 from keygraph.keys.template import FieldPath, KeyReader, Maybe, Slot, Template
-from keygraph.keys.types import decode, decoder
+from keygraph.keys.types import FieldType, decode, decoder
 from keygraph.model.fields import ValueReader
 
 Texts: TypeAlias = tuple[str, ...]
@@ -356,23 +356,25 @@ def text_reader(read: IdentityReader, place: int, rewritten: Callable[[str], str
     return read_text
 
 
-def lenient_reader(attribute: Path, slot: Slot) -> TextReader:
+def lenient_reader(attribute: Path, slot: Slot, type_: FieldType) -> TextReader:
     """Returns a function that reads the text of a slot from its value's attribute; None for one that does not fit."""
 
     def read(item: Mapping[str, Value]) -> str | None:
         value = cast(Value, at_path(item, attribute))
         try:
-            return None if value is None else slot.text.render(decode(slot.text.type, value))
+            return None if value is None else slot.text.render(decode(type_, value))
         except (ValueError, TypeError, OverflowError):
             return None
 
     return read
 
 
-def attribute_reader(attribute: Path, slot: Slot, problem: Callable[[], Exception]) -> TextReader:
+def attribute_reader(
+    attribute: Path, slot: Slot, type_: FieldType, problem: Callable[[], Exception]
+) -> TextReader:
     """Returns the same function, except that it raises the problem if the attribute does not fit."""
-    decoded, render = decoder(slot.text.type), slot.text.render
-    is_text = slot.computed or slot.is_stored_text
+    decoded, render = decoder(type_), slot.text.render
+    is_text = slot.computed or slot.text.is_stored_in(type_)
 
     def read_text(item: Mapping[str, Value]) -> str | None:
         value: Any = at_path(item, attribute)

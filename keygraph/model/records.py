@@ -29,8 +29,9 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
+from keygraph.keys.formats import Format
 from keygraph.keys.template import FieldPath, Slot
-from keygraph.keys.types import FieldType, encode
+from keygraph.keys.types import FieldType, encode, written_as
 from keygraph.keys.union import NodeText
 from keygraph.model.comparisons import WriteRule
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
@@ -169,10 +170,18 @@ class RecordType:
             return self.fields[name].attribute
         return self.ends[name].attributes.get(tuple(inner)) if name in self.ends else None
 
+    def attribute_type(self, slot: Slot) -> FieldType:
+        """Returns the type of the attribute that holds the field of a placeholder."""
+        end = self.ends.get(slot.path[0])
+        return slot.text.type if end is None else end.attribute_type(slot)
+
     def is_same(self, one: FieldPath, other: FieldPath) -> bool:
-        """Returns whether two placeholders name one field, or two that are stored in one attribute."""
+        """Returns whether two placeholders name one field, or two that are stored in one attribute in the same form."""
         attribute = self.attribute_of(one)
-        return one == other or (attribute is not None and attribute == self.attribute_of(other))
+        if one == other or attribute is None:
+            return one == other
+        forms = [self.ends[path[0]].written if path[0] in self.ends else None for path in (one, other)]
+        return attribute == self.attribute_of(other) and forms[0] == forms[1]
 
     def source(self, wanted: Slot, slots: Iterable[Slot]) -> Slot | None:
         """Returns the slot that determines the text of another, as it is or rewritten; None if none does."""
@@ -256,7 +265,7 @@ class RecordType:
         parts = [part for keys in self.keys.values() for part in keys.parts if len(part[1].tokens) > 1]
         if attribute is None or attribute[0] in {key.name for key, _ in parts} or slot.computed:
             return None
-        return lenient_reader(attribute, slot)
+        return lenient_reader(attribute, slot, self.attribute_type(slot))
 
     @cached_property
     def attributes_of_identity(self) -> frozenset[str]:
@@ -403,22 +412,12 @@ class RecordType:
     def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None, TextReader]]]:
         """For each end the slots of its identity, as seen from the node's type and from this one, with the functions
         that read them from the table's key and from attributes."""
-        found = {}
-        for end in self.ends.values():
-            problem, slots = (
-                partial(self.no_key, end),
-                [(slot, slot.under(end.name)) for slot in end.identity],
-            )
-            found[end.name] = [
-                (
-                    slot,
-                    own,
-                    self._text_reader(own),
-                    attribute_reader(end.attributes[slot.path], slot, problem),
-                )
-                for slot, own in slots
-            ]
-        return found
+        return {name: [self._slot_of(end, slot) for slot in end.identity] for name, end in self.ends.items()}
+
+    def _slot_of(self, end: End, slot: Slot) -> tuple[Slot, Slot, TextReader | None, TextReader]:
+        own, problem = slot.under(end.name), partial(self.no_key, end)
+        read = attribute_reader(end.attributes[slot.path], slot, end.attribute_type(slot), problem)
+        return slot, own, self._text_reader(own), read
 
     def _text_reader(self, wanted: Slot) -> TextReader | None:
         """Returns a function that reads a slot's text from the table's key; None if the key does not hold it."""
@@ -449,7 +448,7 @@ class RecordType:
             (field.attribute, field.type, (field.name,)) for field in self.fields.values()
         ]
         places += [
-            (end.attributes[slot.path], slot.text.type, (end.name, *slot.path))
+            (end.attributes[slot.path], end.attribute_type(slot), (end.name, *slot.path))
             for end in self.ends.values()
             for slot in end.identity
         ]
@@ -481,7 +480,9 @@ class End:
     """For each part of the end's identity, by its path in the node, the attribute that holds it."""
     description: str | None
     text: NodeText | None = None
-    """The text of the node in a key if the keys of the members differ."""
+    """The text of the node in a key if the keys of the members differ, or if an attribute holds several key fields."""
+    written: Format | None = None
+    """How its only attribute writes the node's only key field, if it holds the whole partition key."""
     stored: StoredAs | None = None
     """Where the item was declared to hold the node's key."""
 
@@ -489,6 +490,10 @@ class End:
     def in_key(self) -> bool:
         """Whether it is held by a key and by no attribute."""
         return self.stored is not None and self.stored.in_key
+
+    def attribute_type(self, slot: Slot) -> FieldType:
+        """Returns the type of the attribute that holds a part of its identity."""
+        return slot.text.type if self.written is None else written_as(slot.text.type, self.written)
 
     @property
     def type_name(self) -> str:

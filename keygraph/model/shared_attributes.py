@@ -40,7 +40,7 @@ class SharedAttributes:
         self._keys = {(key.name,) for key in record.table.keys}
         problem = partial(CorruptItem, f"The key of {record.name} does not match an attribute")
         self.in_key: list[tuple[Path, int, TextReader]] = [
-            (own, number, attribute_reader(own, slot, problem))
+            (own, number, attribute_reader(own, slot, record.attribute_type(slot), problem))
             for number, slot in enumerate(record.identity)
             if (own := record.attribute_of(slot.path)) is not None and own in shared
         ]

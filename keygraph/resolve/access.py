@@ -345,7 +345,7 @@ class _Reader:
 
     def _of_end(self, end: End, said: Any) -> ConditionOf:
         if end.text is not None:
-            raise ValueError(f"{end.name} is a node of one of several types, whose keys differ")
+            raise ValueError(f"{end.name} is stored as a whole key, of several types or of several fields")
         own = {slot.path for slot in _keys_of(end)}
         if isinstance(said, Mapping) and not {*said} <= {"eq", "ne", "in", "exists"}:
             return self._inside(end, (), said)
@@ -486,7 +486,7 @@ class _Reader:
         attribute = end.attributes.get(path)
         if attribute is None:
             raise _UnresolvedError
-        return self._comparisons(name, slot.text.type, attribute, said)
+        return self._comparisons(name, end.attribute_type(slot), attribute, said)
 
     def _comparisons(self, name: str, type_: FieldType, path: Path, said: Any) -> ConditionOf:
         self._about.paths.add(path)

@@ -222,6 +222,11 @@ class _FieldsOf:
                 "stored() names one attribute for each key field, but this field is not an end.",
                 'Write stored("name").',
             )
+        if own is not None and own.whole_key:
+            problem = "whole_key=True is for ends, whose attribute holds the key of a node."
+            self._tell(
+                "attributes-of-no-end", name, problem, "Annotate it as the node, or remove whole_key=True."
+            )
         is_expiry = own is not None and own.is_expiry
         if is_expiry and not self._can_expire(name, type_):
             return

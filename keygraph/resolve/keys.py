@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from keygraph.declare.declaration import Declaration, StoredAs
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Shards, Table
+from keygraph.keys.formats import Format
 from keygraph.keys.shards import Shard, shards_of
-from keygraph.keys.template import FieldPath, Slot, Template
+from keygraph.keys.template import FieldPath, Slot, Template, under
 from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import AttributeStyle, FieldType
-from keygraph.keys.union import NodeText
+from keygraph.keys.union import NodeText, whole_key
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import End, RecordType
@@ -234,6 +235,9 @@ class _KeysOf:
         for end in self._record.ends.values():
             for slot in end.identity:
                 if end.attributes[slot.path] == (key.name,):
+                    if end.written is not None:
+                        whole = end.members[0].table_keys.partition.tokens
+                        return self._fitted(key, Template(under(whole, end.name)))
                     if slot.computed or isinstance(slot.text, NodeText):
                         return self._fitted(key, Template((slot.under(end.name),)))
                     return _as_attribute(key, (end.name, *slot.path), slot.text.type)
@@ -276,7 +280,23 @@ class _KeysOf:
         self._change_ends(lambda end: replace(end, text=self._templates.node_text(self._record, end.name)))
 
     def place_ends(self) -> None:
-        self._change_ends(lambda end: replace(end, attributes=self._attributes(end)))
+        self._change_ends(
+            lambda end: replace(end, attributes=self._attributes(end), written=self._written(end))
+        )
+
+    def _written(self, end: End) -> Format | None:
+        """Returns how the attribute of an end writes the node's only key field, if it holds the whole partition key."""
+        if end.text is not None or end.stored is None or not end.stored.whole_key:
+            return None
+        node = end.members[0]
+        found = whole_key(node.table_keys.partition, node.identity)
+        if found is None:
+            problem = (
+                f"its partition key, {node.table_keys.partition}, cannot be read back to a {end.type_name}."
+            )
+            mend = "Store the key fields, without whole_key=True."
+            self._tell("end-attributes", problem, mend, where=f"{self._record.name}.{end.name}")
+        return found
 
     def _attributes(self, end: End) -> dict[FieldPath, Path]:
         stored, where = end.stored or StoredAs((), {}), f"{self._record.name}.{end.name}"

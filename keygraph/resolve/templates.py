@@ -202,8 +202,8 @@ class TemplateResolution:
     # --- Unions ---------------------------------------------------------------------------------------
 
     def node_text(self, record: RecordType, end: str) -> NodeText | None:
-        """Returns the text of a node in a key if it may be of several types with different keys; None if all have one
-        key. Raises BrokenTemplate if their keys are neither alike nor distinguishable."""
+        """Returns the text of a node in a key if it may be of several types with different keys, or if one attribute
+        holds several key fields; None for other ends. Raises BrokenTemplate if the text does not show which node it is."""
         key = (record.name, end)
         if key not in self._node_texts:
             self._node_texts[key] = BrokenTemplate()
@@ -215,9 +215,11 @@ class TemplateResolution:
 
     def _make_node_text(self, record: RecordType, end: str) -> NodeText | None:
         alike: dict[tuple[Template, ...], list[RecordType]] = {}
+        first, stored = record.ends[end].members[0], record.ends[end].stored
         for member in record.ends[end].members:
             alike.setdefault(tuple(self.table_templates(member)), []).append(member)
-        if len(alike) == 1:
+        is_whole = stored is not None and stored.whole_key and len(self._identity(first)) > 1
+        if len(alike) == 1 and not is_whole:
             return None
         for (own, (mine, *_)), (others, (theirs, *_)) in combinations(alike.items(), 2):
             # Two members with different keys, which may still be ambiguous.
@@ -244,7 +246,8 @@ class TemplateResolution:
                     record,
                     end,
                     f"the partition key of {members[0].name} does not identify it, so it does not show which node it is.",
-                    "Put all its key fields into its partition template.",
+                    "Put all its key fields into its partition template"
+                    + (", or remove whole_key=True." if is_whole else "."),
                 )
         # The order of the members in the annotation must not matter.
         special_first = sorted(

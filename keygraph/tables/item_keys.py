@@ -114,7 +114,7 @@ class ItemKeys:
                 said |= {slot.name: value} if isinstance(value, str) else {}
                 continue
             try:
-                decoded = decode(slot.text.type, value)
+                decoded = decode(self._record.attribute_type(slot), value)
             except ValueError:
                 continue
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -31,8 +31,7 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.text import KeyText
-from keygraph.keys.types import encode, encoder
+from keygraph.keys.types import FieldType, encode, encoder
 from keygraph.model.expiry import whole_second
 from keygraph.model.fields import Field
 from keygraph.model.instances import instance
@@ -476,7 +475,7 @@ def _of_whole(field: Field, encoded: Callable[[Any], Value]) -> Callable[[Any], 
 
 def _end_writer(end: End) -> _Writer:
     parts = [
-        (number, path, str if slot.lossy or slot.is_stored_text else partial(_stored_text, slot.text))
+        (number, path, _stored_text(slot, end.attribute_type(slot)) or str)
         for number, slot in enumerate(end.identity)
         if (path := end.attributes.get(slot.path)) is not None
     ]
@@ -486,13 +485,15 @@ def _end_writer(end: End) -> _Writer:
 def _only_end_value(end: End) -> Callable[[Texts], Value]:
     """Returns a function that makes an end's only attribute from the node's identity, which is one text."""
     [slot] = end.identity
-    is_text = slot.lossy or slot.is_stored_text
-    return itemgetter(0) if is_text else lambda texts: _stored_text(slot.text, texts[0])
+    stored = _stored_text(slot, end.attribute_type(slot))
+    return itemgetter(0) if stored is None else lambda texts: stored(texts[0])
 
 
-def _stored_text(text_of: KeyText, text: str) -> Value:
-    """Returns the attribute value for a text in a key."""
-    return encode(text_of.type, text_of.value(text))
+def _stored_text(slot: Slot, type_: FieldType) -> Callable[[str], Value] | None:
+    """Returns a function that makes the attribute value of a text in a key; None if it is the text."""
+    if slot.text.is_stored_in(type_) or (slot.lossy and type_.written is None):
+        return None
+    return lambda text: encode(type_, slot.text.value(text))
 
 
 def new_id() -> str:

@@ -3,7 +3,8 @@
 =====================================================  ===========================================================
 mirrors and counterparts                               keygraph/test_counterparts, test_check_counterparts; documents/
                                                        test_social and test_billing, where they are served
-unions as ends                                         keygraph/test_unions, test_check_unions; resolvers/test_unions
+unions as ends; ends that hold whole keys              keygraph/test_unions, test_check_unions; resolvers/
+                                                       test_unions; features/test_whole_keys
 declared formats, lossy ones, what rounds              keygraph/test_formats, test_check_options, test_key_text
 times as numbers, reversed numbers, bases, ULIDs       features/test_number_formats
 number and binary keys; no sort key                    keygraph/test_typed_keys

@@ -199,7 +199,8 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
             continue
         for slot in {slot.path: slot for slot in end.identity}.values():
             name = record.leaf_name((end.name, *slot.path))
-            yield Filterable(name, slot.text.type, end.attributes[slot.path], end.text, is_key=True)
+            type_ = end.attribute_type(slot)
+            yield Filterable(name, type_, end.attributes[slot.path], end.text, is_key=True)
 
 
 # --- Mistakes -----------------------------------------------------------------------------------------

@@ -244,7 +244,8 @@ def _declared(graph: Graph) -> str:
             for field in record.fields.values()
         ]
         said += [
-            f"{end.name} {end.type_name} {end.optional} {end.attributes}" for end in record.ends.values()
+            f"{end.name} {end.type_name} {end.optional} {end.attributes} {end.written is not None}"
+            for end in record.ends.values()
         ]
         said.append(str(record.counterpart))
     return StateFile.named("", *said).path.stem
