@@ -9,6 +9,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Table
 from keygraph.lists.listing import NeighbourList
 from keygraph.lists.ranges import Span
+from tests.engine_order import order_among_equals
 
 
 class Items:
@@ -40,7 +41,7 @@ class Items:
         """The items in the range of a list in one of its partitions, in the list's order."""
         found = self._partitions.get((neighbours.index_name, partition), ())
         read = [item for item in found if neighbours.reads(neighbours.sort_of(item))]
-        return sorted(read, key=neighbours.path.position_of)
+        return sorted(read, key=lambda item: (neighbours.sort_of(item), *self._among_equals(item)))
 
     def in_span(self, index: str | None, partition: KeyValue, span: Span) -> list[Item]:
         """The items in a span of a partition of the table or of an index."""
@@ -58,8 +59,9 @@ class Items:
         ]
 
         def order(item: Item) -> tuple[object, ...]:
-            place = neighbours.place_of(item)
-            return neighbours.order_of(place), place.position
+            return *neighbours.order_of(neighbours.place_of(item)), *self._among_equals(item)
 
-        # Equal sort keys of an index come in the order of the table's keys on the embedded engine.
         return sorted(found, key=order)
+
+    def _among_equals(self, item: Item) -> tuple[bytes, ...]:
+        return order_among_equals(self.table.key_of(item))

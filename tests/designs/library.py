@@ -169,8 +169,8 @@ Copies on loan
 {"writer": {"books": {"nodes": [{"bookId": "b1"}, {"bookId": "b3"}]}}}
 
 Copies by title
-{ editions(bookTitle: "It") { nodes { bookId } } }
-{"editions": {"nodes": [{"bookId": "b1"}, {"bookId": "b2"}, {"bookId": "b3"}]}}
+{ editions(bookTitle: "It") { totalCount nodes { releaseDate } } }
+{"editions": {"totalCount": 3, "nodes": [{"releaseDate": "1986-09-15"}, {"releaseDate": "1986-09-15"}, {"releaseDate": "2016-01-05"}]}}
 
 Editions of a title between two dates
 { editions(bookTitle: "It", releaseDate: {from: "2000", to: "2020"}) { nodes { releaseDate } } }

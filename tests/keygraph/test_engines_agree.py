@@ -44,8 +44,8 @@ made (`made_requests`) or compared (here), and is named only here:
     Takes a partition key of 2,049 bytes in a Query,    2,048 and 1,024 are the limits, as for items: not asked.
     and a start whose sort key has 1,025.
 
-Among items of equal index keys DynamoDB's order is not specified, and DynamoDB Local's is by hash: they are compared
-as sets, over all pages. No start is made up among them.
+Among items of equal index keys DynamoDB's order is not specified, and each engine has its own: they are compared as
+sets, over all pages. No start is made up among them.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Comparison:
 
     def _without_start_among_equals(self, query: Query, items: Iterable[Item]) -> Query:
         """The query, without a start at index keys that items have: which of those come after it is not said."""
-        if query.index is None or query.start is None or not self.exact:
+        if query.index is None or query.start is None:
             return query
         keys = self.table.keyed(query.index).keys
         there = query.start[: len(keys)]

@@ -165,7 +165,7 @@ async def test_an_index_follows_a_change_from_true_to_one(shop: SQLiteStore) -> 
     assert type(found["flag"]) is Decimal
 
 
-# --- Files of the layout before -----------------------------------------------------------------------
+# --- Files of earlier layouts -----------------------------------------------------------------------
 
 OLD: Item = {
     "PK": "p",
@@ -180,42 +180,50 @@ OLD: Item = {
 }
 
 
-def _rows(connection: sqlite3.Connection) -> list[tuple[str, tuple[bytes, ...], bytes]]:
-    """Every row of every table of the file: the table's name, the row's keys and its item."""
-    names = [
-        str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'table%'")
-    ]
-    return [
-        (name, row[:-2], row[-1])
-        for name in names
-        for row in connection.execute(f"SELECT * FROM {name}").fetchall()
-    ]
+def _make_older(connection: sqlite3.Connection, version: int) -> None:
+    """Makes a file one of an earlier layout: without hashes in indexes, and in layout 1 with all values typed."""
+    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'table%'").fetchall():
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})") if row[1] != "hash"]
+        keys, *_ = ", ".join(columns).split(", size")
+        connection.execute(f"ALTER TABLE {name} RENAME TO newer")
+        connection.execute(f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({keys})) WITHOUT ROWID")
+        connection.execute(f"INSERT INTO {name} SELECT {', '.join(columns)} FROM newer")
+        connection.execute("DROP TABLE newer")
+        if version == 1:
+            connection.create_function(
+                "typed", 1, lambda content: orjson.dumps(typed_item(layout.whole(orjson.loads(content))))
+            )
+            connection.execute(f"UPDATE {name} SET item = typed(item)")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.commit()
 
 
-async def test_a_file_of_the_first_layout_is_read_and_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_file_of_an_earlier_layout_is_read_and_written(tmp_path: Path, version: int) -> None:
     """Whoever installs the new version would lose the table, or would have to load it again."""
     path = tmp_path / "shop.db"
+    others = [{**OLD, "SK": f"{number:02}", "Price": Decimal(7)} for number in range(20)]
     async with open_sqlite(path, SHOP) as store:
         await store.send(CreateTable())
-        await put(store, OLD)
+        await put(store, OLD, *others)
+        queries = [Query("k", index="by-price"), Query("k", index="named"), Query("s", index="keys-only")]
+        before = [await store.send(query) for query in queries]
     with closing(sqlite3.connect(path)) as connection:
-        for name, key, content in _rows(connection):
-            typed = orjson.dumps(typed_item(layout.whole(orjson.loads(content))))
-            assert typed != content
-            connection.execute(f"UPDATE {name} SET item = ? WHERE k0 = ? AND k1 = ?", (typed, *key[:2]))
-        connection.execute("PRAGMA user_version = 1")
-        connection.commit()
-    async with open_sqlite(path, SHOP) as store:
-        assert (await store.send(Query("p"))).items == [OLD]
-        narrow = await store.send(Query("p", projection=(("n",), ("map", "x"), ("Kind",)), limit=1))
+        _make_older(connection, version)
+    async with open_sqlite(path, SHOP) as store, open_sqlite(path, SHOP):
+        assert [await store.send(query) for query in queries] == before
+        assert (await store.send(Query("p"))).items == [*others, OLD]
+        narrow = await store.send(
+            Query("p", projection=(("n",), ("map", "x"), ("Kind",)), limit=1, forward=False)
+        )
         assert narrow.items == [{"n": Decimal(50), "map": {"x": Decimal(1)}, "Kind": "k"}]
         # The same item again changes nothing in an index, whichever layout its row is of.
         assert (await put(store, OLD)).cost.write_units == 1
         await put(store, {**OLD, "Price": Decimal(3)})
-        found = await store.send(Query("k", index="by-price"))
+        found = await store.send(Query("k", index="by-price", limit=1))
         assert [item["Price"] for item in found.items] == [Decimal(3)]
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from keygraph_resolvers.naming.global_ids import read_id_or_key
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.inputs import SortDirection, conditions, narrowings, required_texts
+from tests.engine_order import order_among_equals
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
@@ -100,8 +101,8 @@ class NaiveLists:
             for name in ("after", "before")
             if given.get(name) is not None
         }
-        whole = [
-            (_position(neighbours, item), item, each.record)
+        found = [
+            (item, each.record)
             for each, where in wheres.items()
             for item in self._of_type(path, each, identity, required, given)
             if where is None or holds(where, each.record.completed(item))
@@ -109,13 +110,16 @@ class NaiveLists:
         ]
         others = [other for other in others if owner is None or other != owner.identity]
         if not self.shows_lists_of(path, others):
-            whole = []
+            found = []
         for other in others:
             theirs = self._far_of(path, other, given, required)
-            whole = [placed for placed in whole if self._far(path, placed[1]) in theirs]
+            found = [each for each in found if self._far(path, each[0]) in theirs]
         descending = given.get("direction") is SortDirection.DESC
+        position = _position_by_key if to is not None else _position
+        whole = [(position(neighbours, neighbours.place_of(item)), item, record) for item, record in found]
         whole.sort(key=lambda placed: placed[0], reverse=descending)
-        low, high = _between(neighbours, whole, places.get("after"), places.get("before"), descending)
+        cursors_at = {name: position(neighbours, place) for name, place in places.items()}
+        low, high = _between(whole, cursors_at, descending)
         inside = whole[low:high]
         kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
         page = [
@@ -242,9 +246,15 @@ def size_of(given: Mapping[str, Any]) -> tuple[int, bool]:
     return size, last is not None
 
 
-def _position(neighbours: NeighbourList, item: Item) -> tuple[Any, ...]:
-    """Where an item stands: its sort key, its shard, and what tells equal ones apart."""
-    place = neighbours.place_of(item)
+def _position(neighbours: NeighbourList, place: Place) -> tuple[Any, ...]:
+    """Returns where a place is: its sort key, its shard, and its order among equal keys of an index."""
+    key = dict(zip(neighbours.path.position, place.position, strict=True))
+    table_key = [key[each.name] for each in neighbours.graph.table.keys]
+    return (*neighbours.order_of(place), *order_among_equals(table_key))
+
+
+def _position_by_key(neighbours: NeighbourList, place: Place) -> tuple[Any, ...]:
+    """Returns the same for items that are read by their keys, so that their order in the index is not known."""
     return (*neighbours.order_of(place), *place.position)
 
 
@@ -256,22 +266,19 @@ def _may_be_crossed(neighbours: NeighbourList, places: Mapping[str, Place], desc
 
 
 def _between(
-    neighbours: NeighbourList,
-    whole: list[tuple[tuple[Any, ...], Item, RecordType]],
-    after: Place | None,
-    before: Place | None,
+    whole: Sequence[tuple[tuple[Any, ...], Item, RecordType]],
+    cursors: Mapping[str, tuple[Any, ...]],
     descending: bool,
 ) -> tuple[int, int]:
-    """The numbers of the first item behind `after` and of the first one not before `before`.
+    """Returns the numbers of the first item behind `after` and of the first one not before `before`.
 
     A cursor whose own item is not in the list stands where the item stood.
     """
-    positions = [position for position, *_ in whole]
     low, high = 0, len(whole)
-    if after is not None:
-        there = (*neighbours.order_of(after), *after.position)
-        low = sum(here >= there if descending else here <= there for here in positions)
-    if before is not None:
-        there = (*neighbours.order_of(before), *before.position)
-        high = sum(here > there if descending else here < there for here in positions)
+    if "after" in cursors:
+        there = cursors["after"]
+        low = sum(here >= there if descending else here <= there for here, *_ in whole)
+    if "before" in cursors:
+        there = cursors["before"]
+        high = sum(here > there if descending else here < there for here, *_ in whole)
     return low, high

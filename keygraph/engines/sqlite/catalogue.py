@@ -13,13 +13,13 @@ import orjson
 
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Index, KeyAttribute, Table
-from keygraph.engines.sqlite.layout import Layout
+from keygraph.engines.sqlite.layout import Layout, key_hash
 from keygraph.errors import TableMissing, Unavailable
 
 _APPLICATION_ID = 0x4B657967
 """`Keyg`, in the header of the file."""
-_LAYOUT_VERSION = 2
-"""Files of layout 1 are read as they are (`keygraph.engines.sqlite.layout`); layout 1 cannot read files of layout 2."""
+_LAYOUT_VERSION = 3
+"""Files of earlier layouts are changed when they are opened (`keygraph.engines.sqlite.layout`)."""
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:
@@ -35,6 +35,7 @@ def prepare_file(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    [version] = connection.execute("PRAGMA user_version").fetchone()
     connection.execute(f"PRAGMA user_version = {_LAYOUT_VERSION}")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS keygraph_tables"
@@ -45,7 +46,18 @@ def prepare_file(connection: sqlite3.Connection) -> None:
         " (token TEXT PRIMARY KEY, asked BLOB NOT NULL, at REAL NOT NULL) WITHOUT ROWID"
     )
     connection.execute("CREATE INDEX IF NOT EXISTS keygraph_tokens_at ON keygraph_tokens (at)")
+    if version < _LAYOUT_VERSION:
+        _rebuild_indexes(connection)
     connection.execute("COMMIT")
+
+
+def _rebuild_indexes(connection: sqlite3.Connection) -> None:
+    """Adds the hashes to the indexes of all tables, unless the file is new and has none."""
+    connection.create_function("key_hash", -1, key_hash, deterministic=True)
+    for number, schema in connection.execute("SELECT number, schema FROM keygraph_tables").fetchall():
+        for keyed in Layout(_table(orjson.loads(schema)), number).indexes.values():
+            for statement in keyed.rebuild:
+                connection.execute(statement)
 
 
 class Catalogue:

@@ -1,16 +1,22 @@
 """How a table is stored in a SQLite file: one SQLite table for the table itself, and one for each of its indexes.
 
-Each is `WITHOUT ROWID`, so its rows are in the order of their key columns, which are those of `Table.position`. A row
-has its keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the projected
-item. The size comes before the item, so that a count does not read items.
+Each is `WITHOUT ROWID`, so its rows are in the order of their key columns, which are those of `Table.position`. DynamoDB
+does not specify the order of items with equal index keys, so an index has one more column between its own keys and the
+table's: a hash of the table's key. A model that relies on another order fails here too.
+
+A row has its keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the
+projected item. The size comes before the item, so that a count does not read items.
 
 An item is a JSON object. Text, whole numbers of up to 18 digits, true, false and null are stored as JSON values; every
-other value is in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had the typed form for
-all values, so its rows can be read as they are. Only the requested parts of an item are decoded.
+other value is in DynamoDB's typed form, which is an object with one name. Only the requested parts of an item are decoded.
+
+Layout 1 of the file had the typed form for all values, so its rows can be read as they are. Layouts 1 and 2 had no
+hashes in indexes: `Keyed.rebuild` adds them.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
@@ -31,7 +37,7 @@ from keygraph.dynamo.items import (
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
 from keygraph.dynamo.order import key_reader
 from keygraph.dynamo.rules import ReadRules, WriteRules, no_such_index, refuse_deep_path
-from keygraph.dynamo.table import Index, Table
+from keygraph.dynamo.table import Index, Position, Table
 from keygraph.kept import kept
 
 StoredKey = tuple[bytes, ...]
@@ -55,6 +61,11 @@ class Row(NamedTuple):
     content: bytes
 
 
+def key_hash(*key: bytes) -> bytes:
+    """Returns the hash of a table key. It must not change: rows of indexes contain it."""
+    return zlib.crc32(b"\0".join(key)).to_bytes(4)
+
+
 class Keyed:
     """The SQLite table of the table itself or of one of its indexes, and the statements for its rows."""
 
@@ -62,19 +73,29 @@ class Keyed:
         """`name` is the name of the SQLite table, `index` the index whose rows it has; None for the table itself."""
         self.name = name
         self.rules = ReadRules(table, None if index is None else index.name)
-        self.attributes = tuple(self.rules.limits)
-        """The attributes that order its rows; each is a column."""
-        self.names = tuple([attribute.name for attribute in self.attributes])
-        self.key_readers = [key_reader(attribute) for attribute in self.attributes]
-        """The functions that read its key columns."""
-        self.table_key = [self.attributes.index(key) for key in table.keys]
-        """The places of the table's own key among them."""
+        attributes = tuple(self.rules.limits)
+        self.names = tuple([attribute.name for attribute in attributes])
+        """The attributes of a position in it."""
+        self._own_names = [key.name for key in (index or table).keys]
+        self._own = len(self._own_names)
+        self._is_hashed = len(attributes) > self._own
+        """Whether its rows have a hash, after its own keys: several may have equal keys."""
+        self._table_key = [attributes.index(key) for key in table.keys]
+        places = [at + (self._is_hashed and at >= self._own) for at in range(len(attributes))]
+        self.table_key = [places[at] for at in self._table_key]
+        """The places of the table's own key among its columns."""
+        self.key_readers = [
+            (key_reader(attribute), at) for attribute, at in zip(attributes, places, strict=True)
+        ]
+        """The functions that read a position from a row, with the places of its columns."""
         self.projected = None if index is None else table.projected(index)
         """The attributes that its rows have; None for all."""
         self.overhead = LOCAL_ENTRY_BYTES if index is not None and index.local else 0
         """The bytes that a row takes in a write in addition to its attributes."""
-        self._own_names = [key.name for key in (index or table).keys]
-        self.columns = tuple([f"k{at}" for at in range(len(self.attributes))])
+        self._given = [f"k{at}" for at in range(len(attributes))]
+        hashed = ["hash"] if self._is_hashed else []
+        self.columns = (*self._given[: self._own], *hashed, *self._given[self._own :])
+        """The columns that order its rows."""
         columns, marks = ", ".join(self.columns), ", ".join("?" for _ in self.columns)
         is_key = " AND ".join(f"{column} = ?" for column in self.columns)
         self.insert = f"INSERT OR REPLACE INTO {name} VALUES ({marks}, ?, ?)"
@@ -101,11 +122,35 @@ class Keyed:
         for name in self._own_names:
             if name not in keys:
                 return None
-        key = tuple([keys[name] for name in self.names])
+        key = self._stored_key(tuple([keys[name] for name in self.names]))
         if self.projected is None:
             return Row(key, whole.size, whole.content)
         part = {name: value for name, value in item.items() if name in self.projected}
         return Row(key, item_size(part), content_of(part))
+
+    def stored_key(self, position: Position) -> StoredKey:
+        """Returns the key columns of a position. Raises BadUserInput for one that does not fit."""
+        return self._stored_key(self.rules.position_bytes(position))
+
+    def _stored_key(self, position: StoredKey) -> StoredKey:
+        if not self._is_hashed:
+            return position
+        own, rest = position[: self._own], position[self._own :]
+        return *own, key_hash(*[position[at] for at in self._table_key]), *rest
+
+    @property
+    def rebuild(self) -> tuple[str, ...]:
+        """The statements that add the hashes to a SQLite table of layout 2; none if its rows have none."""
+        if not self._is_hashed:
+            return ()
+        key = ", ".join([self._given[at] for at in self._table_key])
+        values = ", ".join([f"key_hash({key})" if each == "hash" else each for each in self.columns])
+        return (
+            f"ALTER TABLE {self.name} RENAME TO layout_2",
+            self.create,
+            f"INSERT INTO {self.name} SELECT {values}, size, item FROM layout_2",
+            "DROP TABLE layout_2",
+        )
 
 
 class _ReadFrom(dict[str | None, Keyed]):

@@ -84,7 +84,7 @@ def _partition_rows(keyed: Keyed, request: Query | Count, bounds: KeyBounds) -> 
     partition, low, end = bounds
     forward = request.forward if isinstance(request, Query) else True
     span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
-    start = None if request.start is None else keyed.rules.position_bytes(request.start)
+    start = None if request.start is None else keyed.stored_key(request.start)
     if start is not None:
         if start[0] != partition:
             raise BadUserInput("The start is in another partition.")
@@ -181,9 +181,7 @@ class _Reading:
                     if passes is None or passes(stored):
                         self.found.append(stored)
                 if is_last:
-                    self.last = tuple(
-                        [read(each) for read, each in zip(keyed.key_readers, row, strict=False)]
-                    )
+                    self.last = tuple([read(row[at]) for read, at in keyed.key_readers])
                     return
 
 
@@ -246,7 +244,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
     refuse_limit(request)
     span = _RowRange(keyed, True, [], [])
     if request.start is not None:
-        start = keyed.rules.position_bytes(request.start)
+        start = keyed.stored_key(request.start)
         if segment_hash(start[0]) % request.segments != request.segment:
             raise BadUserInput("The start is in another segment.")
         span.go_on_after(start, 0)

@@ -148,8 +148,8 @@ class Court:
         judge, instance = self.judge, self.judge.instance(listing, owner, said)
         members = judge.members(listing, owner, said)
         hidden = [row for row in members if row.type is None]
-        # Where keys are equal, the engine goes by the table's. That says which of two rows it is that look alike.
-        members.sort(key=lambda row: (judge.sort_key(listing, row), *_table_key(row)))
+        # The engine's order of equal keys says which of two rows it is that look alike.
+        members.sort(key=lambda row: judge.place(listing, row))
         is_there = (
             listing.owner is None
             or listing.owner.is_virtual
@@ -185,9 +185,7 @@ class Court:
         if keys != sorted(keys):
             raise Wrong(f"{text}\npaging by {size}, the order is not that of the sort key: {keys}")
         if hidden:
-            shown = sorted(
-                [*shown, *hidden], key=lambda row: (judge.sort_key(listing, row), *_table_key(row))
-            )
+            shown = sorted([*shown, *hidden], key=lambda row: judge.place(listing, row))
         judge.orders[instance] = shown
 
     async def page(
@@ -341,10 +339,6 @@ def _name_among(names: Iterable[str], type_: Type, path: Named) -> str | None:
     plain = {each.replace("_", "").lower() for each in wanted}
     found = [name for name in names if name.lower() in plain]
     return found[0] if len(found) == 1 else None
-
-
-def _table_key(row: Row) -> tuple[bytes, ...]:
-    return tuple(text.encode() for text in row.key)
 
 
 def _is_below(path: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from tests.engine_order import order_among_equals
 from tests.resolvers.judge.asked import ByKey, Compared, EndAt, Leaf, ListAt, Said, Selection, Where
 from tests.resolvers.judge.items import GONE, Identity, Row
 from tests.resolvers.judge.plain import Listing, Model, Path, Slot, Type
@@ -117,6 +118,10 @@ class Judge:
         names = self.model.indexes[listing.index].attributes if listing.index else ("PK", "SK")
         value = row.item.get(names[1], "") if len(names) > 1 else ""
         return value.encode() if isinstance(value, str) else value
+
+    def place(self, listing: Listing, row: Row) -> tuple[Any, ...]:
+        """Where a row is in a list, also among rows with its sort key."""
+        return self.sort_key(listing, row), *order_among_equals(row.key)
 
     def instance(self, listing: Listing, owner: Identity | None, said: Said) -> Instance:
         whose = None if owner is None or listing.owner is None else listing.owner.canonical(owner)
