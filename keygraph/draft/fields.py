@@ -275,23 +275,47 @@ def _common_word(texts: Sequence[str]) -> str:
 
 
 def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
-    """Makes an end of each attribute whose values are ids of a node, or that is named after a node."""
+    """Makes an end of each attribute whose values are keys or ids of a node, or that is named after a node."""
     items = type_.items
     for name in _attributes(type_):
-        if name in type_.used or not is_id(name) or not without_id(name):
-            continue
         given = [value for item in items if (value := item.get(name)) is not None]
-        if not given or not all(isinstance(value, str | Decimal) for value in given):
+        if name in type_.used or not given or not all(isinstance(value, str | Decimal) for value in given):
             continue
-        texts = _texts(name, items)
-        target, doubt = _target(name, {text for text in texts if text is not None}, nodes)
-        if target is None or not _can_hold(target, target.key_paths[0], given) or (target is type_ and doubt):
+        texts, doubt = _texts(name, items), list[str]()
+        whole = _whole_keys(texts, nodes)
+        if whole is not None:
+            target, texts = whole
+        elif is_id(name) and without_id(name):
+            found, doubt = _target(name, {text for text in texts if text is not None}, nodes)
+            if found is None or not _can_hold(found, found.key_paths[0], given) or (found is type_ and doubt):
+                continue
+            target = found
+        else:
             continue
         wanted = field_name(without_id(name), type_.name)
         end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=target.names_at)
-        type_.ends[end] = DraftEnd(target, {target.key_paths[0]: name}, len(given) < len(items), doubt)
+        place = {target.key_paths[0]: name}
+        type_.ends[end] = DraftEnd(target, place, len(given) < len(items), doubt, whole is not None)
         type_.used.add(name)
         type_.texts[end, target.key_paths[0]] = texts
+
+
+def _whole_keys(texts: Texts, nodes: Sequence[DraftType]) -> tuple[DraftType, Texts] | None:
+    """Returns the node whose whole partition keys these are, and the ids in them; None if they are others."""
+    for node in nodes:
+        if (
+            len(node.key_paths) != 1
+            or not node.is_known_by_partition
+            or not isinstance(node.partition[0], str)
+        ):
+            continue
+        form = "".join(re.escape(part) if isinstance(part, str) else "(.+)" for part in node.partition)
+        matches = [None if text is None else re.fullmatch(form, text, re.DOTALL) for text in texts]
+        ids = tuple(match and match[1] for match in matches)
+        is_whole = all((text is None) == (id_ is None) for text, id_ in zip(texts, ids, strict=True))
+        if is_whole and len({*ids} & node.single_ids) * 2 > len({*ids} - {None}):
+            return node, ids
+    return None
 
 
 def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[DraftType | None, list[str]]:

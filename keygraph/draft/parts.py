@@ -38,6 +38,8 @@ class DraftEnd:
     attributes: dict[str, str] = field(default_factory=dict)
     optional: bool = False
     doubts: list[str] = field(default_factory=list)
+    whole_key: bool = False
+    """Whether its attribute holds the node's whole partition key."""
 
 
 @dataclass

@@ -262,7 +262,9 @@ def _field(name: str, field: DraftField, case: str) -> list[str]:
 
 def _end(name: str, end: DraftEnd, case: str) -> list[str]:
     annotation = f"{end.target.name} | None" if end.optional else end.target.name
-    if all(cased(usual, case) == attribute for usual, attribute in _named_attributes(name, end).items()):
+    if end.whole_key:
+        stored = [*map(quoted, end.attributes.values()), "whole_key=True"]
+    elif all(cased(usual, case) == attribute for usual, attribute in _named_attributes(name, end).items()):
         stored = []
     elif len(end.attributes) == 1:
         stored = [quoted(attribute) for attribute in end.attributes.values()]

@@ -318,3 +318,17 @@ def test_what_the_draft_does_not_read_is_named(tmp_path: Path) -> None:
     with drafted(table(), items, tmp_path) as (text, graph):
         refused = [item for item in items if why_not_read(graph, item)]
         assert ("doubt: 1 item of the sample cannot be read by these types:" in text) == bool(refused)
+
+
+def test_an_attribute_with_whole_keys(tmp_path: Path) -> None:
+    """An end is found by the whole key of its node, whatever its attribute is called."""
+    people = [both(f"PERSON#{id_}", name=f"n{id_}") for id_ in UUIDS[:4]]
+    owners = [f"PERSON#{UUIDS[n % 4]}" for n in range(6)]
+    tasks = [both(f"TASK#{UUIDS[4 + n]}", owner=owner, size=Decimal(n)) for n, owner in enumerate(owners)]
+    with drafted(table(), [*people, *tasks], tmp_path) as (text, graph):
+        assert class_of(text, "Task") == (
+            '@node("TASK#{task_id}")\n'
+            'class Task:\n    task_id: ID\n    size: int\n    owner: Person = stored("owner", whole_key=True)'
+        )
+        task = graph.types["Task"]
+        assert task.end_identity(tasks[1], task.ends["owner"]) == (UUIDS[1],)
