@@ -99,7 +99,7 @@ class Code(StrEnum):
     A retry gives the same error.
     """
     UNAVAILABLE = "UNAVAILABLE"
-    """The store cannot be reached, or the server is overloaded.
+    """The store cannot be reached, AWS's credentials cannot be used, or the server is overloaded.
 
     If the response has a `Retry-After` header, wait at least that long.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import Any, TypeAlias
 
 from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, NUMBER_BYTES, NUMBER_DIGITS
@@ -30,6 +30,11 @@ _EXACT = Context(
     traps=[Inexact, InvalidOperation, Overflow],
 )
 
+_ROUGH = Context(prec=1, traps=[])
+_OUTSIDE = (
+    f"a number outside the range that DynamoDB holds (1E{LOWEST_EXPONENT} up to 1E{HIGHEST_EXPONENT + 1})"
+)
+
 
 def number(value: str | int | Decimal) -> Decimal:
     """Returns the exact number, with trailing zeros removed as DynamoDB does.
@@ -39,14 +44,19 @@ def number(value: str | int | Decimal) -> Decimal:
     """
     try:
         exact = _EXACT.create_decimal(value)
-    except DecimalException:
-        raise ValueError(f"an invalid number, or one of more than {NUMBER_DIGITS} digits") from None
+    except InvalidOperation:
+        raise ValueError("not a number") from None
+    except Overflow:
+        raise ValueError(_OUTSIDE) from None
+    except Inexact:
+        is_small = _ROUGH.create_decimal(value).adjusted() < LOWEST_EXPONENT
+        raise ValueError(_OUTSIDE if is_small else f"a number of more than {NUMBER_DIGITS} digits") from None
     if not exact.is_finite():
         raise ValueError("a number that is not finite")
     if not exact:
         return Decimal(0)
     if not LOWEST_EXPONENT <= exact.adjusted() <= HIGHEST_EXPONENT:
-        raise ValueError("a number outside the range that DynamoDB holds")
+        raise ValueError(_OUTSIDE)
     return exact.normalize(_EXACT)
 
 

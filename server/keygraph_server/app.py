@@ -128,6 +128,7 @@ def create_app(
         ],
         lifespan=lifespan_of(model, settings, documents, memory, telemetry, when_started),
     )
+    app.router.redirect_slashes = False
     app.state.service = _NotStarted()
     return app
 

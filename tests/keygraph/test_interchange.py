@@ -212,7 +212,7 @@ def test_an_attribute_called_item_is_no_export() -> None:
         (b"\xff{}", "it is not valid Unicode"),
         (line(title="\ud800"), "it is not valid Unicode"),
         ('{"PK": NaN}', "NaN is not a number"),
-        ('{"n": 1' + "0" * 38 + "1}", "an invalid number, or one of more than 38 digits"),
+        ('{"n": 1' + "0" * 38 + "1}", "a number of more than 38 digits"),
         ('{"a": 1, "b": 2, "a": 3}', "it has a twice"),
         ("[" * 100_000, "it is nested too deeply"),
         (line(image="not base64!"), "image is bytes, but is not valid base64"),
@@ -228,7 +228,7 @@ def test_an_attribute_called_item_is_no_export() -> None:
             '{"PK": {"S": "a"}, "b": {"M": {"c": {"X": 1}}}}',
             'b.c is not a value in DynamoDB\'s typed form, such as {"S": "text"}',
         ),
-        ('{"PK": {"S": "a"}, "b": {"N": "x"}}', "b is an invalid number, or one of more than 38 digits"),
+        ('{"PK": {"S": "a"}, "b": {"N": "x"}}', "b is not a number"),
         (
             '{"PK": {"S": "a"}, "b": {"SS": []}}',
             "b is a set: its members must be all strings, all numbers or all bytes",

@@ -126,6 +126,12 @@ async def test_operations_by_name(shop: World) -> None:
     for document in ("mutation { x }", "subscription { x }", "fragment F on User { name }"):
         [code] = await shop.codes(document)
         assert code in ("BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED")
+    [[code, told]] = await shop.errors("subscription { userChanged { name } }")
+    assert (code, told) == (
+        "GRAPHQL_VALIDATION_FAILED",
+        "There are no subscriptions here, over HTTP or a WebSocket: send queries and mutations, "
+        "and query again for what may have changed.",
+    )
 
 
 async def test_bad_input_where_it_was_given(shop: World) -> None:

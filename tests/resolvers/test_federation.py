@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
+from enum import Enum
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, field, node, stored
+from keygraph import ID, JSON, Graph, Many, Table, field, node, stored
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET, World, world
+
+
+class Rank(Enum):
+    LOW = 1
 
 
 @node("USER#{user_id}", shareable=True)
@@ -22,6 +27,10 @@ class User:
     name: str
     points: int = stored(external=True)
     ranks: list[str] | None = stored("kept", "ranks", external=True)
+    rank: Rank | None = stored(external=True)
+    gaps: list[Rank | None] | None = stored(external=True)
+    weight: float | None = stored(external=True)
+    notes: JSON | None = stored(external=True)
 
     posts: Many[Post]
 
@@ -186,6 +195,13 @@ async def test_fields_of_other_servers(served: World) -> None:
         ({"__typename": "User"}, "representations.userId: a representation has all fields of one key of User"),
         ({"__typename": "User", "userId": {}}, "representations.userId: expected a value of type id"),
         ({"__typename": "User", "userId": ""}, "userId of User is empty"),
+        ({**ANN, "rank": {}}, "representations.rank: expected a value of type Rank"),
+        ({**ANN, "rank": []}, "representations.rank: expected a value of type Rank"),
+        ({**ANN, "rank": ["LOW", [[]]]}, "representations.rank: expected a value of type Rank"),
+        ({**ANN, "gaps": ["LOW", None, []]}, "representations.gaps: expected a value of type Rank"),
+        ({**ANN, "weight": 1e300}, "representations.weight: a number outside the range that DynamoDB holds (1E-130 up to 1E126)"),
+        ({**ANN, "notes": [1e300]}, "representations.notes: a number outside the range that DynamoDB holds (1E-130 up to 1E126)"),
+        ({"__typename": "Badge", "id": {}}, "representations.owner: a representation has all fields of one key of Badge"),
         ({"__typename": "User", "id": global_id(graph.types["Team"], ("a",))}, "representations.id: expected one of User"),
         (
             {"__typename": "Post", "author": "ann", "day": "2024-01-02", "number": 7},

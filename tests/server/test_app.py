@@ -71,6 +71,23 @@ class TestRoutes:
                 }
             }
 
+    @pytest.mark.parametrize("prefix", ["", "/api"])
+    async def test_an_address_with_a_slash_behind_it_is_the_same(
+        self, settings: Settings, prefix: str
+    ) -> None:
+        """A redirect would lead out of HTTPS and the proxy's path, or to the host that a client names."""
+        app = create_app(settings)
+        async with running(app) as client:
+            client = httpx.AsyncClient(
+                transport=httpx.ASGITransport(app, root_path=prefix), base_url="http://keygraph"
+            )
+            for path in ("/graphql", "/graphql/"):
+                response = await client.post(f"{prefix}{path}", json={"query": "{ __typename }"})
+                assert response.json() == {"data": {"__typename": "Query"}}
+            for path, status in (("/", 200), ("/healthz/", 200), ("/readyz/", 503), ("/graphql//", 404)):
+                assert (await client.get(f"{prefix}{path}")).status_code == status
+            assert (await client.get(f"{prefix}/playground/page")).status_code == 404
+
     async def test_the_settings_limit_pages_and_bodies(self, settings: Settings) -> None:
         """KEYGRAPH_MAX_PAGE_SIZE and KEYGRAPH_MAX_BODY_BYTES would do nothing."""
         await make_table(settings, book("1", "Emma"))

@@ -324,6 +324,14 @@ class TestViewers:
         assert "x-id, x-groups, x-t" in caplog.text
         found = await viewer(viewer_of, ("X-Id", "7"), ("X-Groups", "support, seller"), ("X-T", " "))
         assert found == {"sub": "7", "roles": ["support", "seller"]}
+        # The bytes of "à" in UTF-8 end with what is a space in Latin-1, and those of "é" in Latin-1 are not UTF-8.
+        assert await viewer(viewer_of, ("X-Id", " Zoë à "), ("X-Groups", "é,日本")) == {
+            "sub": "Zoë à",
+            "roles": ["é", "日本"],
+        }
+        latin = HTTPConnection({"type": "http", "headers": [(b"x-id", "Zoé".encode("latin-1"))]})
+        assert viewer_of is not None
+        assert viewer_of(latin) == {"sub": "Zoé"}
         with pytest.raises(UnauthenticatedError):
             await viewer(viewer_of, ("X-Id", "7"), ("X-Id", "8"))
         # A header of another name is not the gateway's, however a proxy may write it.

@@ -54,6 +54,20 @@ def make_table(address: str, table: Table) -> None:
 
 
 class TestErrors:
+    def test_credentials_that_cannot_be_had_are_a_line(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """AWS's library prints a traceback of its own where nothing takes its log."""
+        role = "role_arn = arn:aws:iam::123456789012:role/reader\nweb_identity_token_file = token"
+        (folder / "config").write_text(f"[default]\n{role}\n")
+        monkeypatch.setenv("AWS_CONFIG_FILE", "config")
+        monkeypatch.setenv("AWS_REGION", "eu-central-1")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        result = keygraph("verify", "--model", "library", "--store", "aws")
+        told = "keygraph: AWS credentials cannot be used: token: No such file or directory\n"
+        assert (result.returncode, result.stdout, result.stderr) == (1, "", told)
+
     def test_an_expected_one_is_a_line_without_a_traceback(self) -> None:
         """Somebody who misspelt a model would have to read a traceback."""
         result = run("schema", "--model", "library:grph")

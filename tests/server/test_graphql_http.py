@@ -19,6 +19,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Message
 
 from keygraph_resolvers.errors import NotAQuery
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint, parse_body
@@ -204,15 +205,23 @@ class TestRequests:
     @pytest.mark.parametrize(
         ("body", "expected"),
         [
-            (b"", "the body is not valid JSON"),
-            (b'{"query": ', "the body is not valid JSON"),
-            (b'{"query": "\xff"}', "the body is not valid JSON"),
-            (b'{"query": "{ name }", "variables": {"a": NaN}}', "the body is not valid JSON"),
-            (b"[" * 9000, "the body is not valid JSON"),
+            (b"", "the body is not valid JSON: Input is a zero-length, empty document (character 0)"),
+            (b'{"query": ', "the body is not valid JSON: unexpected end of data (character 10)"),
+            (b'{"query": "\xff"}', "the body is not valid JSON: its text is not UTF-8"),
+            (
+                b'{"query": "{ \\ud800 }"}',
+                "the body is not valid JSON: \\ud800 to \\udfff are halves of characters and come in pairs (character 13)",
+            ),
+            (
+                b'{"query": "{ name }", "variables": {"a": NaN}}',
+                "the body is not valid JSON: unexpected character, expected a JSON value (character 41)",
+            ),
+            (b"[" * 9000, "the body is not valid JSON: depth limit exceeded (character 1025)"),
             (
                 b'{"query": "{ name }", "variables": {"a": ' + b"1" * 5000 + b"}}",
-                "the body is not valid JSON",
+                "the body is not valid JSON: number is infinity when parsed as double (character 41)",
             ),
+            (b"[" * 1000 + b"1" * 30 + b"]" * 1000, "the body is nested too deeply"),
             (b'"{ name }"', "the body must be a JSON object"),
             ([{"query": "{ name }"}], "batches are not supported: send one request at a time"),
             ({}, "query must be a string that contains a GraphQL document"),
@@ -281,7 +290,10 @@ class TestGet:
                 "?" + "&".join(f"p{n}=1" for n in range(60)),
                 "the URL is not valid: its parameters must be UTF-8",
             ),
-            ("?query={name}&variables={", "variables are not valid JSON"),
+            (
+                "?query={name}&variables={",
+                "variables are not valid JSON: unexpected end of data (character 1)",
+            ),
             ("?query={name}&variables=[]", "variables must be an object or null"),
             ("?query={name}&extensions=1", "extensions must be an object or null"),
         ],
@@ -458,6 +470,44 @@ class TestAnswers:
         assert response.status_code == 406
         assert message(response) == "answers are application/graphql-response+json or application/json"
         assert service.asked == []
+
+    @pytest.mark.parametrize("accept", ["text/event-stream", "multipart/mixed; subscriptionSpec=1.0"])
+    async def test_a_client_that_waits_for_a_stream_reads_that_there_is_none(
+        self, client: httpx.AsyncClient, accept: str
+    ) -> None:
+        """Clients of subscriptions over HTTP would look for the mistake in their headers."""
+        response = await post(client, {"query": "subscription { name }"}, accept=accept)
+        assert response.status_code == 406
+        assert message(response) == (
+            "answers are application/graphql-response+json or application/json, and nothing is streamed: "
+            "there are no subscriptions, send queries and mutations"
+        )
+
+    async def test_a_websocket_is_refused_in_words(self, client: httpx.AsyncClient, app: Starlette) -> None:
+        """A client of subscriptions would read of a missing query, or only see its connection end."""
+        told = "this server has no WebSockets and no subscriptions: send queries and mutations as HTTP POST"
+        response = await client.get("/graphql", headers={"connection": "Upgrade", "upgrade": "WebSocket"})
+        assert (response.status_code, message(response)) == (400, told)
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "websocket.connect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "websocket",
+            "path": "/graphql",
+            "headers": [],
+            "subprotocols": ["graphql-transport-ws"],
+        }
+        await app(scope, receive, send)
+        assert sent == [
+            {"type": "websocket.accept", "subprotocol": "graphql-transport-ws"},
+            {"type": "websocket.close", "code": 4400, "reason": told},
+        ]
+        assert len(told) <= 123  # RFC 6455, 5.5
 
     @pytest.mark.parametrize(
         ("query", "accept", "status"),

@@ -88,6 +88,54 @@ def test_queries_in_the_address_stages_and_packed_answers(handler: Handler) -> N
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"headers": {"content-type": "application/json", "x-name": "日本", "x-null": None}}, 200),
+        ({"cookies": ["name=日本"]}, 200),
+        ({"cookies": None, "rawQueryString": None}, 200),
+        ({"headers": None}, 415),
+        ({"headers": {"content-type": "application/json", "x-name": "\ud800"}}, 400),
+        ({"cookies": ["\ud800"]}, 400),
+        ({"rawQueryString": "\ud800"}, 400),
+        ({"path": "/\ud800"}, 400),
+        ({"body": "\ud800"}, 400),
+        ({"body": '{"query": "\\ud800"}'}, 400),
+        ({"body": "a", "isBase64Encoded": True}, 400),
+    ],
+)
+def test_any_text_of_a_client_is_answered(handler: Handler, given: dict[str, Any], status: int) -> None:
+    """Lambda would answer 502, and log a traceback for what a client sent."""
+    result = handler(event(**{"body": json.dumps({"query": QUERY}), **given}))
+    assert result["statusCode"] == status
+    answer = json.loads(result["body"])
+    if status == 200:
+        assert answer == ANSWER
+    else:
+        assert [error["extensions"]["code"] for error in answer["errors"]] == ["BAD_USER_INPUT"]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_claims_of_a_gateway_are_any_text(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two names would be one viewer's, or nobody's."""
+    monkeypatch.setenv("KEYGRAPH_AUTH", "header")
+    monkeypatch.setenv("KEYGRAPH_AUTH_HEADERS", "X-User: sub")
+    known: list[object] = []
+    app = handler.start()
+    execute = app.state.service.execute
+
+    async def observed(*given: Any, viewer: Any, **more: Any) -> Any:
+        known.append(viewer)
+        return await execute(*given, viewer=viewer, **more)
+
+    monkeypatch.setattr(app.state.service, "execute", observed)
+    for name in ("日本", "Ã¼", "ü"):
+        headers = {"content-type": "application/json", "x-user": name}
+        handler(event(body=json.dumps({"query": QUERY}), headers=headers))
+    assert known == [{"sub": "日本"}, {"sub": "Ã¼"}, {"sub": "ü"}]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
 def test_another_event_is_told(handler: Handler) -> None:
     """Somebody who connected a queue, or an API of the older format, would look for the mistake elsewhere."""
     with pytest.raises(ValueError, match=r"payload format 2\.0"):

@@ -46,7 +46,7 @@ from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.sending import Sender, Sending
 from keygraph.engines.dynamodb.settings import open_transport
 from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
-from keygraph.errors import TableMissing, TimedOut
+from keygraph.errors import TableMissing, TimedOut, Unavailable
 
 _NOTHING: Body = {"Items": (), "Count": 0, "ScannedCount": 0}
 """The answer if nothing had to be sent."""
@@ -292,9 +292,7 @@ async def open_dynamodb(
         )
     except BotoCoreError as error:
         known = failure_of(error, table.name, endpoint)
-        if known is None:
-            raise
-        raise known.error from error
+        raise known.error if known else Unavailable(f"AWS's settings cannot be used: {error}") from error
     quota = Quota.of_connections(concurrency)
     store = DynamoDBStore(
         opened,

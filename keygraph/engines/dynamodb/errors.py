@@ -71,14 +71,6 @@ _WRITES = {
 _THROTTLED_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError"}
 _SKEWED = {"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"}
 _SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECASE)
-_NO_CREDENTIALS = (
-    boto.NoCredentialsError,
-    boto.PartialCredentialsError,
-    boto.CredentialRetrievalError,
-    boto.TokenRetrievalError,
-    boto.SSOError,
-    boto.UnauthorizedSSOTokenError,
-)
 _KEY_SIZE = re.compile(
     r"key attribute cannot contain an empty|exceeded the (maximum )?size limit", re.IGNORECASE
 )
@@ -86,6 +78,12 @@ _ITEM_SIZE = re.compile(r"Item size .*exceeded", re.IGNORECASE)
 _UNFIT = re.compile(
     r"incorrect data type|document path provided in the update expression is invalid", re.IGNORECASE
 )
+
+
+class UnusableCredentials(boto.BotoCoreError):
+    """AWS's settings name credentials that cannot be had, or that have expired."""
+
+    fmt = "AWS credentials cannot be used: {problem}"
 
 
 class ClockCorrected(boto.ClientError):
@@ -137,7 +135,9 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
         case boto.ProfileNotFound():
             told = f"there is no AWS profile {error.kwargs['profile']}: set AWS_PROFILE to one of those in ~/.aws/config"
             return Failure(Unavailable(told))
-        case _ if isinstance(error, _NO_CREDENTIALS):
+        case UnusableCredentials():
+            return Failure(Unavailable(str(error)))
+        case boto.NoCredentialsError():
             return Failure(Unavailable("no AWS credentials: set AWS_PROFILE, or run with a role"))
     return None
 

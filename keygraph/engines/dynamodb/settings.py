@@ -6,24 +6,35 @@ import logging
 import os
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import aioboto3
 from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession, get_session
-from botocore.exceptions import NoCredentialsError, SSLError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    SSLError,
+)
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
 from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
 from keygraph.engines.dynamodb.http1 import Pool
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Transport, TransportName
 from keygraph.errors import Unavailable
 
 _log = logging.getLogger(__name__)
+# As botocore does for itself: without a handler, a command prints the traceback of each warning.
+logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
+
+_T = TypeVar("_T")
 
 
 async def open_transport(
@@ -43,6 +54,7 @@ async def open_transport(
     # A lost connection leaves time for another attempt.
     connect_seconds, read_seconds = deadline / 4, deadline / 2
     session = get_session()
+    session.register_component("credential_provider", _CheckedResolver(session))
     tries = _tries(session)
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
     region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
@@ -110,6 +122,72 @@ async def _forget_roles(session: AioSession) -> None:
         resolver.remove(provider)
     if await session.get_credentials() is None:
         session.set_credentials("local", "local")
+
+
+class _CheckedResolver:
+    """Loads a session's credentials. Its errors are botocore's, also where the session's own resolver raises others."""
+
+    def __init__(self, session: AioSession) -> None:
+        self._resolver: Any = session.get_component("credential_provider")
+
+    def remove(self, name: str) -> None:
+        """Removes a source of credentials."""
+        self._resolver.remove(name)
+
+    async def load_credentials(self) -> _CheckedCredentials | None:
+        """Returns the credentials of the first source that has some."""
+        found = await _had(self._resolver.load_credentials)
+        return None if found is None else _CheckedCredentials(found)
+
+
+class _CheckedCredentials:
+    """Credentials of a session, which refreshes them before they expire."""
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loaded, name)
+
+    async def get_frozen_credentials(self) -> Credentials:
+        """Returns the current ones. Raises UnusableCredentials if they have expired, or cannot sign a request."""
+        found: Any = await _had(self._loaded.get_frozen_credentials)
+        for part in (found.access_key, found.secret_key, found.token or ""):
+            if not isinstance(part, str) or not part.isascii() or not part.isprintable():
+                raise UnusableCredentials(problem="they contain characters that no credentials have")
+        return cast(Credentials, found)
+
+    async def get_account_id(self) -> Any:
+        """Returns the account, which the client asks for first."""
+        return cast(Any, await self.get_frozen_credentials()).account_id
+
+
+async def _had(load: Callable[[], Awaitable[_T]]) -> _T:
+    """Returns what a source of credentials returns. Raises UnusableCredentials, whatever it raises itself."""
+    try:
+        return await load()
+    except NoCredentialsError:
+        raise
+    except Exception as error:
+        raise UnusableCredentials(problem=_problem_of(error)) from error
+
+
+def _problem_of(error: Exception) -> str:
+    """Returns why there are no credentials, in words without any part of them or of an account."""
+    match error:
+        case ClientError(operation_name=operation):
+            return f"AWS refuses {operation} ({code_of(error)}): check AWS_PROFILE or the role"
+        case OSError(filename=str(name), strerror=str(reason)):
+            return f"{name}: {reason}"
+        case CredentialRetrievalError(kwargs={"provider": "custom-process"}):
+            return "the credential_process of the AWS profile failed, or does not write credentials: run it to see why"
+        case CredentialRetrievalError(kwargs={"provider": provider}):
+            return f"{provider} does not return credentials"
+        case BotoCoreError():
+            return str(error)
+        case RuntimeError():
+            return "they have expired, and their source returns no newer ones"
+    return f"their source does not return credentials ({type(error).__name__})"
 
 
 async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credentials]]:

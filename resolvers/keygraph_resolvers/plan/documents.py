@@ -33,7 +33,7 @@ from keygraph_resolvers.errors import NotAQuery, public_error
 from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.validation import MOST_ERRORS, validation_errors
+from keygraph_resolvers.plan.validation import MOST_ERRORS, NO_SUBSCRIPTIONS, validation_errors
 from keygraph_resolvers.plan.variables import InputReaders, Variable, read_variables
 
 _ENTRY_BYTES = 25_000
@@ -48,7 +48,6 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 """The types of values that contain no others."""
 _REFUSED_BYTES = 1_000_000
 """The memory for refused documents. Each takes a few hundred to a few thousand bytes."""
-_PLURALS = {kind: f"{kind.value}s" for kind in OperationType} | {OperationType.QUERY: "queries"}
 
 
 class Refused(Exception):
@@ -248,7 +247,7 @@ class Documents:
         if only_queries and operation.operation is not OperationType.QUERY:
             raise NotAQuery(operation.operation.value)
         if not self.has_plan(operation):
-            raise refused(f"{_PLURALS[operation.operation]} are not supported")
+            raise refused(NO_SUBSCRIPTIONS)
         values = self.values(document, operation, given)
         plan = self.known_plan(document, operation, values.coerced)
         return PreparedOperation(document, operation, values, plan)

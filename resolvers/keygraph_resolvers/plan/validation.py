@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphql import (
+    ASTValidationRule,
     DocumentNode,
     GraphQLError,
     GraphQLSchema,
+    KnownOperationTypesRule,
     NoSchemaIntrospectionCustomRule,
+    OperationDefinitionNode,
+    OperationType,
     OverlappingFieldsCanBeMergedRule,
     validate,
 )
@@ -17,6 +23,10 @@ from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
 
 MOST_ERRORS = 10
 """The most errors to report. Each takes up to a millisecond, because it searches for names that may have been meant."""
+NO_SUBSCRIPTIONS = (
+    "There are no subscriptions here, over HTTP or a WebSocket: send queries and mutations, "
+    "and query again for what may have changed."
+)
 COMPARISONS = 10_000
 """The most comparisons of fields with one name, as graphql-core counts them. Each pair is compared."""
 
@@ -29,9 +39,22 @@ class _ComparingWithinBudget(OverlappingFieldsCanBeMergedRule):
         self.rule_context.remaining_complexity_budget = COMPARISONS
 
 
-_RULES = tuple(
-    _ComparingWithinBudget if rule is OverlappingFieldsCanBeMergedRule else rule for rule in VALIDATION_RULES
-)
+class _KindsOfOperations(KnownOperationTypesRule):
+    """Refuses operations of a kind that the schema lacks, and says what there is instead of subscriptions."""
+
+    def enter_operation_definition(self, node: OperationDefinitionNode, *args: Any) -> None:
+        is_known = self.context.schema.get_root_type(node.operation) is not None
+        if node.operation is OperationType.SUBSCRIPTION and not is_known:
+            self.report_error(GraphQLError(NO_SUBSCRIPTIONS, node))
+        else:
+            super().enter_operation_definition(node, *args)
+
+
+_INSTEAD: dict[type[ASTValidationRule], type[ASTValidationRule]] = {
+    OverlappingFieldsCanBeMergedRule: _ComparingWithinBudget,
+    KnownOperationTypesRule: _KindsOfOperations,
+}
+_RULES = tuple(_INSTEAD.get(rule, rule) for rule in VALIDATION_RULES)
 
 
 def validation_errors(

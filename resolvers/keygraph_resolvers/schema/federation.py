@@ -136,8 +136,13 @@ def told_item(record: RecordType, given: Mapping[str, Any]) -> Item:
     for field in record.fields.values():
         value = given.get(camel(field.name)) if field.is_external else None
         if value is not None:
-            read = value_of_json(field.type, value, f"representations.{camel(field.name)}")
-            put_at_path(told, field.attribute, encode(field.type, read))
+            where = f"representations.{camel(field.name)}"
+            try:
+                put_at_path(
+                    told, field.attribute, encode(field.type, value_of_json(field.type, value, where))
+                )
+            except ValueError as error:
+                raise BadUserInput(f"{where}: {error}") from None
     return told
 
 

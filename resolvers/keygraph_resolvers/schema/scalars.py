@@ -170,14 +170,17 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
 def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
     """Returns the Python value of a scalar or an enum in JSON. Raises BadUserInput; `where` is its place."""
     if type_.of is not None and isinstance(value, list):
-        return [value_of_json(type_.of, each, where) for each in value]
+        return [
+            None if each is None and type_.of_optional else value_of_json(type_.of, each, where)
+            for each in value
+        ]
     try:
         if type_.kind == "enum":
             return cast(Any, type_.python)[value]
         kept = SCALAR_MAP.get(SCALARS[type_.kind])
         parse = _BUILT_IN[type_.kind].parse_value if kept is None else cast(Any, kept.parse_value)
         return parse(value)
-    except (GraphQLError, KeyError):
+    except (GraphQLError, KeyError, TypeError):  # what is not hashable has no name
         raise BadUserInput(f"{where}: expected a value of type {type_.name}") from None
 
 

@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 from keygraph.access.claims import Claims
 from keygraph_server.errors import SettingsError, UnauthenticatedError
 from keygraph_server.http.graphql_http import ViewerOf
+from keygraph_server.http.header_values import header_text
 from keygraph_server.settings import Auth, Settings
 
 _log = logging.getLogger(__name__)
@@ -36,14 +37,16 @@ def configured_viewers(settings: Settings) -> ViewerOf | None:
 
 
 def _by_header(claims: Mapping[str, str]) -> ViewerOf:
+    fields = {header.encode(): claim for header, claim in claims.items()}
+
     def viewer_of(request: HTTPConnection) -> Claims:
         found: dict[str, object] = {}
-        for header, claim in claims.items():
-            values = request.headers.getlist(header)
+        for field, claim in fields.items():
+            values = [header_text(value) for name, value in request.headers.raw if name == field]
             if len(values) > 1:
-                raise UnauthenticatedError(f"{header} is given several times")
-            if values and values[0].strip():
-                value = values[0].strip()
+                raise UnauthenticatedError(f"{field.decode()} is given several times")
+            if values and values[0]:
+                value = values[0]
                 found[claim] = [role.strip() for role in value.split(",")] if claim == "roles" else value
         return found
 

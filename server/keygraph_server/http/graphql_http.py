@@ -36,6 +36,7 @@ from keygraph_server.http.header_values import (
     OFFERED,
     HeaderFields,
     RequestHeaders,
+    header_text,
     request_headers,
 )
 from keygraph_server.http.origins import Origins, is_forgeable
@@ -64,6 +65,9 @@ _FORGEABLE = (
     "a page of another site may have sent this request: send it as POST, or with the header "
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
 )
+NO_WEBSOCKETS = "this server has no WebSockets and no subscriptions: send queries and mutations as HTTP POST"
+_NO_STREAMS = ", and nothing is streamed: there are no subscriptions, send queries and mutations"
+_STREAMS = (b"text/event-stream", b"multipart/mixed")
 _RETRY_AFTER = (b"retry-after", b"1")
 """In seconds: a server that is overloaded now may have time then."""
 
@@ -332,13 +336,18 @@ class GraphQLEndpoint:
 def idempotency_key(headers: HeaderFields) -> str | None:
     """Returns the value of the Idempotency-Key header, a text with or without quotes; None if there is none."""
     value = headers.get(_KEY_FIELD)
-    return None if value is None else value.decode("latin-1").strip().strip('"')
+    return None if value is None else header_text(value).strip('"')
 
 
 def _accepted_type(headers: RequestHeaders) -> str:
-    """Returns the media type of the answer. Raises RequestRefusedError if the client accepts none of those offered."""
+    """Returns the media type of the answer. Raises RequestRefusedError for a client that accepts none of those offered,
+    or asks for a WebSocket."""
+    if headers.fields.get(b"upgrade", b"").lower() == b"websocket":
+        raise RequestRefusedError(NO_WEBSOCKETS, 400)
     if headers.answer_type is None:
-        raise RequestRefusedError(f"answers are {GRAPHQL_RESPONSE} or {JSON}", 406)
+        is_stream = any(each in headers.fields[b"accept"].lower() for each in _STREAMS)
+        told = f"answers are {GRAPHQL_RESPONSE} or {JSON}{_NO_STREAMS if is_stream else ''}"
+        raise RequestRefusedError(told, 406)
     return headers.answer_type
 
 
@@ -363,7 +372,7 @@ async def read_body(receive: Receive) -> bytes:
 
 def parse_body(body: bytes) -> GraphQLRequest:
     """Returns the request in a body. Raises RequestRefusedError if the body is not a request."""
-    content = _read_json(body, "the body")
+    content = read_json(body, "the body")
     if isinstance(content, list):
         raise RequestRefusedError("batches are not supported: send one request at a time", 400)
     if not isinstance(content, dict):
@@ -383,7 +392,7 @@ def parse_url(query_string: bytes) -> GraphQLRequest:
             raise RequestRefusedError(f"the URL has {name[:40]} more than once", 400)
     for name in ("variables", "extensions"):
         if name in content:
-            content[name] = _read_json(content[name].encode(), name)
+            content[name] = read_json(content[name].encode(), name)
     return _request(content)
 
 
@@ -418,14 +427,26 @@ def _automatic_hash(persisted: Any) -> str:
     return found
 
 
-def _read_json(text: bytes, what: str) -> Any:
+def read_json(text: bytes, what: str) -> Any:
+    """Returns the content of a JSON text, which messages call `what`. Raises RequestRefusedError."""
+    verb = "are" if what.endswith("s") else "is"
     try:
         content = orjson.loads(text)
         # orjson reads an integer of more than 64 bits as a float, which is a different number.
         return json.loads(text) if _LONG_INTEGER in text.translate(_DIGITS_AS_ZEROS) else content
-    except (ValueError, RecursionError):
-        verb = "are" if what.endswith("s") else "is"
-        raise RequestRefusedError(f"{what} {verb} not valid JSON", 400) from None
+    except orjson.JSONDecodeError as error:
+        raise RequestRefusedError(f"{what} {verb} not valid JSON: {_json_problem(error)}", 400) from None
+    except RecursionError:
+        raise RequestRefusedError(f"{what} {verb} nested too deeply", 400) from None
+
+
+def _json_problem(error: orjson.JSONDecodeError) -> str:
+    """Returns orjson's message, without its words for characters of UTF-16."""
+    if error.msg.startswith("str is not valid UTF-8"):
+        return "its text is not UTF-8"
+    if "surrogate" in error.msg:
+        return f"\\ud800 to \\udfff are halves of characters and come in pairs (character {error.pos})"
+    return f"{error.msg} (character {error.pos})"
 
 
 def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:

@@ -53,6 +53,15 @@ def request_headers(scope: Scope) -> RequestHeaders:
     return found
 
 
+def header_text(value: bytes) -> str:
+    """Returns the text of a header field's value: UTF-8, or Latin-1 if it is not that."""
+    trimmed = value.strip(b" \t")
+    try:
+        return trimmed.decode()
+    except UnicodeDecodeError:
+        return trimmed.decode("latin-1")
+
+
 def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
     """Caches the results for the last short values of a header field."""
     known = kept("headers", _VALUES_KEPT, 10 * _LONGEST_KEPT)(read)

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from keygraph.codes import Code
 from keygraph_resolvers.errors import internal_error
 from keygraph_server.errors import RequestRefusedError
+from keygraph_server.http.graphql_http import NO_WEBSOCKETS
 from keygraph_server.http.header_values import HeaderFields, remembered, request_headers
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.request_ids import REQUEST_ID, REQUEST_ID_HEADER, with_request_id
@@ -28,6 +29,8 @@ _PLAIN_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _READ_BY_PAGES = (b"access-control-expose-headers", b"retry-after, x-request-id")
 _VARY = (b"vary", b"origin")
 _ASKS_FIRST = b"access-control-request-method"
+_BAD_REQUEST = 4400
+"""The code of a close after which clients of graphql-transport-ws do not try again."""
 _PREFLIGHT_SECONDS = 7_200
 """How long a browser remembers what it may send. Chrome remembers no longer."""
 
@@ -63,9 +66,16 @@ class AroundEndpoints:
         self._of_origin = remembered(partial(_headers_for, origins))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await _refuse_websocket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        path: str = scope["path"]
+        if path.endswith("/") and path.removeprefix(scope.get("root_path", "")) not in ("", "/"):
+            # Starlette would redirect it, to the host that the client names.
+            scope = {**scope, "path": path[:-1]}
         fields = request_headers(scope).fields
         request_id = _id_of(fields)
         REQUEST_ID.set(request_id)
@@ -124,6 +134,14 @@ class AroundEndpoints:
             raise RequestRefusedError(f"the body of a request is limited to {most:,} bytes", 413)
 
         return receiving
+
+
+async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Closes a WebSocket with the reason. It is opened first, because browsers show no other answer."""
+    await receive()
+    offered = scope.get("subprotocols") or [None]
+    await send({"type": "websocket.accept", "subprotocol": offered[0]})
+    await send({"type": "websocket.close", "code": _BAD_REQUEST, "reason": NO_WEBSOCKETS})
 
 
 def _id_of(fields: HeaderFields) -> str:

@@ -27,7 +27,7 @@ from keygraph.tables.sample import sample
 from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.errors import RequestRefusedError
-from keygraph_server.http.graphql_http import check_body_type
+from keygraph_server.http.graphql_http import check_body_type, read_json
 from keygraph_server.http.header_values import request_headers
 from keygraph_server.models import Model
 from keygraph_server.playground.values import TableValues
@@ -70,10 +70,8 @@ def _route(name: str, ask: _Ask) -> Route:
     async def answer(request: Request) -> Response:
         check_body_type(request_headers(request.scope))
         try:
-            asked = orjson.loads(await request.body())
+            asked = read_json(await request.body(), "the body")
             content = await ask(request.app.state.service.store, asked if isinstance(asked, dict) else {})
-        except orjson.JSONDecodeError:
-            raise RequestRefusedError("the body is no JSON", 400) from None
         except KeygraphError as error:
             status = 400 if isinstance(error, BadUserInput) else 503
             raise RequestRefusedError(str(error), status, error.code) from None
