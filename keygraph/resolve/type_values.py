@@ -12,7 +12,7 @@ from keygraph.dynamo.conditions import BeginsWith, Condition, Eq, Exists, Not, O
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Table
 from keygraph.keys.ambiguity import never_meet
-from keygraph.keys.shapes import Shape, goes_before, is_special_case, shape
+from keygraph.keys.shapes import Shape, are_disjoint, goes_before, is_special_case, shape
 from keygraph.model.records import RecordType
 
 
@@ -157,6 +157,25 @@ class TypeValues:
     def condition(self, record: RecordType) -> Condition | None:
         """Returns the filter for items with the type's values; None if it has none."""
         return conjunction(*(condition_on(name, value) for name, value in self.of(record).items()))
+
+    def condition_under_own_key(self, record: RecordType) -> Condition | None:
+        """Returns the condition that an item whose key can be the type's is of it; None if every such item is."""
+        own, key = self.of(record), _shape(record)
+        special = [
+            Not(condition)
+            for other in self._types
+            if self.of(other) != own and _has_all(self.of(other), own)
+            if is_special_case(key, _shape(other)) and is_special_case(_shape(other), key)
+            if (condition := self.condition(other)) is not None
+        ]
+        return conjunction(self.condition(record), *special)
+
+    def share_keys(self, record: RecordType) -> bool:
+        """Returns whether items of other types, told apart by their type values, can have the type's keys."""
+        own = self.of(record)
+        return any(
+            self.of(other) != own and not are_disjoint(_shape(record), _shape(other)) for other in self._types
+        )
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Returns why an item's values fit no type, in one line without the values."""

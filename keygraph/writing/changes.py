@@ -22,7 +22,7 @@ from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.presence import has_version, is_unchanged, within_maps
-from keygraph.writing.requests import Change, Delete, Done
+from keygraph.writing.requests import Change, Delete, Done, WriteRequest
 from keygraph.writing.rules import (
     UNGUARDED,
     Foreseen,
@@ -189,8 +189,7 @@ class ChangeSteps(EndSteps):
     ) -> list[TransactionStep]:
         """Returns the steps that move the other item of an edge. An edge that is its own mirror has no other item."""
         other = self._graph.correspondences[request.record.name].other
-        told = f"The other item of this {request.record.name} would take the place of another one."
-        taken = Refusal(Code.CONFLICT, (told,), request.where)
+        taken = taken_by_another(request)
         steps = []
         if before is not None:
             delete = actions.DeleteItem(self._key_of(before), And((self._presence.there, *conditions)))
@@ -216,7 +215,7 @@ class ChangeSteps(EndSteps):
             if other and self._key_of(other) != key:
                 held = self._held_partner(request, other, None, refusals)
                 gone = actions.DeleteItem(self._key_of(other), conjunction(*held))
-                others = [TransactionStep(gone, again, before=other)]
+                others = [TransactionStep(gone, again, is_partner=True, before=other)]
         delete = actions.DeleteItem(key, And(tuple(conditions)))
         return [TransactionStep(delete, self.refused(request, guard), before=old), *others], done
 
@@ -251,6 +250,12 @@ class ChangeSteps(EndSteps):
         paths = self.maker(request.record).paths(reference.end.name for reference in references)
         first = made[0].on_condition(*(is_unchanged(path, item) for path in paths))
         return [replace(step, refusal=again) for step in (first, *made[1:])]
+
+
+def taken_by_another(request: WriteRequest) -> Refusal:
+    """Returns the refusal for an edge whose other item would take the place of another one."""
+    told = f"The other item of this {request.record.name} would take the place of another one."
+    return Refusal(Code.CONFLICT, (told,), request.where)
 
 
 def _lost(request: Change) -> Callable[[Item | None], Refusal | None]:

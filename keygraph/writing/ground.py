@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any, Self, TypeAlias
 
 from keygraph.access.language import WRITES
@@ -32,7 +32,7 @@ from keygraph.writing.rules import (
     exists_already,
     missing,
 )
-from keygraph.writing.step import TransactionStep, again
+from keygraph.writing.step import TransactionStep
 from keygraph.writing.tallies import Tallies
 
 Stored: TypeAlias = Mapping[Key, Item | None]
@@ -130,13 +130,23 @@ class StepGround:
 
     def _taken(self, record: RecordType, where: InputPath) -> Callable[[Item | None], Refusal]:
         """Returns the refusal for a new record whose key is taken."""
-        if self.access is not None:
-            return partial(self.access.taken, record, where)
-        return lambda _: exists_already(record, where)
+
+        def refusal(item: Item | None) -> Refusal:
+            stored = self._graph.recognise(item or {})
+            hidden = self.access and self.access.hidden(record, where, item or {}, stored)
+            return hidden or exists_already(record if item is None else stored, where)
+
+        return refusal
 
     def _again(self, record: RecordType, where: InputPath) -> Callable[[Item | None], Refusal | None]:
         """Returns the refusal for a record that exists after all; None if another try can find it."""
-        return again if self.access is None else partial(self.access.hidden, record, where)
+
+        def refusal(item: Item | None) -> Refusal | None:
+            if item is not None and self._graph.recognise(item) is not record:
+                return self._taken(record, where)(item)
+            return None if self.access is None else self.access.hidden(record, where, item, record)
+
+        return refusal
 
     def _holds_partner(self, record: RecordType) -> bool:
         """Returns whether the viewer may not do everything with the counterparts of edges of the type."""

@@ -47,7 +47,8 @@ class NewSteps(EndSteps):
         if known is None and stored:
             there = self._found(record, identity, stored, where, refusals)
         exists = self._taken(record, where)
-        conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
+        is_new = isinstance(request, Create)
+        conditions = [self._presence.is_free(record)] if is_new else [*self._presence.is_replaceable(record)]
         if self.access is not None:
             conditions += self._held_new(self.access, request, identity, item, there, refusals)
         if there is not None and isinstance(request, Create):
@@ -137,7 +138,11 @@ class NewSteps(EndSteps):
         mine = None if there is None else partners.item(record, there, where, refusals)
         if not partner.is_loose:
             held = self._held_partner(request, mine, made, refusals)
-            return [TransactionStep(actions.PutItem(made, conjunction(*held)), again, before=mine)]
+            return [
+                TransactionStep(
+                    actions.PutItem(made, conjunction(*held)), again, is_partner=True, before=mine
+                )
+            ]
         other = partner.record
         check_rules(self.maker(other), made, where, refusals)
         found = partners.there(record, item, stored)
@@ -152,7 +157,11 @@ class NewSteps(EndSteps):
         held = self._held_partner(request, found or read, made, refusals)
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
         conditions = [*self._presence.is_as_read(other, moving, found), *(held if found else ())]
-        steps = [TransactionStep(actions.PutItem(made, conjunction(*conditions)), again, before=found)]
+        steps = [
+            TransactionStep(
+                actions.PutItem(made, conjunction(*conditions)), again, is_partner=True, before=found
+            )
+        ]
         before = read
         if there is not None and read is None:
             # It was read later than the edge, and may be back when this is carried out.
@@ -164,5 +173,5 @@ class NewSteps(EndSteps):
             elif found is not None:
                 gone = self._held_partner(request, before, None, refusals)
             delete = actions.DeleteItem(key_of(before), conjunction(*gone))
-            steps.append(TransactionStep(delete, again, before=before))
+            steps.append(TransactionStep(delete, again, is_partner=True, before=before))
         return steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from typing import Any, cast
 
 from keygraph.codes import Code
@@ -34,6 +35,8 @@ class Presence:
         self._absent: Condition = Not(self.there)
         self.nothing: Condition = And((self.there, self._absent))
         """A condition that nothing meets."""
+        self._of_type = cache(graph.type_values.condition_under_own_key)
+        self._replaceable = cache(self._find_replaceable)
         # Conditions that depend only on the types, and on the current second if they expire, are made once.
         self._there_at = kept("conditions", _KEPT, 2_000)(self._there_since)
         self._open_at = kept("conditions", _KEPT, 2_000)(self._open_since)
@@ -43,7 +46,7 @@ class Presence:
         return self._there_at(record, None if record.expiry is None else now())
 
     def _there_since(self, record: RecordType, at: Decimal | None) -> Condition:
-        said = self._graph.type_values.condition(record)
+        said = self._of_type(record)
         live = [] if record.expiry is None or at is None else [is_live(record.expiry, at)]
         return And((self.there, *([] if said is None else [said]), *live)) if said or live else self.there
 
@@ -52,11 +55,20 @@ class Presence:
         expired = None if record.expiry is None else self._expired(record)
         return self._absent if expired is None else Or((self._absent, expired))
 
+    def is_replaceable(self, record: RecordType) -> tuple[Condition, ...]:
+        """Returns the condition that no item of another type is under the record's key; none where none can be."""
+        return self._replaceable(record)
+
+    def _find_replaceable(self, record: RecordType) -> tuple[Condition, ...]:
+        if not self._graph.type_values.share_keys(record):
+            return ()
+        return (Or((self._absent, self._of_type(record) or self.there)),)
+
     def _expired(self, record: RecordType) -> Condition | None:
         """Returns the condition that an expired item of the type exists; None for a type that does not expire."""
         if record.expiry is None:
             return None
-        said = self._graph.type_values.condition(record)
+        said = self._of_type(record)
         expired = has_expired(record.expiry, now())
         return expired if said is None else And((said, expired))
 

@@ -308,15 +308,15 @@ class WriteAccess:
             return False
         return all_of(self._is_as_decided(record, decision, item))
 
-    def taken(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal:
-        """Returns the refusal for a new record whose key is taken."""
-        return self.hidden(record, where, item or {}) or exists_already(record, where)
-
-    def hidden(self, record: RecordType, where: InputPath, item: Item | None) -> Refusal | None:
-        """Returns the refusal for a new record if the viewer does not see the stored one: as if they might not create
-        it. None if they see it."""
-        identity = None if item is None else record.read_identity(item)
-        if item is None or (identity is not None and self.sees(record, identity, item)):
+    def hidden(
+        self, record: RecordType, where: InputPath, item: Item | None, stored: RecordType | None
+    ) -> Refusal | None:
+        """Returns the refusal for a new record if the viewer does not see the item of the type `stored` that has its
+        key: as if they might not create it. None if they see it."""
+        identity = None if item is None or stored is None else stored.read_identity(item)
+        if item is None or (
+            stored is not None and identity is not None and self.sees(stored, identity, item)
+        ):
             return None
         return replace(_forbidden(record, "create", where), is_by_hidden=True)
 
@@ -378,11 +378,10 @@ def names_given(request: Create | Put | Upsert | Change | Move) -> list[str]:
     return [name for name in request.values if name not in copied]
 
 
-def exists_already(record: RecordType, where: InputPath) -> Refusal:
-    """Returns the refusal for a new record whose key is taken."""
-    return Refusal(
-        Code.ALREADY_EXISTS, (f"There is already {with_article(record.name)} with this key.",), where
-    )
+def exists_already(record: RecordType | None, where: InputPath) -> Refusal:
+    """Returns the refusal for a new record whose key an item of this type has, or of none."""
+    what = "another item" if record is None else with_article(record.name)
+    return Refusal(Code.ALREADY_EXISTS, (f"There is already {what} with this key.",), where)
 
 
 def missing(request: WriteRequest) -> Refusal:

@@ -15,11 +15,13 @@ from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import And, Condition, Not, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
+from keygraph.errors import Refusal
 from keygraph.graph import Graph
 from keygraph.model.links import LinkName
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
+from keygraph.writing.changes import taken_by_another
 from keygraph.writing.ground import LASTING, Made, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
@@ -242,11 +244,12 @@ class StepMaker(NewSteps, MoveSteps):
     def detached(
         self, references: Sequence[EndReference], item: Item, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
+        request = self.detaching(references, item)
         made = [
-            self._tallies.counted(step, stored)
+            self._tallies.counted(self._beside_others(step, request), stored)
             for step in super().detached(references, item, stored, refusals)
         ]
-        return [*made, *self._link_checks(self.detaching(references, item), stored)] if made else made
+        return [*made, *self._link_checks(request, stored)] if made else made
 
     def _link_checks(self, request: WriteRequest, stored: Stored) -> list[TransactionStep]:
         """Returns checks that the other items that decide are as they were read."""
@@ -292,6 +295,7 @@ class StepMaker(NewSteps, MoveSteps):
                     made, outcome = self._moved(request, stored, mine)
                 case _:
                     made, outcome = self._deleted(request, stored, mine)
+            made = [self._beside_others(step, request) for step in made]
             if self._graph.tallies:
                 made = [self._tallies.counted(step, stored) for step in made]
             if mine.found:
@@ -304,6 +308,22 @@ class StepMaker(NewSteps, MoveSteps):
             done.append(outcome)
         steps = merged(steps, self._graph.table, requests[0].where, refusals)
         return steps, self._as_put(steps, done)
+
+    def _beside_others(self, step: TransactionStep, request: WriteRequest) -> TransactionStep:
+        """Returns a step for the other item of an edge, on condition that no item of another type has its key."""
+        conditions: tuple[Condition, ...] = ()
+        if step.is_partner:
+            other = self._graph.correspondences[request.record.name].other
+            conditions = self._presence.is_replaceable(other)
+        if not conditions:
+            return step
+        taken = taken_by_another(request)
+
+        def refusal(item: Item | None) -> Refusal | None:
+            is_taken = item is not None and self._graph.recognise(item) is not other
+            return taken if is_taken else step.refusal(item)
+
+        return replace(step.on_condition(*conditions), refusal=refusal)
 
     def _made_of_nodes(self, requests: Sequence[WriteRequest], stored: Stored) -> Stored:
         """Returns the nodes that the requests create or change, as they will be."""

@@ -185,6 +185,39 @@ def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
     assert both.stderr == "keygraph: --if-absent and --upsert cannot be used together. Choose one.\n"
 
 
+SHARED = """
+from keygraph import ID, Graph, Table, node
+
+@node("SLIP#{slip_id}", type="SLIP")
+class Slip:
+    slip_id: ID
+    text: str
+
+@node("SLIP#{slip_id}", type="GIFT")
+class Gift:
+    slip_id: ID
+
+graph = Graph(Table("Slips", partition_key="PK"), Slip, Gift, type_attribute="Kind", store_key_fields=False)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--no-rules",)])
+def test_an_item_of_another_type_is_not_changed(
+    address: str, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """Otherwise an item with the attributes of both types would be left."""
+    Path("shared.py").write_text(SHARED, "utf-8")
+    monkeypatch.setenv("KEYGRAPH_MODEL", "shared:graph")
+    table = Table("Slips", partition_key="PK")
+    gift, slip = {"PK": "SLIP#1", "Kind": "GIFT"}, {"PK": "SLIP#2", "Kind": "SLIP", "text": "old"}
+    make_table(address, [gift, slip], table)
+    new = [{"PK": f"SLIP#{number}", "Kind": "SLIP", "text": "new"} for number in (1, 2, 3)]
+    lines = write_lines("slips.jsonl", new)
+    result = run("load", lines, "--store", address, "--upsert", "--skip-refused", *options)
+    assert result.stderr == "the item SLIP#1: the table has an item of another type with this key.\n"
+    assert items_in(address, table) == [gift, *new[1:]]
+
+
 RULED = """
 from keygraph import ID, Graph, Table, node, rule
 

@@ -32,6 +32,7 @@ from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.item_rules import ItemRules
 from keygraph.tables.pairs import Pairs
+from keygraph.writing.presence import Presence
 from keygraph.writing.sending.idempotency import is_note
 from keygraph_server.commands.checkpoint import SAVE_SECONDS, Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
@@ -324,13 +325,19 @@ class _Existing:
         self.kept += await put_absent(store, items)
 
     async def _set_attributes(self, store: Store, items: Sequence[Item]) -> None:
-        rules = self.reading.rules
+        rules, graph = self.reading.rules, self.reading.graph
+        presence = Presence(graph)
         for item in items:
+            record = graph.recognise(item)
+            conditions = [] if record is None else [*presence.is_replaceable(record)]
+            conditions += [] if rules is None else rules.conditions(item)
             try:
-                await set_attributes(store, item, [] if rules is None else rules.conditions(item))
+                await set_attributes(store, item, conditions)
             except ConditionFailed as error:
                 self.refused += 1
+                is_other = graph.recognise(error.item or item) is not record
                 told = "" if rules is None else rules.broken(item, error)
+                told = "the table has an item of another type with this key." if is_other else told
                 self.reading.refuse(f"the item {shown_key(store.table.key_of(item))}: {told}")
 
 

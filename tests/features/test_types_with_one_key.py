@@ -1,0 +1,182 @@
+"""Types whose items can have the same keys and are told apart by their attributes: a write of one leaves the others."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from keygraph import ID, Graph, Many, Table, counts, edge, node, record
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+
+
+@node("{account_id}", "{account_id}", type=None)
+class Account:
+    account_id: ID
+    credit_count: int | None = counts("credits")
+    invoices: Many[Invoice]
+    credits: Many[Credit]
+
+
+@record("{account}", "{number:06d}", type="INV")
+class Invoice:
+    account: Account
+    number: int
+    text: str | None
+
+
+@record("{account}", "{number:06d}", type="CR")
+class Credit:
+    account: Account
+    number: int
+    text: str | None
+
+
+@node("SLIP#{number}", type={"Kind": "SLIP"})
+class Slip:
+    number: int
+    text: str | None
+
+
+@node("SLIP#{number}", type={"Kind": "SLIP", "wrap": "gift"})
+class GiftSlip:
+    number: int
+    text: str | None
+
+
+@edge("{one}", "FRIEND#{other}", type="FRIEND", mirror=True)
+class Friend:
+    one: Account
+    other: Account
+    text: str | None
+
+
+@record("{account}", "FRIEND#{about}", type="NOTE")
+class Note:
+    account: Account
+    about: Account
+    text: str | None
+
+
+graph = Graph(
+    Table("Accounts", partition_key="PK", sort_key="SK"),
+    Account, Invoice, Credit, Slip, GiftSlip, Friend, Note,
+    type_attribute="Kind",
+).check()  # fmt: skip
+
+ACCOUNT: Item = {"PK": "7", "SK": "7"}
+STORED: list[Item] = [
+    {"PK": "7", "SK": "000001", "Kind": "CR", "text": "credit"},
+    {"PK": "7", "SK": "000002", "Kind": "INV", "text": "invoice"},
+    {"PK": "SLIP#1", "SK": "SLIP#1", "Kind": "SLIP", "wrap": "gift", "text": "gift"},
+    {"PK": "SLIP#2", "SK": "SLIP#2", "Kind": "SLIP", "text": "slip"},
+    {"PK": "SLIP#3", "SK": "SLIP#3", "Kind": "PAGE", "text": "of no type"},
+    {"PK": "7", "SK": "FRIEND#8", "Kind": "NOTE", "text": "note"},
+    {"PK": "8", "SK": "FRIEND#7", "Kind": "FRIEND", "text": "half"},
+]
+
+
+@pytest.fixture
+async def accounts(make_store: MakeStore) -> World:
+    made = world(graph, await make_store(graph.table))
+    await made.put({**ACCOUNT, "credit_count": Decimal(1)}, {"PK": "8", "SK": "8"}, *STORED)
+    return made
+
+
+async def unchanged(world: World) -> bool:
+    keys = tuple((str(each["PK"]), str(each["SK"])) for each in STORED)
+    found = [*(await world.tracer.store.send(BatchGet(keys, consistent=True))).items]
+    return found == STORED
+
+
+def key(name: str, number: int) -> tuple[str, str]:
+    account = "" if "Slip" in name else 'accountId: "7", '
+    return name, f"{account}number: {number}"
+
+
+CREATES = [
+    'create{0}(input: {{{1}, text: "new"}})',
+    'upsert{0}(input: {{{1}, text: "new"}})',
+    'create{0}s(inputs: [{{{1}, text: "new"}}])',
+]
+PUTS = [
+    'put{0}(input: {{{1}, text: "new"}})',
+    'put{0}s(inputs: [{{{1}, text: "new"}}])',
+    'write(actions: [{{put{0}: {{{1}, text: "new"}}}}])',
+]
+
+
+@pytest.mark.parametrize(
+    ("mutation", "of", "there"),
+    [
+        (mutation, key(*of), there)
+        for mutations, *of, there in [
+            (PUTS, "Invoice", 1, "a Credit"),
+            (PUTS, "Credit", 2, "an Invoice"),
+            (CREATES, "Slip", 1, "a GiftSlip"),
+            (CREATES, "GiftSlip", 2, "a Slip"),
+            (CREATES, "Slip", 3, "another item"),
+        ]
+        for mutation in mutations
+    ],
+)
+async def test_a_new_record_takes_no_key_of_another_type(
+    accounts: World, mutation: str, of: tuple[str, str], there: str
+) -> None:
+    told = ("ALREADY_EXISTS", f"There is already {there} with this key.")
+    assert await accounts.errors(f"mutation {{ {mutation.format(*of)} {{ __typename }} }}") == [told]
+    assert await unchanged(accounts)
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        'update{0}(input: {{{1}, text: "new"}})',
+        "delete{0}(input: {{{1}}})",
+        "move{0}(input: {{{1}, to: {{number: 9}}}})",
+        'update{0}s(inputs: [{{{1}, text: "new"}}])',
+        "write(actions: [{{delete{0}: {{{1}}}}}])",
+    ],
+)
+@pytest.mark.parametrize(
+    "of", [key("Invoice", 1), key("Credit", 2), key("Slip", 1), key("GiftSlip", 2), key("Slip", 3)]
+)
+async def test_a_change_does_not_touch_another_type(
+    accounts: World, mutation: str, of: tuple[str, str]
+) -> None:
+    told = ("NOT_FOUND", f"There is no {of[0]} with this key.")
+    assert await accounts.errors(f"mutation {{ {mutation.format(*of)} {{ __typename }} }}") == [told]
+    assert await unchanged(accounts)
+
+
+async def test_a_record_is_not_moved_to_a_key_of_another_type(accounts: World) -> None:
+    asked = 'moveInvoice(input: {accountId: "7", number: 2, to: {number: 1}}) { __typename }'
+    told = ("ALREADY_EXISTS", "There is already a Credit with this key.")
+    assert await accounts.errors(f"mutation {{ {asked} }}") == [told]
+    assert await unchanged(accounts)
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        'putFriend(input: {oneId: "8", otherId: "7", text: "new"})',
+        'updateFriend(input: {oneId: "8", otherId: "7", text: "new"})',
+        'deleteFriend(input: {oneId: "8", otherId: "7"})',
+    ],
+)
+async def test_the_other_item_of_an_edge_takes_no_key_of_another_type(accounts: World, mutation: str) -> None:
+    told = ("CONFLICT", "The other item of this Friend would take the place of another one.")
+    assert await accounts.errors(f"mutation {{ {mutation} {{ __typename }} }}") == [told]
+    assert await unchanged(accounts)
+
+
+async def test_records_of_the_type_itself_are_replaced(accounts: World) -> None:
+    """The condition costs no read."""
+    accounts.forget()
+    for name, number in (("putInvoice", 2), ("putInvoice", 3), ("updateSlip", 2), ("updateGiftSlip", 1)):
+        given = key(name, number)[1]
+        await accounts.ask(f'mutation {{ {name}(input: {{{given}, text: "new"}}) {{ clientMutationId }} }}')
+    assert accounts.operations == {"TransactWriteItems": 4}
