@@ -44,7 +44,8 @@ def draft(
     kinds = Kinds(table, items)
     drafter = Drafter(kinds)
     types = drafter.types or [_unknown(table)]
-    drafted = Draft(table, types, kinds.type_attribute, len(items), drafter.slashed_dates)
+    head = kinds.head_key and kinds.head_key.name
+    drafted = Draft(table, types, kinds.type_attribute, len(items), drafter.slashed_dates, head)
     with imported_graph(model_text(drafted)) as graph:
         name_root_lists(drafted, graph)
     _fix(drafted, check)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import TypeAlias
 
 from keygraph.draft.keys import KeyReader, KeyReading, Pattern, VaryingPart, is_word
@@ -106,6 +106,8 @@ class Kinds:
         self.doubts = self.reader.doubts
         """The uncertain points about the keys and the types, as texts."""
         self.type_attribute = self._find_type_attribute()
+        self.head_key = None if self.type_attribute else self._find_head_key()
+        """The key of an index whose first words tell the types of items with plain ids as keys."""
         self.found = self._cluster()
 
     # --- The type attribute ---------------------------------------------------------------------------
@@ -146,6 +148,24 @@ class Kinds:
         values, shapes = ({pair[side] for pair in pairs} for side in (0, 1))
         return len(pairs) == len(values) == len(shapes) > 2 and all(map(_says_a_type, map(str, values)))
 
+    def _find_head_key(self) -> KeyAttribute | None:
+        for key in dict.fromkeys(index.partition for index in self.table.indexes):
+            heads: dict[object, list[str]] = {}
+            for item in self.items:
+                heads.setdefault(self._shape(item), []).append(self._head(item, key))
+            if any(len({*each}) > 1 and "" not in each for each in heads.values()):
+                return key
+        return None
+
+    def _head(self, item: Item, key: KeyAttribute) -> str:
+        """Returns the first word in a key of an index, up to a value, if the table's keys have no words; else empty."""
+        reading = self.reader.read(key, item)
+        is_plain = not any(isinstance(part, str) for pattern in self._shape(item)[0] for part in pattern)
+        if key in self.table.keys or reading is None or not is_plain:
+            return ""
+        head = "".join(map(str, takewhile(lambda part: isinstance(part, str), reading.pattern)))
+        return head if head[:1].isalpha() else ""
+
     # --- Kinds ----------------------------------------------------------------------------------------
 
     def _read(self, item: Item, key: KeyAttribute) -> KeyReading:
@@ -164,7 +184,9 @@ class Kinds:
         for item in self.items:
             value = item.get(self.type_attribute) if self.type_attribute else None
             patterns, is_equal = self._shape(item)
-            said = value if isinstance(value, str) else ""
+            said = (
+                value if isinstance(value, str) else self._head(item, self.head_key) if self.head_key else ""
+            )
             groups.setdefault((said, patterns, is_equal), []).append(item)
         for said, patterns, is_equal in list(groups):
             others = groups.get((said, patterns, False), [])

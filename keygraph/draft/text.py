@@ -35,6 +35,8 @@ class Draft:
     """The number of items in the sample."""
     slashed_dates: bool = False
     """Whether dates are written like 2024/01/31."""
+    head_key: str | None = None
+    """The key of an index whose beginning is the types' value, if no attribute is."""
 
     @property
     def attribute_case(self) -> str:
@@ -242,6 +244,8 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
             arguments.append(_Call(variables[index.name], inner))
     if draft.type_attribute is not None and not type_.is_virtual and type_.type_value != type_.name:
         arguments.append(f"type={literal(type_.type_value)}")
+    if draft.head_key is not None and type_.type_value:
+        arguments.append(f'type={{{quoted(draft.head_key)}: {{"beginsWith": {quoted(type_.type_value)}}}}}')
     if type_.is_virtual:
         arguments.append("item=False")
     if type_.shards is not None:

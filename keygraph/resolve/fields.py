@@ -199,9 +199,10 @@ class _FieldsOf:
         inside = _record_type_in(annotation)
         if inside is not None:
             kind, example = inside
-            self._tell(
-                "list-of-records", name, f"a list of {kind}s is written {example}.", "", is_breaking=True
-            )
+            problem, mend = f"a list of {kind}s is written {example}.", ""
+            if kind == "node":
+                mend = "For ids that the item stores, declare list[ID], and a method that returns the nodes."
+            self._tell("list-of-records", name, problem, mend, is_breaking=True)
             return
         try:
             type_ = field_type(annotation, self.style)

@@ -289,11 +289,10 @@ class _KeysOf:
         if end.text is not None or end.stored is None or not end.stored.whole_key:
             return None
         node = end.members[0]
-        found = whole_key(node.table_keys.partition, node.identity)
+        is_text = self._table.partition.type == "S"
+        found = whole_key(node.table_keys.partition, node.identity) if is_text else None
         if found is None:
-            problem = (
-                f"its partition key, {node.table_keys.partition}, cannot be read back to a {end.type_name}."
-            )
+            problem = f"its partition key, {node.table_keys.partition}, is no text with its key field in it."
             mend = "Store the key fields, without whole_key=True."
             self._tell("end-attributes", problem, mend, where=f"{self._record.name}.{end.name}")
         return found

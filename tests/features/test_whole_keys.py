@@ -238,6 +238,6 @@ def test_mistakes() -> None:
         "Annotate it as the node, or remove whole_key=True.",
         "Record.half: the partition key of Half does not identify it, so it does not show which node it is. "
         "Put all its key fields into its partition template, or remove whole_key=True.",
-        "Several.month: its partition key, T#{day:%Y-%m}, cannot be read back to a Month. "
+        "Several.month: its partition key, T#{day:%Y-%m}, is no text with its key field in it. "
         "Store the key fields, without whole_key=True.",
     ]

@@ -252,10 +252,11 @@ def test_a_list_of_record_types_that_is_no_many() -> None:
         nothing: Many  # type: ignore[type-arg]  (the mistake)
         only: One[str]
 
+    ids = "For ids that the item stores, declare list[ID], and a method that returns the nodes."
     assert mistakes(Post, User) == [
-        "Post.readers: a list of nodes is written Many[User].",
-        "Post.likes: a list of nodes is written Many[User].",
-        "Post.replies: a list of nodes is written Many[Post | User].",
+        f"Post.readers: a list of nodes is written Many[User]. {ids}",
+        f"Post.likes: a list of nodes is written Many[User]. {ids}",
+        f"Post.replies: a list of nodes is written Many[Post | User]. {ids}",
         "Post.nothing: Many needs a type: Many[User].",
         "Post.only: One takes nodes, edges and records, and str is none of them. Annotate the field as str.",
     ]

@@ -332,3 +332,13 @@ def test_an_attribute_with_whole_keys(tmp_path: Path) -> None:
         )
         task = graph.types["Task"]
         assert task.end_identity(tasks[1], task.ends["owner"]) == (UUIDS[1],)
+
+
+def test_types_that_the_beginning_of_an_index_key_tells_apart(tmp_path: Path) -> None:
+    """Items whose keys are plain ids are of the type that their index key begins with."""
+    people = [both(id_, GSI1PK="CUSTOMER", GSI1SK=f"n{id_}", name=f"n{id_}") for id_ in UUIDS[:5]]
+    orders = [both(id_, GSI1PK=f"ORDER#{UUIDS[3]}", GSI1SK=id_, total=Decimal(7)) for id_ in UUIDS[5:12]]
+    with drafted(table(GSI1), [*people, *orders], tmp_path) as (text, graph):
+        assert 'type={"GSI1PK": {"beginsWith": "ORDER#"}}' in class_of(text, "Order")
+        assert {type_ and type_.name for type_ in map(graph.recognise, people)} == {"Customer"}
+        assert {type_ and type_.name for type_ in map(graph.recognise, orders)} == {"Order"}
