@@ -1,17 +1,21 @@
-"""The edges of a list to nodes that a client names: read by key if the two ends form the key."""
+"""The edges of a list to certain nodes: read by key if the two ends form the key."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Query, Store, pages
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.table import Key, KeyValue
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import Template
-from keygraph.lists.listing import Located, NeighbourList
+from keygraph.lists.listing import Located, NeighbourList, Place
 from keygraph.lists.ranges import Span, beginning_with
+from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
 
 
@@ -92,3 +96,78 @@ def _requests_between(path: AccessPath, texts: Mapping[str, str | None]) -> list
 
 async def _all(store: Store, request: Query) -> list[Item]:
     return [item async for page in pages(store, request) for item in page.items]
+
+
+# --- The order of items that were not read in their list's order ---------------------------------------
+
+
+class Ranks:
+    """The order of all items of a list, if some of them were read by key.
+
+    Only an index knows the order of its items with equal sort keys. If a page depends on it, the items with that sort
+    key are read from the index: those between the page's cursors, in its direction.
+    """
+
+    def __init__(
+        self, neighbours: NeighbourList, found: Iterable[Located], extent: Extent, *, is_ordered: bool
+    ) -> None:
+        """`found` are all items, by their sort keys; `is_ordered`: in the list's order. `extent` is the page."""
+        self._neighbours = neighbours
+        self._extent = extent
+        self._items = [neighbours.place_of(each.item) for each in found]
+        self._places = {*self._items, *(each for each in (extent.after, extent.until) if each is not None)}
+        self._ranks = {place: rank for rank, place in enumerate(self._items)} if is_ordered else {}
+
+    def order(self, place: Place) -> tuple[Any, ...]:
+        """Returns the order of places along the sort key."""
+        return *self._neighbours.order_of(place), self._ranks.get(place, 0)
+
+    def unknown(self, size: int, budget: int) -> dict[Any, Extent]:
+        """Returns the parts to read before the order of a page of that size is known, and the order that their items
+        share. `budget` is how many items the store may examine."""
+        order_of, after = self._neighbours.order_of, self._extent.after
+        times = Counter(map(order_of, self._places))
+        unknown = {order_of(place) for place in self._places if place not in self._ranks}
+        ahead = [order_of(place) for place in self._items]
+        if not self._extent.forward:
+            ahead.reverse()
+        if after is not None:
+            here = order_of(after)
+            ahead = [each for each in ahead if (each >= here if self._extent.forward else each <= here)]
+            size += times[here]
+        doubtful = [each for each in dict.fromkeys(ahead[: size + 1]) if each in unknown and times[each] > 1]
+        return {each: self._part(each, budget // len(doubtful)) for each in doubtful}
+
+    def _part(self, order: tuple[KeyValue, int], budget: int) -> Extent:
+        extent, place_at = self._extent, self._neighbours.place_at
+        after = extent.after if self._is_at(extent.after, order) else None
+        until = extent.until if self._is_at(extent.until, order) else None
+        return replace(
+            extent,
+            count=max(1, budget),
+            after=after or place_at(order[0], forward=extent.forward, is_included=True),
+            until=until or place_at(order[0], forward=extent.forward, is_included=False),
+            look_ahead=True,
+            budget=max(1, budget),
+            attributes=frozenset(),
+        )
+
+    def _is_at(self, cursor: Place | None, order: tuple[KeyValue, int]) -> bool:
+        return cursor is not None and self._neighbours.order_of(cursor) == order
+
+    def decide(self, parts: Iterable[tuple[tuple[KeyValue, int], Found]]) -> bool:
+        """Takes the unknown parts, each with the order of its items. Returns whether they decide the order of the page."""
+        step = 1 if self._extent.forward else -1
+        for order, part in parts:
+            is_behind, is_ahead = (
+                self._is_at(self._extent.after, order),
+                self._is_at(self._extent.until, order),
+            )
+            if part.more or (is_behind and is_ahead):
+                return False
+            # Those that are not between the cursors are before the first one, or after the second.
+            rest = 0 if is_behind else step * (len(part.items) + 1)
+            self._ranks |= {place: rest for place in self._places if self._is_at(place, order)}
+            places = [self._neighbours.place_of(each.item) for each in part.items]
+            self._ranks |= {place: step * rank for rank, place in enumerate(places, 1)}
+        return True

@@ -108,7 +108,8 @@ class Common:
         self.last: Entry | None = None
         """The last item of the first list that is decided."""
         self._wanted = wanted
-        self._left = budget
+        self.left = budget
+        """How many more items may be examined; none if it is below 1."""
         self._limit = FIRST_OF_ALL if wanted is None else FIRST
 
     def walk(self) -> Generator[Sequence[Wanted], Sequence[Came], None]:
@@ -130,7 +131,7 @@ class Common:
     def _count(self, lists: int, weight: int = 1) -> tuple[int, int]:
         """Returns how many items to read of each list, and how many the store may examine for them. `weight` is an
         item's share of the budget."""
-        share = max(FIRST, self._left // lists)
+        share = max(FIRST, self.left // lists)
         limit, self._limit = self._limit, self._limit * GROWTH
         return max(1, min(limit, share // weight)), share
 
@@ -150,7 +151,7 @@ class Merge(Common):
 
     def _next(self) -> Sequence[Wanted]:
         while behind := self._merged():
-            if self._left <= 0 and self.last is not None:
+            if self.left <= 0 and self.last is not None:
                 self.is_open = True
                 break
             others = [side for side in self._sides if side not in behind]
@@ -168,10 +169,10 @@ class Merge(Common):
         side = self._sides[wanted.side]
         side.waiting.extend(came.entries)
         if isinstance(wanted, KeysWanted):
-            self._left -= WEIGHT_OF_A_KEY * len(wanted.entries)
+            self.left -= WEIGHT_OF_A_KEY * len(wanted.entries)
             return
         looked_at = max(came.looked_at, len(came.entries))
-        self._left -= looked_at
+        self.left -= looked_at
         side.looked_at += looked_at
         side.read += len(came.entries)
         side.is_ended = came.is_ended
@@ -284,8 +285,13 @@ class LookUp(Common):
         *,
         weight: int = WEIGHT_OF_A_KEY,
         known: Sequence[Entry] | None = None,
+        is_ordered: bool = False,
     ) -> None:
-        """`weight` is the budget for looking up a key. `known` is the whole first list, if it was read before."""
+        """`weight` is the budget for looking up a key. `known` is the whole first list, if it was read before.
+
+        `is_ordered`: the common items are wanted in the order of the first list, so it is read even if another one is
+        short.
+        """
         super().__init__(wanted, budget)
         self.is_unordered = known is not None
         self._others = range(1, sides)
@@ -295,7 +301,8 @@ class LookUp(Common):
         self._waiting = list(known or ())
         self._tests: dict[int, set[Any]] = {}
         """Which keys of the waiting items the others have."""
-        self._is_begun = self._is_tried = self._is_ended = known is not None
+        self._is_begun = self._is_ended = known is not None
+        self._is_tried = is_ordered or known is not None
         self._low: Begin | None = None
 
     def _next(self) -> Sequence[Wanted]:
@@ -330,7 +337,7 @@ class LookUp(Common):
             self._waiting, self._tests = [], {}
             if self._is_ended or self._is_enough:
                 break
-            if self._left <= 0:
+            if self.left <= 0:
                 self.is_open = True
                 break
             tests = len(self._others) - len(self._whole)
@@ -341,13 +348,13 @@ class LookUp(Common):
     def _take(self, wanted: Wanted, came: Came) -> None:
         keys = {entry.key for entry in came.entries}
         if isinstance(wanted, KeysWanted):
-            self._left -= self._weight * len(wanted.entries)
+            self.left -= self._weight * len(wanted.entries)
             if wanted.side:
                 self._tests[wanted.side] = keys
             else:
                 self._waiting = [*came.entries]
             return
-        self._left -= max(came.looked_at, len(came.entries))
+        self.left -= max(came.looked_at, len(came.entries))
         if wanted.side == 0:
             self._waiting, self._is_ended = [*came.entries], came.is_ended
             self.last = came.resume or (came.entries[-1] if came.entries else self.last)

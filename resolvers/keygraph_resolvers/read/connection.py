@@ -5,7 +5,7 @@ If the cursors cross (`after` is at or after `before`), the page is empty; that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -465,11 +465,12 @@ class Connection:
             return edges, PageEnds(self, is_behind, found.more, last, first)
         return edges, PageEnds(self, found.more, is_behind, first, last)
 
-    def page_among(self, found: Sequence[Located]) -> ShownPage:
-        """Returns the page of a list of which all items were found."""
+    def page_among(self, found: Sequence[Located], order: Callable[[Place], Any]) -> ShownPage:
+        """Returns the page of a list of which all items were found, in that order along the sort key."""
         size, extent = self.arguments.size, self.request.extent
-        found = found if extent.forward else [*reversed(found)]
-        order = self.neighbours.order_by_key
+        found = sorted(
+            found, key=lambda each: order(self.neighbours.place_of(each.item)), reverse=not extent.forward
+        )
         here = [order(self.neighbours.place_of(each.item)) for each in found]
         start, end = 0, len(found)
         if extent.after is not None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName, KeygraphError
-from keygraph.lists.listing import Located
+from keygraph.lists.listing import Located, Place
 from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
@@ -309,18 +309,31 @@ class ListStep(Step):
         found = in_list(connection.neighbours, connection.given(items), connection.arguments.to)
         self.show_found(run, bound, found, round_trip)
 
-    def show_found(self, run: Run, bound: BoundList, found: Sequence[Located], round_trip: int) -> None:
-        """Continues with a list of which these are all items, in its order."""
+    def show_found(
+        self,
+        run: Run,
+        bound: BoundList,
+        found: Sequence[Located],
+        round_trip: int,
+        order: Callable[[Place], Any] | None = None,
+    ) -> None:
+        """Continues with a list of which these are all items. Its page has that order; None for that of the table's keys
+        among equal sort keys."""
+        self.count_found(run, bound, found)
+        if self.page is not None:
+            order = order or bound.connection.neighbours.order_by_key
+            edges, info = bound.connection.page_among(found, order)
+            if bound.found is not None:
+                bound.found.info = info
+            self.page.complete(run, bound, edges, round_trip)
+
+    def count_found(self, run: Run, bound: BoundList, found: Sequence[Located]) -> None:
+        """Sets the count and the aggregates of a list of which these are all items."""
         if bound.found is not None:
             bound.found.total = len(found)
             objects = [Edge(bound.connection, each) for each in found] if bound.aggregates else []
             for each in bound.aggregates:
                 run.scheduler.spawn(each.add_to(bound.found.found, run, objects))
-        if self.page is not None:
-            edges, info = bound.connection.page_among(found)
-            if bound.found is not None:
-                bound.found.info = info
-            self.page.complete(run, bound, edges, round_trip)
 
     # --- What it costs ------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.describe import described_requests
 from keygraph.lists.listing import Located, NeighbourList, Place
-from keygraph.lists.named_edges import edge_keys, in_list
+from keygraph.lists.named_edges import Ranks, edge_keys, in_list
 from keygraph.lists.reading import Extent, Found, page_requests
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
@@ -303,17 +303,20 @@ class _Reading:
             for request in connection.edges_to:
                 self._load(request, round_trip, lambda answer, arrived: came([(None, answer)], arrived))
         elif self._step.walks_all:
-            walk = self._walk(None, connection.request.extent, is_whole=True)
+            walk = self._walk(None, connection.request.extent)
             self._run_walk(walk, Extent(0), round_trip, partial(self._total_came, walk))
         else:
             self._page(round_trip)
 
-    def _walk(self, wanted: int | None, extent: Extent, *, is_whole: bool = False) -> Common:
-        """The walk for a part of the list; with `is_whole`, for all of it, from its beginning."""
-        sides, budget = len(self._lists), self._run.limits.read_budget
+    def _walk(
+        self, wanted: int | None, extent: Extent, *, is_ordered: bool = False, left: int | None = None
+    ) -> Common:
+        """The walk for a part of the list, or for all of it; with `is_ordered`, in its order. `left` is its budget if
+        another walk has used a part."""
+        sides, budget = len(self._lists), self._run.limits.read_budget if left is None else left
         if not self._arguments.is_merged:
-            return LookUp(sides, wanted, budget, weight=self._weight)
-        if is_whole:
+            return LookUp(sides, wanted, budget, weight=self._weight, is_ordered=is_ordered)
+        if wanted is None:
             return Merge(sides, wanted, budget)
         begin = None if extent.after is None else self._lists[0].mark(extent.after)[1]
         return Merge(sides, wanted, budget, forward=extent.forward, begin=begin)
@@ -338,12 +341,36 @@ class _Reading:
         known = [entry for entry in (_entry(read_key, self._lists[0], each) for each in found) if entry]
         walk = LookUp(len(self._lists), None, self._run.limits.read_budget, weight=self._weight, known=known)
         self._read_key = read_key
-        self._run_walk(walk, Extent(0), round_trip, partial(self._all_came, walk))
+        self._run_walk(walk, Extent(0), round_trip, partial(self._known_came, walk))
+
+    def _known_came(self, walk: Common, round_trip: int) -> None:
+        self._step.show_found(self._run, self._bound, [entry.item for entry in walk.found], round_trip)
 
     def _all_came(self, walk: Common, round_trip: int) -> None:
-        items = [entry.item.item for entry in walk.found]
-        found = in_list(self._lists[0], items) if walk.is_unordered else [entry.item for entry in walk.found]
-        self._step.show_found(self._run, self._bound, found, round_trip)
+        """Continues when all common items are known: reads what shows their order on the page."""
+        extent, size = self._bound.connection.request.extent, self._arguments.size
+        found = [entry.item for entry in walk.found]
+        ranks = Ranks(self._lists[0], found, extent, is_ordered=not walk.is_unordered)
+        unknown = {} if self._step.page is None else ranks.unknown(size, walk.left)
+
+        def came(parts: list[tuple[Any, Any]], arrived: int) -> None:
+            failed = next((part for _, part in parts if isinstance(part, Exception)), None)
+            if failed is not None:
+                self._fail(failed)
+            elif ranks.decide(parts):
+                self._step.show_found(self._run, self._bound, found, arrived, ranks.order)
+            else:
+                self._step.count_found(self._run, self._bound, found)
+                left = walk.left - sum(part.looked_at for _, part in parts)
+                self._page(arrived, is_ordered=True, left=None if self._step.walks_all else left)
+
+        all_came = when_all(len(unknown), round_trip, came)
+        for order, part in unknown.items():
+
+            def part_came(answer: Any, arrived: int, order: Any = order) -> None:
+                all_came([(order, answer)], arrived)
+
+            self._load(PageOf(self._lists[0], part), round_trip, part_came)
 
     def _total_came(self, walk: Common, round_trip: int) -> None:
         if not walk.is_open:
@@ -354,12 +381,12 @@ class _Reading:
             self._bound.found.found |= {each.selected: None for each in self._bound.aggregates}
         self._page(round_trip)
 
-    def _page(self, round_trip: int) -> None:
+    def _page(self, round_trip: int, *, is_ordered: bool = False, left: int | None = None) -> None:
         extent = self._bound.connection.request.extent
         wanted = extent.count + extent.look_ahead
         if self._step.page is None:
             return
-        walk = self._walk(wanted, extent)
+        walk = self._walk(wanted, extent, is_ordered=is_ordered, left=left)
         if wanted:
             self._run_walk(walk, extent, round_trip, partial(self._page_came, walk))
         else:
@@ -378,23 +405,12 @@ class _Reading:
         if not isinstance(shown, PageOf):
             self._show(shown, round_trip)
             return
-        before = self._walk(1, shown.extent)
+        before = self._walk(1, shown.extent, is_ordered=True)
         came = partial(self._behind_came, found, before, shown.extent)
         self._run_walk(before, shown.extent, round_trip, came)
 
     def _behind_came(self, found: Found, walk: Common, extent: Extent, round_trip: int) -> None:
-        there = [each.item for each in walk.found]
-        if walk.is_unordered and extent.after is not None:
-            order, place_of = self._lists[0].order_by_key, self._lists[0].place_of
-            here = order(extent.after)
-            there = [
-                each
-                for each in there
-                if (
-                    order(place_of(each.item)) > here if extent.forward else order(place_of(each.item)) < here
-                )
-            ]
-        is_behind = walk.is_open or bool(there)
+        is_behind = walk.is_open or bool(walk.found)
         self._show(self._bound.connection.page(found, is_behind=is_behind), round_trip)
 
     def _show(self, shown: ShownPage, round_trip: int) -> None:

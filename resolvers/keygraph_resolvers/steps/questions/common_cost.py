@@ -58,6 +58,9 @@ class CommonCost:
                 walk, more = self._walk(starts.after(chain) if chain else starts)
                 cost.add(walk)
                 chain += more
+            if most.shown is not None and not self.is_merged and self.path.keys.index is not None:
+                cost.add(self._ranks(starts.after(chain, at_least=0)))
+                chain += 3
             after, size = starts.after(chain, at_least=0), most.size
         cost.is_open = True
         if most.shown is None:
@@ -82,16 +85,20 @@ class CommonCost:
         test_rounds = rounds + budget // (self._weight * MOST_KEYS) + 2
         pages = requests if most.looks_on or shards > 1 else rounds + ceil(items / least) + pieces
         chain = min(most.trips * (pages + test_rounds), MOST_ROUND_TRIPS)
-        units = requests / 2 + items * self.path.record.item_bytes / (2 * READ_UNIT_BYTES)
-        cost = StepCost(
-            starts.times(requests).count,
-            round_trips=max(starts.round_trips) + chain - 1,
-            items=starts.times(items).count,
-            read_units=min(float(MOST), starts.count * units),
-        )
+        cost = self._queries(starts, requests, items, chain)
         cost.add(self._tests(starts, tests, chain))
         add_links(cost, most.links, starts, requests, items)
         return cost, chain
+
+    def _ranks(self, starts: Starts) -> StepCost:
+        """Returns the cost of reading items with equal sort keys of an index, which decide the order of a page; what they
+        leave of the budget is for a walk in the list's order."""
+        lists, orders = 1 + self.others, self.most.size // 2 + 2
+        items = lists * FIRST + orders
+        requests = (lists + orders) * self.most.shards
+        cost = self._queries(starts, requests, items, 3)
+        add_links(cost, self.most.links, starts, requests, items)
+        return cost
 
     @property
     def _weight(self) -> int:
@@ -110,11 +117,14 @@ class CommonCost:
             return cost
         between = self.path.keys_of_both_ends
         requests = tests * (len(between.shard_texts) if between else 1)
-        items = requests * self.most.per_page
+        return self._queries(starts, requests, requests * self.most.per_page, chain)
+
+    def _queries(self, starts: Starts, requests: int, items: int, chain: int) -> StepCost:
+        """Returns the cost of so many Queries for each list, which find so many items, in `chain` round trips."""
         units = requests / 2 + items * self.path.record.item_bytes / (2 * READ_UNIT_BYTES)
         return StepCost(
             starts.times(requests).count,
-            round_trips=last,
+            round_trips=max(starts.round_trips) + chain - 1,
             items=starts.times(items).count,
             read_units=min(float(MOST), starts.count * units),
         )
