@@ -17,6 +17,7 @@ from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import DeclaredList, End, RecordType
 from keygraph.model.references import may_be_missing
+from keygraph.resolve.fields import kept_name
 from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.several import candidates_of, root_candidates
 from keygraph.resolve.type_values import Beginning
@@ -37,6 +38,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "not-in-key": _fields_in_no_key,
         "optional-part": _fields_never_absent,
         "key-part": _fields_maybe_absent,
+        "kept-key": _fields_set_in_key,
         "key-size": _keys_too_long,
         "mirror-list": _lists_twice,
         "gather": _gathers_nothing,
@@ -366,6 +368,19 @@ def _fields_in_no_key(model: RecordTypes) -> _Wrong:
                     f"{record.name}.{name}",
                     "in_key=True, and no key can be read back to it.",
                     "Add it to a key template, or remove in_key=True.",
+                )
+
+
+def _fields_set_in_key(model: RecordTypes) -> _Wrong:
+    """Finds fields that name a record, although the server sets them anew with a write."""
+    for record in model.types.values():
+        names = {name for slot in record.identity for name in record.needs_of(slot)}
+        for field in record.fields.values():
+            if field.name in names and field.kept in ("created", "updated", "version"):
+                yield (
+                    f"{record.name}.{field.name}",
+                    f"{kept_name(field.kept)} in the table's key: a write that is tried again would make another item.",
+                    "Let clients give it, or use new_id(), whose ids are in the order of creation.",
                 )
 
 

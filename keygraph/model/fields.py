@@ -47,6 +47,11 @@ class Field:
         return self.is_null_elsewhere if self.is_external else self.optional
 
     @property
+    def is_given(self) -> bool:
+        """Whether clients may write it: the server keeps its value otherwise, or another server has it."""
+        return self.kept in (None, "id") and not self.is_external
+
+    @property
     def has_default(self) -> bool:
         return self.default is not MISSING
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from keygraph import ID, Index, Many, Table, edge, many, node, record
+from keygraph import ID, Index, Many, Table, created, edge, field, many, node, record
 from tests.keygraph.checked import User, by_date, inverted, mistakes
 
 # --- Paths --------------------------------------------------------------------------------------------
@@ -50,6 +50,28 @@ def test_no_path_from_the_end_that_is_named() -> None:
     assert mistakes(Team, Match) == [
         "Team.away: there is no path to Match: no partition key of Match contains {guest}. "
         "Give Match an index whose partition template contains that end.",
+    ]
+
+
+def test_the_server_sets_no_part_of_the_tables_key() -> None:
+    """A write that is tried again would make another item, which no client could name before."""
+
+    @node("TEAM#{team_id}")
+    class Team:
+        team_id: ID
+
+    @record("{team}", "EVENT#{day}")
+    class Event:
+        team: Team
+        made: datetime = created()
+
+        @field(needs=("made",))
+        def day(self) -> str:
+            return f"{self.made:%Y-%m-%d}"
+
+    assert mistakes(Team, Event) == [
+        "Event.made: created() in the table's key: a write that is tried again would make another item. "
+        "Let clients give it, or use new_id(), whose ids are in the order of creation."
     ]
 
 

@@ -88,7 +88,7 @@ def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
     found: list[Given] = []
     for name in record.order:
         if name in record.fields:
-            if record.fields[name].kept in (None, "id") and not record.fields[name].is_external:
+            if record.fields[name].is_given:
                 found.append(Given(camel(name), record.fields[name]))
         elif name in record.ends and name != without:
             end = record.ends[name]
@@ -193,7 +193,7 @@ def part_fields(record: RecordType, word: str) -> list[Field]:
     """The fields of a record type that an update can change in this way."""
     _, fits = PARTS[word]
     key = key_names(record)
-    own = [field for field in record.fields.values() if not field.is_external]
+    own = [field for field in record.fields.values() if field.is_given]
     return [field for field in own if fits(field.type) and field.name not in key]
 
 
