@@ -121,7 +121,7 @@ ATTACKS = {
     "versions": 'mutation { updateUser(input: {userId: "h", name: "x", expectedVersion: 9}) { user { revision } } }',
     "writes to what is hidden": 'mutation { updateUser(input: {userId: "h", salary: 1}) { user { salary } } }',
     "writes that name what is hidden": 'mutation { putFollows(input: {userId: "a", otherId: "h"}) { follows { private } } }',
-    "several writes": 'mutation { updateUsers(inputs: [{userId: "a", name: "x"}, {userId: "h", name: "x"}]) { results { user { name } } } }',
+    "several writes": 'mutation { updateUsers(input: {inputs: [{userId: "a", name: "x"}, {userId: "h", name: "x"}]}) { results { user { name } } } }',
     "deletes of what is hidden": 'mutation { deleteFollows(input: {userId: "b", otherId: "a"}) { clientMutationId } }',
     "moves of what is hidden": 'mutation { moveUser(input: {userId: "h", to: {userId: "new"}}) { user { name } } }',
     "moves onto the same": 'mutation { moveUser(input: {userId: "h", to: {userId: "h"}}) { user { name } } }',

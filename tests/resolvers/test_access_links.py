@@ -531,6 +531,6 @@ async def test_who_leaves_sees_nothing_more_in_the_payload(club: Shop) -> None:
     leave = 'mutation { deleteMembership(input: {groupId: "g3", userId: "a"}) { group { name } } }'
     left = await club.answer(leave, A)
     assert left["data"] == {"deleteMembership": {"group": None}}
-    both = """mutation { deleteMemberships(inputs: [{groupId: "g6", userId: "a"}, {groupId: "g0", userId: "a"}],
-      atomic: true) { results { group { name } } } }"""
+    both = """mutation { deleteMemberships(input: {inputs: [{groupId: "g6", userId: "a"}, {groupId: "g0", userId: "a"}],
+      atomic: true}) { results { group { name } } } }"""
     assert (await club.answer(both, A))["data"] == {"deleteMemberships": {"results": [{"group": None}] * 2}}

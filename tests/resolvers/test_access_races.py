@@ -167,7 +167,7 @@ WRITES = {
     "delete": 'deletePost(input: {postId: "p"}) { deletedId }',
     "upsert": 'upsertPost(input: {postId: "p", groupId: "g", text: "x"}) { post { text } }',
     "move": 'movePost(input: {postId: "p", to: {postId: "q"}}) { post { text } }',
-    "several": 'updatePosts(inputs: [{postId: "p", text: "x"}], atomic: true) { results { post { text } } }',
+    "several": 'updatePosts(input: {inputs: [{postId: "p", text: "x"}], atomic: true}) { results { post { text } } }',
 }
 
 

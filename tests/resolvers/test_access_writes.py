@@ -350,9 +350,7 @@ async def test_nested_and_several_writes(shop: Shop) -> None:
       count: %s}]}) { order { lines { totalCount } } }"""
     assert await shop.refused(new % ("n1", 10), A) == [(FORBIDDEN, "You may not create this Line.")]
     assert (await shop.done(new % ("n1", 9), A))["createOrder"]["order"]["lines"]["totalCount"] == 2
-    several = (
-        """deleteOrders(inputs: [{orderId: "a1"}, {orderId: "b1"}], atomic: %s) { results { deletedId } }"""
-    )
+    several = """deleteOrders(input: {inputs: [{orderId: "a1"}, {orderId: "b1"}], atomic: %s}) { results { deletedId } }"""
     assert await shop.refused(several % "true", A) == [NO_ORDER]
     found = await shop.answer(several % "false", A)
     assert [each and each["deletedId"] is not None for each in found["data"]["deleteOrders"]["results"]] == [

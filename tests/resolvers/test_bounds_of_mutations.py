@@ -50,10 +50,10 @@ DOCUMENTS = [
     'upsertNote(input: {noteId: "n", title: "t", authorName: "Ann"}) { note { title author { name } } }',
     'deletePerson(input: {name: "Bob", onEdges: DETACH}) { deletedId detached }',
     'movePerson(input: {name: "Bob", to: {name: "Ben"}}) { person { name } }',
-    f"putSeats(inputs: [{MANY}]) {{ results {{ seat {{ row }} }} }}",
-    f"putSeats(inputs: [{MANY}], atomic: false) {{ results {{ seat {{ row }} }} }}",
-    f"updateSeats(inputs: [{{{ENDS}, row: 3}}], atomic: false) {{ results {{ seat {{ row }} }} }}",
-    f"write(actions: [{{updateSeat: {{{ENDS}, row: 3}}}}, {{deleteStay: {{{ENDS}}}}}]) {{ results {{ updateSeat {SEAT} }} }}",
+    f"putSeats(input: {{inputs: [{MANY}]}}) {{ results {{ seat {{ row }} }} }}",
+    f"putSeats(input: {{inputs: [{MANY}], atomic: false}}) {{ results {{ seat {{ row }} }} }}",
+    f"updateSeats(input: {{inputs: [{{{ENDS}, row: 3}}], atomic: false}}) {{ results {{ seat {{ row }} }} }}",
+    f"write(input: {{actions: [{{updateSeat: {{{ENDS}, row: 3}}}}, {{deleteStay: {{{ENDS}}}}}]}}) {{ results {{ updateSeat {SEAT} }} }}",
 ]
 
 
@@ -154,7 +154,7 @@ async def test_a_delete_looks_once_for_what_names_a_node(shelves: World) -> None
 async def test_the_bound_of_several_deletes(shelves: World, number: int) -> None:
     """Several nodes are marked one after the other; their marks are removed so if one of them is named."""
     inputs = f'[{{shelfId: "1", onEdges: DETACH}}, {{shelfId: "{number}", onEdges: DETACH}}]'
-    cost = await cost_of(shelves, f"deleteShelfs(inputs: {inputs}) {{ results {{ detached }} }}")
+    cost = await cost_of(shelves, f"deleteShelfs(input: {{inputs: {inputs}}}) {{ results {{ detached }} }}")
     assert cost["actual"]["roundTrips"] == {2: 5, 3: 6}[number]
 
 

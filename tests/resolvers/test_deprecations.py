@@ -102,7 +102,7 @@ def test_deprecations() -> None:
         "PetWhere.until": "They stay.",
         **{
             f"{name}.{field}": reason
-            for name in ("PetOfUserInput", "PutPetInput", "UpdatePetInput")
+            for name in ("UserPetsInput", "PutPetInput", "UpdatePetInput")
             for field, reason in (("friendId", "Walk."), ("until", "They stay."))
         },
     }

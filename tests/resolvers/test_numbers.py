@@ -45,8 +45,8 @@ class Note:
 
 TABLE = Table("Jars", partition_key="PK", sort_key="SK", indexes=[by_kind])
 graph = Graph(TABLE, Jar, Coin, Note, type_attribute="Type")
-FILL = """mutation { createJars(inputs: [{name: "blue"}, {name: "red"}]) { results { jar { name } } }
-  putCoins(inputs: [{jarName: "red", number: 1, value: "0.5"}, {jarName: "red", number: 2, value: "1.25", weight: 3}])
+FILL = """mutation { createJars(input: {inputs: [{name: "blue"}, {name: "red"}]}) { results { jar { name } } }
+  putCoins(input: {inputs: [{jarName: "red", number: 1, value: "0.5"}, {jarName: "red", number: 2, value: "1.25", weight: 3}]})
   { results { coin { number } } }
   putNote(input: {jarName: "red", number: 1}) { note { number } } }"""
 

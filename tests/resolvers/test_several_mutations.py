@@ -61,12 +61,12 @@ async def shop(make_store: MakeStore) -> World:
     """A customer with an order, and two products."""
     shop = world(graph, await make_store(graph.table))
     await shop.ask(
-        """mutation { write(actions: [
+        """mutation { write(input: {actions: [
           {createCustomer: {customerId: "c", name: "Ann"}}
           {createOrder: {orderId: "o", customerId: "c"}}
           {createProduct: {sku: "a", stock: 5}}
           {createProduct: {sku: "b", stock: 5}}
-        ]) { results { __typename } } }"""
+        ]}) { results { __typename } } }"""
     )
     shop.forget()
     return shop
@@ -92,7 +92,7 @@ async def count(shop: World) -> int:
 
 
 ITEMS = """mutation ($inputs: [PutOrderItemInput!]!, $atomic: Boolean! = true, $key: String) {
-  putOrderItems(inputs: $inputs, atomic: $atomic, idempotencyKey: $key) {
+  putOrderItems(input: {inputs: $inputs, atomic: $atomic, idempotencyKey: $key}) {
     results { clientMutationId orderItem { quantity product { stock } } } } }"""
 
 
@@ -116,8 +116,8 @@ async def test_several_records_are_one_transaction(shop: World) -> None:
     assert found["data"] == {"putOrderItems": None}
     missing = "productSku: there is no Product with this key."
     assert told(found) == [
-        (["putOrderItems"], "NOT_FOUND", missing, ["inputs", 1, "productSku"]),
-        (["putOrderItems"], "NOT_FOUND", missing, ["inputs", 2, "productSku"]),
+        (["putOrderItems"], "NOT_FOUND", missing, ["input", "inputs", 1, "productSku"]),
+        (["putOrderItems"], "NOT_FOUND", missing, ["input", "inputs", 2, "productSku"]),
     ]
     order = await shop.ask('{ order(orderId: "o") { items { nodes { sku } edges { quantity } } } }')
     assert order["order"]["items"]["edges"] == [{"quantity": 1}, {"quantity": 2}]
@@ -133,8 +133,8 @@ async def test_each_on_its_own_tells_what_became_of_it(shop: World) -> None:
     at = ["putOrderItems", "results"]
     missing = "productSku: there is no Product with this key."
     assert told(found) == [
-        ([*at, 1], "NOT_FOUND", missing, ["inputs", 1, "productSku"]),
-        ([*at, 3], "BAD_USER_INPUT", "sku of Product is empty", ["inputs", 3, "productSku"]),
+        ([*at, 1], "NOT_FOUND", missing, ["input", "inputs", 1, "productSku"]),
+        ([*at, 3], "BAD_USER_INPUT", "sku of Product is empty", ["input", "inputs", 3, "productSku"]),
     ]
     assert await count(shop) == 6
 
@@ -144,7 +144,7 @@ async def test_many_on_their_own_are_sent_a_few_at_once(shop: World) -> None:
     """A thousand at once would meet at the same nodes, one after the other would take a minute."""
     given = [{"sku": f"p{number}", "stock": number} for number in range(20)]
     document = """mutation ($inputs: [CreateProductInput!]!) {
-      createProducts(inputs: $inputs, atomic: false) { results { product { stock } } } }"""
+      createProducts(input: {inputs: $inputs, atomic: false}) { results { product { stock } } } }"""
     found = await answer(shop, document, inputs=given)
     assert [each["product"]["stock"] for each in found["data"]["createProducts"]["results"]] == [*range(20)]
     cost = found["extensions"]["cost"]
@@ -172,13 +172,18 @@ async def test_nothing_and_too_much(shop: World) -> None:
     found = await answer(shop, ITEMS, inputs=[item("a", 1)] * 1001, atomic=False)
     [error] = found["errors"]
     assert error["message"] == "This mutation has 1,001 inputs, and the limit is 1,000."
-    assert error["extensions"] == {"code": "BAD_USER_INPUT", "path": ["inputs"], "count": 1001, "limit": 1000}
-    document = """mutation ($inputs: [CreateProductInput!]!) { createProducts(inputs: $inputs) { results { __typename } } }"""
+    assert error["extensions"] == {
+        "code": "BAD_USER_INPUT",
+        "path": ["input", "inputs"],
+        "count": 1001,
+        "limit": 1000,
+    }
+    document = """mutation ($inputs: [CreateProductInput!]!) { createProducts(input: {inputs: $inputs}) { results { __typename } } }"""
     found = await answer(shop, document, inputs=[{"sku": str(n), "stock": 1} for n in range(101)])
     [error] = found["errors"]
     assert error["extensions"] == {
         "code": "TRANSACTION_TOO_LARGE",
-        "path": ["inputs"],
+        "path": ["input"],
         "count": 101,
         "limit": 100,
     }
@@ -188,7 +193,7 @@ async def test_nothing_and_too_much(shop: World) -> None:
 async def test_retries_of_several(shop: World) -> None:
     """A retry would add twice, or give up what had failed."""
     add = """mutation ($inputs: [UpdateProductInput!]!, $atomic: Boolean! = true, $key: String) {
-      updateProducts(inputs: $inputs, atomic: $atomic, idempotencyKey: $key) { results { product { stock } } } }"""
+      updateProducts(input: {inputs: $inputs, atomic: $atomic, idempotencyKey: $key}) { results { product { stock } } } }"""
 
     def stocks(found: Any) -> list[Any]:
         return [each and each["product"]["stock"] for each in found["data"]["updateProducts"]["results"]]
@@ -206,21 +211,22 @@ async def test_retries_of_several(shop: World) -> None:
         each["idempotencyKey"] = each["sku"]
     for _ in range(2):
         assert stocks(await answer(shop, add, inputs=given, atomic=False)) == [8, 8, 2]
-    problem = "All of this is one write: give its idempotency key as an argument of the mutation."
+    problem = "All of this is one write: give the idempotency key in the mutation's own input."
     assert told(await answer(shop, add, inputs=given)) == [
-        (["updateProducts"], "BAD_USER_INPUT", problem, ["inputs", n, "idempotencyKey"]) for n in range(3)
+        (["updateProducts"], "BAD_USER_INPUT", problem, ["input", "inputs", n, "idempotencyKey"])
+        for n in range(3)
     ]
 
 
 # --- Several mutations in one transaction ---------------------------------------------------------------
 
-PLACE = """mutation ($key: String, $stock: Int! = -2) { write(idempotencyKey: $key, actions: [
+PLACE = """mutation ($key: String, $stock: Int! = -2) { write(input: {idempotencyKey: $key, actions: [
   {createCustomer: {customerId: "_:me", name: "Bob"}}
   {createOrder: {orderId: "_:mine", customerId: "_:me", items: [{productSku: "b", quantity: 1}]}}
   {putOrderItem: {orderId: "_:mine", productSku: "a", quantity: 2}}
   {updateProduct: {sku: "a", add: {stock: $stock}}}
   {deleteOrder: {orderId: "o"}}
-]) { results {
+]}) { results {
   createCustomer { customer { customerId name } }
   createOrder { order { orderId customer { customerId name } items { edges { quantity } } } }
   putOrderItem { orderItem { quantity order { orderId } } }
@@ -251,11 +257,11 @@ async def test_several_mutations_in_one_transaction(shop: World) -> None:
 async def test_one_that_fails_takes_all_others_with_it(shop: World) -> None:
     """Half of what belongs together would be written."""
     before = await count(shop)
-    document = """mutation { write(actions: [
+    document = """mutation { write(input: {actions: [
       {createCustomer: {customerId: "c", name: "Again"}}
       {createProduct: {sku: "new", stock: 1}}
       {updateProduct: {sku: "none", stock: 1}}
-    ]) { results { createProduct { product { stock } } } } }"""
+    ]}) { results { createProduct { product { stock } } } } }"""
     found = await answer(shop, document)
     assert found["data"] == {"write": None}
     assert told(found) == [
@@ -263,32 +269,37 @@ async def test_one_that_fails_takes_all_others_with_it(shop: World) -> None:
             ["write"],
             "ALREADY_EXISTS",
             "There is already a Customer with this key.",
-            ["actions", 0, "createCustomer"],
+            ["input", "actions", 0, "createCustomer"],
         ),
-        (["write"], "NOT_FOUND", "There is no Product with this key.", ["actions", 2, "updateProduct"]),
+        (
+            ["write"],
+            "NOT_FOUND",
+            "There is no Product with this key.",
+            ["input", "actions", 2, "updateProduct"],
+        ),
     ]
     assert await count(shop) == before
 
 
 async def test_names_of_nothing(shop: World) -> None:
     """An order would belong to a customer that nobody has created."""
-    document = """mutation { write(actions: [
+    document = """mutation { write(input: {actions: [
       {createProduct: {sku: "_:p", stock: 1}}
       {createOrder: {customerId: "_:who"}}
       {updateOrder: {orderId: "_:which", total: 1}}
-    ]) { results { __typename } } }"""
+    ]}) { results { __typename } } }"""
     assert told(await answer(shop, document)) == [
         (
             ["write"],
             "BAD_USER_INPUT",
             "_:who names no Customer that this mutation creates.",
-            ["actions", 1, "createOrder", "customerId"],
+            ["input", "actions", 1, "createOrder", "customerId"],
         ),
         (
             ["write"],
             "BAD_USER_INPUT",
             "_:which names no Order that this mutation creates.",
-            ["actions", 2, "updateOrder", "orderId"],
+            ["input", "actions", 2, "updateOrder", "orderId"],
         ),
     ]
 
@@ -299,13 +310,13 @@ async def test_names_of_nothing(shop: World) -> None:
 )
 async def test_an_action_is_exactly_one(shop: World, action: str) -> None:
     """One of two would be left out without a word."""
-    document = f"mutation {{ write(actions: [{action}]) {{ results {{ __typename }} }} }}"
+    document = f"mutation {{ write(input: {{actions: [{action}]}}) {{ results {{ __typename }} }} }}"
     assert set(await shop.codes(document)) == {"GRAPHQL_VALIDATION_FAILED"}
 
 
 async def test_an_action_in_a_variable_is_exactly_one(shop: World) -> None:
     """What is refused in a document would be carried out from variables."""
-    document = "mutation ($actions: [WriteAction!]!) { write(actions: $actions) { results { __typename } } }"
+    document = "mutation ($actions: [WriteAction!]!) { write(input: {actions: $actions}) { results { __typename } } }"
     both = {"createProduct": {"sku": "x", "stock": 1}, "deleteProduct": {"sku": "a"}}
     for action in ({}, both):
         assert await shop.codes(document, actions=[action]) == ["BAD_USER_INPUT"]
@@ -318,10 +329,10 @@ async def test_retries_of_several_mutations(shop: World) -> None:
     first = await answer(shop, PLACE, key="k")
     assert (await answer(shop, PLACE, key="k"))["data"] == first["data"]
     assert await count(shop) == 7
-    document = """mutation ($mine: String, $stock: Int!) { write(idempotencyKey: $mine, actions: [
-      {updateProduct: {sku: "a", add: {stock: $stock}}}]) { results { updateProduct { product { stock } } } } }"""
+    document = """mutation ($mine: String, $stock: Int!) { write(input: {idempotencyKey: $mine, actions: [
+      {updateProduct: {sku: "a", add: {stock: $stock}}}]}) { results { updateProduct { product { stock } } } } }"""
     for _ in range(2):
         data = await shop.ask(document, mine="m", stock=1)
         assert data["write"]["results"] == [{"updateProduct": {"product": {"stock": 4}}}]
     [(path, code, _, place)] = told(await answer(shop, document, mine="m", stock=2))
-    assert (path, code, place) == (["write"], "CONFLICT", ["idempotencyKey"])
+    assert (path, code, place) == (["write"], "CONFLICT", ["input", "idempotencyKey"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
@@ -111,28 +112,24 @@ def may_be_absent(record: RecordType, path: FieldPath) -> bool:
     return bool(found) and all(slot.name in record.table_keys.optional for slot in found)
 
 
-def nested_lists(graph: Graph, record: RecordType) -> Iterator[AccessPath]:
-    """The lists of a node whose records may be created with it: those with the node at one end."""
-    seen: set[tuple[str, str]] = set()
-    for name in record.lists:
+def nested_lists(graph: Graph, record: RecordType) -> list[AccessPath]:
+    """The lists of a node whose records may be created with it: those with the node at one end, one for each end."""
+    found: dict[tuple[str, str], AccessPath] = {}
+    for name in record.lists if record.is_node else ():
         path = graph.node_lists.get((record.name, name))
         end = path.end if path else None
-        if (
-            path is None
-            or end is None
-            or path.members
-            or path.record.is_virtual
-            or (path.record.name, end) in seen
-        ):
+        if path is None or end is None or path.members or path.record.is_virtual:
             continue
-        if record.is_node and not path.record.ends[end].text and given_fields(path.record, without=end):
-            seen.add((path.record.name, end))
-            yield path
+        if not path.record.ends[end].text and given_fields(path.record, without=end):
+            there = found.setdefault((path.record.name, end), path)
+            if there.is_one and not path.is_one:
+                found[path.record.name, end] = path
+    return [*found.values()]
 
 
-def nested_name(record: RecordType, end: str) -> str:
-    """The input of a record that is created with the node at one of its ends: `OrderItemOfOrderInput`."""
-    return f"{record.name}Of{pascal(end)}Input"
+def nested_name(path: AccessPath) -> str:
+    """The input of a record that is created with the node that lists it: `OrderItemsInput`."""
+    return f"{cast(RecordType, path.owner).name}{pascal(path.name)}Input"
 
 
 # --- Names of types -------------------------------------------------------------------------------------
@@ -143,6 +140,7 @@ TOGETHER = "write"
 TOGETHER_TYPES: Mapping[str, str] = {
     "WriteAction": "the input of write",
     "WriteResult": "the result of an action of write",
+    "WriteInput": "the input of write",
     "WritePayload": "the payload of write",
 }
 
@@ -150,6 +148,11 @@ TOGETHER_TYPES: Mapping[str, str] = {
 def results_name(action: WriteName, record: RecordType) -> str:
     """The type of the payload of a mutation of several records."""
     return f"{pascal(plural_name(action, record))}Payload"
+
+
+def inputs_name(action: WriteName, record: RecordType) -> str:
+    """The type of the input of a mutation of several records."""
+    return f"{pascal(plural_name(action, record))}Input"
 
 
 def input_name(action: WriteName, record: RecordType) -> str:
@@ -199,23 +202,22 @@ def part_fields(record: RecordType, word: str) -> list[Field]:
 
 def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
     """The names of the types that mutations need, with a description of each."""
-    nested: dict[tuple[str, str], None] = {}
     for record in graph.types.values():
         for action in record.writes:
             name = mutation_name(action, record)
             yield input_name(action, record), f"the input of {name}"
             yield payload_name(action, record), f"the payload of {name}"
             yield results_name(action, record), f"the payload of {plural_name(action, record)}"
+            yield inputs_name(action, record), f"the input of {plural_name(action, record)}"
             if action == "move":
                 yield to_name(record), f"the new key of {name}"
         for word in PARTS if record.writes else ():
             if part_fields(record, word):
                 yield part_name(record, word), f"the part {word} of update{record.name}"
-        nested |= {(path.record.name, path.end or ""): None for path in nested_lists(graph, record)}
+        for path in nested_lists(graph, record):
+            yield nested_name(path), f"what creates the {path.name} of a {record.name}"
     if any(record.writes for record in graph.types.values()):
         yield from TOGETHER_TYPES.items()
-    for name, end in nested:
-        yield nested_name(graph.types[name], end), f"what creates a {name} with its {end}"
     if any("delete" in record.writes and is_named(graph, record) for record in graph.nodes):
         yield OnEdges.__name__, "what becomes of a deleted node's edges"
     for record in graph.nodes:

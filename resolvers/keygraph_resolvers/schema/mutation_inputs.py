@@ -15,6 +15,7 @@ from keygraph.dynamo.items import number_text
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel, with_article
 from keygraph.writing.requests import OnEdges
@@ -37,9 +38,11 @@ from keygraph_resolvers.naming.mutation_names import (
     ON_EDGES,
     PARTS,
     TO,
+    TOGETHER,
     Given,
     given_fields,
     input_name,
+    inputs_name,
     is_named,
     key_name,
     key_names,
@@ -50,6 +53,7 @@ from keygraph_resolvers.naming.mutation_names import (
     nested_name,
     part_fields,
     part_name,
+    plural_name,
     to_name,
 )
 from keygraph_resolvers.naming.names import type_name
@@ -62,9 +66,10 @@ from keygraph_resolvers.schema.definitions import (
     list_of,
     nullable,
 )
-from keygraph_resolvers.schema.mutations import NAME_PREFIX
+from keygraph_resolvers.schema.mutations import MOST_INPUTS, NAME_PREFIX
 
-KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key runs once."
+_ATOMIC = "Whether all inputs are written in one transaction, or each in its own."
+_MOST = f"At most {MOST_INPUTS:,}."
 INPUTS: Mapping[WriteName, str] = {
     "create": "What is created.",
     "put": "What is written.",
@@ -121,12 +126,25 @@ class MutationInputs:
             fields.append(
                 input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
             )
-        fields.append(input_field(MUTATION_ID, nullable(str), "Any text; the payload returns it."))
-        fields.append(input_field(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION))
-        add_fields(made, fields)
+        add_fields(made, [*fields, *_of_every_input()])
         return made
 
-    def action(self, every: Sequence[tuple[WriteName, RecordType]]) -> type:
+    def inputs(self, action: WriteName, record: RecordType) -> type:
+        """The input of a mutation of several records."""
+        made = input_type(inputs_name(action, record), f"The input of `{plural_name(action, record)}`.")
+        described = f"{INPUTS[action]} {_MOST}"
+        inputs = input_field("inputs", list_of(self.input(action, record)), described)
+        add_fields(made, [inputs, input_field("atomic", bool, _ATOMIC, True), *_of_every_input()])
+        return made
+
+    def actions(self, every: Sequence[tuple[WriteName, RecordType]]) -> type:
+        """The input of several mutations in one transaction."""
+        made = input_type("WriteInput", f"The input of `{TOGETHER}`.")
+        actions = input_field("actions", list_of(self._action(every)), f"What to do. {_MOST}")
+        add_fields(made, [actions, *_of_every_input()])
+        return made
+
+    def _action(self, every: Sequence[tuple[WriteName, RecordType]]) -> type:
         """One action of several: exactly one mutation's input."""
         made = input_type("WriteAction", "One of these.", is_one_of=True)
         fields = [
@@ -186,14 +204,15 @@ class MutationInputs:
     def _nested_fields(self, record: RecordType) -> list[Any]:
         fields = []
         for path in nested_lists(self._graph, record):
-            type_ = nullable(list_of(self._nested(path.record, cast(str, path.end))))
+            of = self._nested(path)
+            type_ = nullable(of if path.is_one else list_of(of))
             described = sentences(of_list(path), "Created in the same transaction.")
             fields.append(input_field(camel(path.name), type_, described))
         return fields
 
-    def _nested(self, record: RecordType, end: str) -> type:
-        """The input of a record that is created with the node at one of its ends."""
-        name = nested_name(record, end)
+    def _nested(self, path: AccessPath) -> type:
+        """The input of a record that is created with the node that lists it."""
+        name, record, end = nested_name(path), path.record, cast(str, path.end)
         if name not in self._made:
             told = f"{a(record.name).capitalize()} that is created with its {in_words(end)}."
             made = self._made[name] = input_type(name, told)
@@ -271,6 +290,15 @@ class MutationInputs:
             ]
             add_fields(made, fields)
         return self._made[name]
+
+
+def _of_every_input() -> list[Any]:
+    """The fields that the input of every mutation has."""
+    retries = "Makes retries safe: a mutation that is sent again with the same key runs once."
+    return [
+        input_field(MUTATION_ID, nullable(str), "Any text; the payload returns it."),
+        input_field(IDEMPOTENCY_KEY, nullable(str), retries),
+    ]
 
 
 def _described(record: RecordType, each: Given, *, is_new: bool) -> str | None:

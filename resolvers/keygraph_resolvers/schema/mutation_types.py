@@ -14,7 +14,6 @@ from keygraph.keys.types import FieldType
 from keygraph.model.records import End, RecordType
 from keygraph_resolvers.naming.descriptions import in_words
 from keygraph_resolvers.naming.mutation_names import (
-    IDEMPOTENCY_KEY,
     MUTATION_ID,
     TOGETHER,
     is_named,
@@ -43,15 +42,13 @@ from keygraph_resolvers.schema.field_kinds import (
     WritesTogether,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.mutation_inputs import INPUTS, KEY_DESCRIPTION, MutationInputs
-from keygraph_resolvers.schema.mutations import MOST_INPUTS
+from keygraph_resolvers.schema.mutation_inputs import INPUTS, MutationInputs
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for each input that failed."
 _TOGETHER = "Runs these actions in one transaction: all or none."
 _ANSWER = "The result of `{}`."
-_ATOMIC = "Whether all inputs are written in one transaction, or each in its own."
-_MOST = f"At most {MOST_INPUTS:,}."
+_INPUTS = "The inputs, and whether all of them are one transaction."
 
 
 class MutationTypes:
@@ -79,28 +76,18 @@ class MutationTypes:
         payloads = {
             Writes(action, record): nullable(self._payload(action, record)) for action, record in every
         }
-        key = argument(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION)
         fields: list[StrawberryField] = []
         of_several: list[StrawberryField] = []
         for kind, payload in payloads.items():
             action, record = kind.action, kind.record
             name, several = mutation_name(action, record), plural_name(action, record)
-            given = inputs.input(action, record)
             described, reason = mutation_description(self._graph, action, record), record.notes.deprecated
-            arguments = [argument("input", given, INPUTS[action])]
-            fields.append(ServedField(name, payload, kind, arguments, described, reason))
-            results = object_type(results_name(action, record), _ANSWER.format(several))
-            add_fields(
-                results, [ServedField("results", list_of(payload), ResultList(), description=_RESULTS)]
-            )
-            arguments = [
-                argument("inputs", list_of(given), f"{INPUTS[action]} {_MOST}"),
-                argument("atomic", bool, _ATOMIC, True),
-                key,
-            ]
-            described = _EACH.format(name)
-            each = WritesEach(action, record)
-            of_several.append(ServedField(several, nullable(results), each, arguments, described, reason))
+            given = [argument("input", inputs.input(action, record), INPUTS[action])]
+            fields.append(ServedField(name, payload, kind, given, described, reason))
+            results = _results(results_name(action, record), several, payload, _RESULTS)
+            given = [argument("input", inputs.inputs(action, record), _INPUTS)]
+            each, described = WritesEach(action, record), _EACH.format(name)
+            of_several.append(ServedField(several, nullable(results), each, given, described, reason))
         result = object_type(
             "WriteResult", "The result of one action: the field with its name; all other fields are null."
         )
@@ -112,21 +99,10 @@ class MutationTypes:
                 for name, kind in named.items()
             ],
         )
-        written = object_type("WritePayload", _ANSWER.format(TOGETHER))
-        add_fields(
-            written,
-            [
-                ServedField(
-                    "results", list_of(result), ResultList(), description="In the order of the actions."
-                )
-            ],
-        )
-        arguments = [argument("actions", list_of(inputs.action(every)), f"What to do. {_MOST}"), key]
-        return [
-            *fields,
-            *of_several,
-            ServedField(TOGETHER, nullable(written), WritesTogether(), arguments, _TOGETHER),
-        ]
+        written = _results("WritePayload", TOGETHER, result, "In the order of the actions.")
+        given = [argument("input", inputs.actions(every), "The actions.")]
+        together = ServedField(TOGETHER, nullable(written), WritesTogether(), given, _TOGETHER)
+        return [*fields, *of_several, together]
 
     def _payload(self, action: WriteName, record: RecordType) -> type:
         made = object_type(payload_name(action, record), _ANSWER.format(mutation_name(action, record)))
@@ -151,9 +127,19 @@ class MutationTypes:
         if action == "delete" and is_named(self._graph, record):
             described = "How many edges and records were deleted with it, or do not name it any more."
             fields.append(ServedField("detached", int, Attribute("detached"), description=described))
-        described = "The `clientMutationId` of the input."
-        fields.append(
-            ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id"), description=described)
-        )
-        add_fields(made, fields)
+        add_fields(made, [*fields, _mutation_id()])
         return made
+
+
+def _results(name: str, mutation: str, result: OutputType, described: str) -> type:
+    """The payload of a mutation with several results."""
+    made = object_type(name, _ANSWER.format(mutation))
+    results = ServedField("results", list_of(result), ResultList(), description=described)
+    add_fields(made, [results, _mutation_id()])
+    return made
+
+
+def _mutation_id() -> StrawberryField:
+    """The field that every payload has."""
+    described = "The `clientMutationId` of the input."
+    return ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id"), description=described)

@@ -64,18 +64,23 @@ class Told:
     """Whether all inputs are written in one transaction."""
     idempotency_key: str | None = None
     """The key of all inputs; a single input may have its own key."""
+    client_mutation_id: str | None = None
+    """What the payload of all inputs returns."""
 
 
 def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Mapping[str, Any]) -> Told:
     """Reads the arguments of a mutation. Raises WriteRefused for more inputs than one mutation may have."""
+    where, own = ("input",), given["input"]
+    key, mutation_id = own.get(IDEMPOTENCY_KEY), own.get(MUTATION_ID)
     match kind:
         case Writes(action, record):
-            return Told([Input(action, record, given["input"], ("input",))])
+            return Told([Input(action, record, own, where)])
         case WritesEach(action, record):
             inputs = [
-                Input(action, record, each, ("inputs", number)) for number, each in enumerate(given["inputs"])
+                Input(action, record, each, (*where, "inputs", number))
+                for number, each in enumerate(own["inputs"])
             ]
-            told = Told(inputs, given["atomic"], given.get(IDEMPOTENCY_KEY))
+            told = Told(inputs, own["atomic"], key, mutation_id)
         case _:
             actions = {
                 mutation_name(action, record): (action, record)
@@ -83,18 +88,18 @@ def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Map
                 for action in record.writes
             }
             inputs = [
-                Input(*actions[name], values, ("actions", number, name))
-                for number, each in enumerate(given["actions"])
+                Input(*actions[name], values, (*where, "actions", number, name))
+                for number, each in enumerate(own["actions"])
                 for name, values in each.items()
             ]
-            told = Told(inputs, idempotency_key=given.get(IDEMPOTENCY_KEY))
+            told = Told(inputs, True, key, mutation_id)
     refusals = Refusals()
     if len(inputs) > MOST_INPUTS:
         problem = f"This mutation has {len(inputs):,} inputs, and the limit is {MOST_INPUTS:,}."
-        refusals.add(inputs[0].where[:1], problem, count=len(inputs), limit=MOST_INPUTS)
+        refusals.add(inputs[0].where[:2], problem, count=len(inputs), limit=MOST_INPUTS)
     for each in inputs if told.is_atomic else ():
         if each.values.get(IDEMPOTENCY_KEY) is not None:
-            problem = "All of this is one write: give its idempotency key as an argument of the mutation."
+            problem = "All of this is one write: give the idempotency key in the mutation's own input."
             refusals.add((*each.where, IDEMPOTENCY_KEY), problem)
     refusals.stop()
     return told
@@ -257,8 +262,11 @@ class _Meaning:
         found: list[WriteRequest] = []
         owner: Texts | None = None
         for shown, name, path, end in self._known.lists(record):
-            for number, each in enumerate(given.get(name) or ()):
-                at = (*where, shown, number)
+            several = given.get(name)
+            if several is not None and path.is_one:
+                several = [several]
+            for number, each in enumerate(several or ()):
+                at = (*where, shown) if path.is_one else (*where, shown, number)
                 if owner is None:
                     owner = self._identity(record, values, where)
                 own = self._values(path.record, each, at, without=end)

@@ -209,7 +209,7 @@ class _Hiding:
                 if self._is_never(record, "update", field.name):
                     yield part_name(record, word), camel(field.name)
         for path in nested_lists(self._graph, record):
-            below = nested_name(path.record, cast(str, path.end))
+            below = nested_name(path)
             is_asked_for_more = self._asks_for_more(below, path.record, ("create",), path.end)
             if is_asked_for_more or self._is_never(path.record, "create"):
                 yield below, ""

@@ -45,9 +45,15 @@ class Results:
     error: None = None
     is_missing = False
 
-    def __init__(self, found: dict[Any, Any], payloads: Sequence[Payload] = ()) -> None:
+    def __init__(
+        self,
+        found: dict[Any, Any],
+        payloads: Sequence[Payload] = (),
+        client_mutation_id: str | None = None,
+    ) -> None:
         """`payloads` are those of the writes that were carried out."""
         self.found = found
+        self.client_mutation_id = client_mutation_id
         self.payloads = payloads
 
 

@@ -73,7 +73,9 @@ class WriteStep(Step):
             root.found[self._selected] = error
             return
         root.found[self._selected] = (
-            outcomes[0] if isinstance(self._kind, Writes) else self._results(outcomes)
+            outcomes[0]
+            if isinstance(self._kind, Writes)
+            else self._results(outcomes, self._told(run).client_mutation_id)
         )
         if any(step.leads_on(run) for step in self.payloads):
             await run.read(lambda run, _, __, ___, place: self.start(run, [root], read.round_trip, place))
@@ -126,7 +128,7 @@ class WriteStep(Step):
                 number += len(requests)
         return payloads
 
-    def _results(self, outcomes: Sequence[_Outcome]) -> Results:
+    def _results(self, outcomes: Sequence[_Outcome], mutation_id: str | None) -> Results:
         """Returns the payload of a mutation with several inputs."""
         payloads = [each for each in outcomes if isinstance(each, Payload)]
         found: dict[Any, Any] = {}
@@ -139,7 +141,7 @@ class WriteStep(Step):
                 ]
             else:
                 found[field] = outcomes
-        return Results(found, payloads)
+        return Results(found, payloads, mutation_id)
 
     # --- What is requested --------------------------------------------------------------------------------
 
@@ -186,7 +188,7 @@ class WriteStep(Step):
         if own is not None:
             key = idempotency_key(inputs, (own, *asker), (*inputs[0].where, IDEMPOTENCY_KEY))
         elif told.idempotency_key is not None:
-            key = idempotency_key(inputs, (told.idempotency_key, *number, *asker), (IDEMPOTENCY_KEY,))
+            key = idempotency_key(inputs, (told.idempotency_key, *number, *asker), ("input", IDEMPOTENCY_KEY))
         elif run.idempotency_key is not None:
             key = idempotency_key(inputs, (run.idempotency_key, self._position, *number, *asker), ())
         return _Asked(inputs, requests, key)
