@@ -268,6 +268,17 @@ def decode(type_: FieldType, value: Value) -> Any:
     return _DECODERS[type_.kind](type_, value)
 
 
+def stored_forms(type_: FieldType, value: Value) -> tuple[Any, ...]:
+    """Returns the attributes that are read as this one: of an ID also the number that is written as its text."""
+    if type_.kind != "id" or not isinstance(value, str) or not value[-1:].isdecimal():
+        return (value,)
+    with contextlib.suppress(ValueError):
+        exact = number(value)
+        if number_text(exact) == value:
+            return value, exact
+    return (value,)
+
+
 def decoder(type_: FieldType) -> Callable[[Value], Any]:
     """Returns a function that decodes the values of one type, as `decode` does."""
     made = partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any
 
@@ -27,9 +27,9 @@ from keygraph.dynamo.conditions import (
     put_at_path,
 )
 from keygraph.dynamo.foreseen import ALWAYS, NEVER
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.limits import IN_VALUES
-from keygraph.keys.types import FieldType, decode, encode
+from keygraph.keys.types import FieldType, decode, encode, stored_forms
 from keygraph.keys.union import WholeKey
 
 EQUALITY = ("eq", "ne", "in")
@@ -46,8 +46,6 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
 """The comparisons that an attribute of each kind offers, in addition to `exists`."""
 _OPPOSITE = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
 _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
-    "eq": Eq,
-    "ne": Ne,
     "lt": Lt,
     "lte": Le,
     "gt": Gt,
@@ -104,17 +102,40 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
         if not is_known:
             raise ValueError("its values are whole keys; use eq, ne or in")
     match operator:
+        case "eq" | "ne":
+            equal = equal_to_any(type_, path, [attribute(value)])
+            return equal if operator == "eq" else _unequal(equal)
         case "in":
             if len(value) > IN_VALUES:
                 raise ValueError(f"at most {IN_VALUES} values")
-            return In(path, tuple(attribute(each) for each in value))
+            return equal_to_any(type_, path, [attribute(each) for each in value])
         case "between":
             low, high = attribute(value["from"]), attribute(value["to"])
             # DynamoDB refuses crossed bounds; a condition that is decided here would find nothing instead.
             if low > high:
                 raise ValueError("from is above to")
-            return Between(path, low, high)
-    return _SIMPLE[operator](path, attribute(value))
+            bounds = zip(stored_forms(element, low), stored_forms(element, high), strict=False)
+            return _any(Between(path, *each) for each in bounds if each[0] <= each[1])
+    text, *others = stored_forms(element, attribute(value))
+    # A number is compared as a whole with the part of a text.
+    of_number = Eq if operator == "beginsWith" or (operator == "contains" and type_ is element) else None
+    compare = _SIMPLE[operator]
+    return _any((compare(path, text), *((of_number or compare)(path, each) for each in others)))
+
+
+def equal_to_any(type_: FieldType, path: Path, values: Iterable[Value]) -> Condition:
+    """Returns the condition that an attribute has one of these values, in any form in which it may be stored."""
+    forms = [form for value in values for form in stored_forms(type_, value)]
+    return Eq(path, forms[0]) if len(forms) == 1 else In(path, tuple(forms))
+
+
+def _unequal(equal: Condition) -> Condition:
+    return Ne(equal.path, equal.value) if isinstance(equal, Eq) else Not(equal)
+
+
+def _any(conditions: Iterable[Condition]) -> Condition:
+    first, *others = conditions
+    return Or((first, *others)) if others else first
 
 
 def _null_comparison(path: Path, operator: str) -> Condition:

@@ -22,12 +22,12 @@ from keygraph.access.grants import (
 )
 from keygraph.access.language import WRITES, AccessRule, Action, Claim
 from keygraph.declare.declaration import access_of
-from keygraph.dynamo.conditions import Eq, In, Path
+from keygraph.dynamo.conditions import Eq, Path
 from keygraph.dynamo.expressions import simplified
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.model.candidates import best, candidates
-from keygraph.model.comparisons import OPERATORS, comparison, declared_comparison
+from keygraph.model.comparisons import OPERATORS, comparison, declared_comparison, equal_to_any
 from keygraph.model.links import Link, LinkName
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import End, RecordType
@@ -555,9 +555,9 @@ def _of_claim(type_: FieldType, path: Path, operator: str, value: Any) -> Condit
             return not is_positive
         match operator:
             case "eq" | "in":
-                return Eq(path, values[0]) if len(values) == 1 else In(path, tuple(values))
+                return equal_to_any(element, path, values)
             case "ne":
-                return none_of(any_of(Eq(path, each) for each in values))
+                return none_of(equal_to_any(element, path, values))
         decoded = [decode(element, each) for each in values]
         return any_of(comparison(type_, path, operator, each) for each in decoded)
 
