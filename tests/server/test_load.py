@@ -197,7 +197,7 @@ class Slip:
 class Gift:
     slip_id: ID
 
-graph = Graph(Table("Slips", partition_key="PK"), Slip, Gift, type_attribute="Kind", store_key_fields=False)
+graph = Graph(Table("Slips", partition_key="PK", sort_key="SK"), Slip, Gift, type_attribute="Kind", store_key_fields=False)
 """
 
 
@@ -208,13 +208,13 @@ def test_an_item_of_another_type_is_not_changed(
     """Otherwise an item with the attributes of both types would be left."""
     Path("shared.py").write_text(SHARED, "utf-8")
     monkeypatch.setenv("KEYGRAPH_MODEL", "shared:graph")
-    table = Table("Slips", partition_key="PK")
-    gift, slip = {"PK": "SLIP#1", "Kind": "GIFT"}, {"PK": "SLIP#2", "Kind": "SLIP", "text": "old"}
-    make_table(address, [gift, slip], table)
-    new = [{"PK": f"SLIP#{number}", "Kind": "SLIP", "text": "new"} for number in (1, 2, 3)]
+    table, keys = Table("Slips", partition_key="PK", sort_key="SK"), ("SLIP#1", "SLIP#2", "SLIP#3")
+    new = [{"PK": key, "SK": key, "Kind": "SLIP", "text": "new"} for key in keys]
+    gift = {"PK": "SLIP#1", "SK": "SLIP#1", "Kind": "GIFT"}
+    make_table(address, [gift, new[1] | {"text": "old"}], table)
     lines = write_lines("slips.jsonl", new)
     result = run("load", lines, "--store", address, "--upsert", "--skip-refused", *options)
-    assert result.stderr == "the item SLIP#1: the table has an item of another type with this key.\n"
+    assert result.stderr == "the item SLIP#1 / SLIP#1: the table has an item of another type with this key.\n"
     assert items_in(address, table) == [gift, *new[1:]]
 
 

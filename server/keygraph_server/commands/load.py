@@ -337,7 +337,7 @@ class _Existing:
                 self.refused += 1
                 is_other = graph.recognise(error.item or item) is not record
                 told = "" if rules is None else rules.broken(item, error)
-                told = "the table has an item of another type with this key." if is_other else told
+                told = "the table has an item of another type with this key" if is_other else told
                 self.reading.refuse(f"the item {shown_key(store.table.key_of(item))}: {told}")
 
 
