@@ -54,9 +54,9 @@ async def changed(users: World, before: Item, mutation: str) -> Item:
 MUTATIONS = [
     'updateUser(input: {userId: "1", %s})',
     'upsertUser(input: {userId: "1", %s})',
-    'updateUsers(inputs: [{userId: "1", %s}, {userId: "2", name: "B"}])',
-    'updateUsers(inputs: [{userId: "1", %s}], atomic: false)',
-    'write(actions: [{updateUser: {userId: "1", %s}}])',
+    'updateUsers(input: {inputs: [{userId: "1", %s}, {userId: "2", name: "B"}]})',
+    'updateUsers(input: {inputs: [{userId: "1", %s}], atomic: false})',
+    'write(input: {actions: [{updateUser: {userId: "1", %s}}]})',
 ]
 
 

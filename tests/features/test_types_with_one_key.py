@@ -100,12 +100,12 @@ def key(name: str, number: int) -> tuple[str, str]:
 CREATES = [
     'create{0}(input: {{{1}, text: "new"}})',
     'upsert{0}(input: {{{1}, text: "new"}})',
-    'create{0}s(inputs: [{{{1}, text: "new"}}])',
+    'create{0}s(input: {{inputs: [{{{1}, text: "new"}}]}})',
 ]
 PUTS = [
     'put{0}(input: {{{1}, text: "new"}})',
-    'put{0}s(inputs: [{{{1}, text: "new"}}])',
-    'write(actions: [{{put{0}: {{{1}, text: "new"}}}}])',
+    'put{0}s(input: {{inputs: [{{{1}, text: "new"}}]}})',
+    'write(input: {{actions: [{{put{0}: {{{1}, text: "new"}}}}]}})',
 ]
 
 
@@ -137,8 +137,8 @@ async def test_a_new_record_takes_no_key_of_another_type(
         'update{0}(input: {{{1}, text: "new"}})',
         "delete{0}(input: {{{1}}})",
         "move{0}(input: {{{1}, to: {{number: 9}}}})",
-        'update{0}s(inputs: [{{{1}, text: "new"}}])',
-        "write(actions: [{{delete{0}: {{{1}}}}}])",
+        'update{0}s(input: {{inputs: [{{{1}, text: "new"}}]}})',
+        "write(input: {{actions: [{{delete{0}: {{{1}}}}}]}})",
     ],
 )
 @pytest.mark.parametrize(
