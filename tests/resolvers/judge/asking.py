@@ -28,6 +28,7 @@ from tests.resolvers.judge.ruling import BROKEN, CursorOf, Either, IdOf, Judge, 
 from tests.resolvers.judge.source import source
 from tests.resolvers.worlds import SECRET
 
+_OF_WHOLE_KEYS = ("eq", "ne", "in", "exists")
 _ANYWHERE = ("first", "after", "last", "before", "direction", "where", "to")
 
 
@@ -88,7 +89,10 @@ class Court:
             name = _name_among(where.fields, type_, path)
             if name is not None:
                 self.compared_names[type_, path] = name
-                found[path] = [*get_named_type(where.fields[name].type).fields]
+                offered = [*get_named_type(where.fields[name].type).fields]
+                is_whole = len(path) == 2 and type_.ends[path[0]].is_whole
+                # Whole keys have no order of their own, and a text may be in what is around the field.
+                found[path] = [each for each in offered if not is_whole or each in _OF_WHOLE_KEYS]
         return found
 
     def takes(self, listing: Listing, argument: str) -> bool:

@@ -127,8 +127,9 @@ def _written(model: Model, type_: Type, values: dict[str, Any], random: Random) 
         if values[field.name] is not None and field.attribute:
             item[field.attribute] = field.kind.attribute(values[field.name])
     for end in type_.ends.values():
-        if end.others and values[end.name] is not None:
-            item[end.key] = end.of(values[end.name]).partition_text(values[end.name])
+        if (end.others or end.is_whole) and values[end.name] is not None:
+            key = end.key if end.others else next(iter(end.attributes.values()))
+            item[key] = end.of(values[end.name]).partition_text(values[end.name])
             continue
         for key, value in values[end.name] or ():
             item[end.attributes[key]] = end.node.fields[key].kind.attribute(value)

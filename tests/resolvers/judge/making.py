@@ -308,7 +308,9 @@ class _Maker:
             if is_family or ("zone" in attributes and self.chance(4)):
                 attributes["zone"] = f"{low}_zone"
             optional = number == 1 and made.kind != "edge" and self.chance(3)
-            made.ends[end_name] = End(end_name, node, attributes, optional)
+            own = {f"{end_name}_{key}" for key in node.identity} == {*attributes.values()}
+            is_whole = own and node.is_told_by_partition and self.chance(3)
+            made.ends[end_name] = End(end_name, node, attributes, optional, is_whole=is_whole)
         if self.shares_with_an_optional_end(made):
             name_, end = list(made.ends.items())[1]
             made.ends[name_] = replace(end, optional=False)
@@ -483,8 +485,9 @@ class _Maker:
         end, field = self.random.choice(ends), self.random.choice(texts)
         [key] = end.node.identity
         index = self.index(attributes=(end.attributes[key], field.attribute), is_plain=True)
+        value: Part = Slot((end.name, key), end.node.fields[key].kind.forms[0])
         made.keys[index.name] = KeyPair(
-            (Slot((end.name, key), end.node.fields[key].kind.forms[0]),),
+            (Whole(end.name) if end.is_whole else value,),
             (Slot((field.name,), field.kind.forms[0]),),
         )
         end.node.lists.append(

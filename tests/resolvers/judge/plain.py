@@ -39,6 +39,8 @@ class End:
     optional: bool = False
     others: tuple[Type, ...] = ()
     """The further types of which its node may be."""
+    is_whole: bool = False
+    """Whether its attribute has the node's whole partition key."""
 
     @property
     def nodes(self) -> tuple[Type, ...]:
@@ -169,6 +171,16 @@ class Type:
             for slot in self.slots((*self.keys[None].partition, *(self.keys[None].sort or ())))
         }
         return tuple(forms[name,].text(value) if forms[name,].loses else value for name, value in identity)
+
+    @property
+    def is_told_by_partition(self) -> bool:
+        """Whether its partition key alone tells its only key field."""
+        pair = self.keys[None]
+        slots = [part for part in pair.partition if isinstance(part, Slot)]
+        told = [slot.path[0] for slot in slots if not (slot.form.loses or slot.may_be_empty)]
+        return (
+            not (self.ends or pair.shards) and tuple(told) == self.identity and len(slots) == len(told) == 1
+        )
 
     @property
     def certain(self) -> set[str]:

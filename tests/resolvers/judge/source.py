@@ -85,7 +85,7 @@ def _class(model: Model, type_: Type) -> str:
     for end in type_.ends.values():
         stored = ", ".join(f"{key}={name!r}" for key, name in end.attributes.items())
         if len(end.attributes) < 2:
-            stored = repr(next(iter(end.attributes.values()), end.key))
+            stored = repr(next(iter(end.attributes.values()), end.key)) + ", whole_key=True" * end.is_whole
         annotation = " | ".join([*map(str, end.nodes), *(["None"] if end.optional else [])])
         lines.append(f"    {end.name}: {annotation} = stored({stored})")
     for field in type_.fields.values():
