@@ -108,7 +108,12 @@ class Member:
     type: FieldType
     optional: bool
     attribute: str
-    has_default: bool
+    default: Any = dataclasses.field(compare=False)
+    """Its value if an object has none; dataclasses.MISSING for no default."""
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not MISSING
 
 
 @dataclass(frozen=True)
@@ -245,8 +250,9 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
     for declared in dataclasses.fields(cls):
         annotation, optional = is_optional(hints[declared.name])
         type_ = field_type(annotation, style, inside)
-        has_default = not (declared.default is MISSING and declared.default_factory is MISSING)
-        members.append(Member(declared.name, type_, optional, cased(declared.name, style.case), has_default))
+        factory = declared.default_factory
+        default = declared.default if factory is MISSING else factory()
+        members.append(Member(declared.name, type_, optional, cased(declared.name, style.case), default))
     return tuple(members)
 
 

@@ -117,12 +117,19 @@ class ItemMaker:
             if path in self._own_paths and not others and len(end.identity) == 1:
                 single[name] = path[0], _only_end_value(end)
         copied = {field.name for field in record.fields.values() if field.kept == "copy"}
+        # DynamoDB stores no empty set: the default of an absent attribute is one.
+        own = [field for field in record.fields.values() if field.has_default]
+        absent = {field.name for field in own if field.type.kind == "set" and not field.default}
         self._parts = [
-            (name, *single.get(name, (None, None)), not self.is_optional(name) and name not in copied)
+            (
+                name,
+                *single.get(name, (None, None)),
+                not self.is_optional(name) and name not in copied | absent,
+            )
             for name in record_names
         ]
         """The fields and ends, each with its own attribute, the function for its value, and whether it is required."""
-        self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
+        self._defaults = {field.name: field.default for field in own if field.name not in absent}
         self._type: Item = graph.type_values.written(record)
         self._readers = [
             (slot, self._end_text(slot), self._reader(slot))

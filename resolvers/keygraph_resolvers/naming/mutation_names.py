@@ -6,8 +6,9 @@ A node is created, updated, upserted, moved and deleted; an edge and a record ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import MISSING, dataclass
+from math import isfinite
+from typing import Any, cast
 
 from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
@@ -78,10 +79,35 @@ class Given:
     of: Field | End
 
     @property
+    def default(self) -> Any:
+        """Its value in a new record that is given none; MISSING if there is none."""
+        return default_input(self.of.type, self.of.default) if isinstance(self.of, Field) else MISSING
+
+    @property
     def is_optional(self) -> bool:
         return self.of.optional or (
             isinstance(self.of, Field) and (self.of.has_default or self.of.kept == "id")
         )
+
+
+def default_input(type_: FieldType, default: Any) -> Any:
+    """The default of a field or member as a value of its input; MISSING for none, and for what GraphQL cannot write."""
+    if default is None or default is MISSING or type_.kind == "json":
+        return MISSING
+    if isinstance(default, float) and not isfinite(default):
+        return MISSING
+    if type_.of is not None:
+        members = sorted(default, key=str) if type_.kind == "set" else default
+        found = [default_input(type_.of, each) for each in members]
+        return MISSING if MISSING in found else found
+    if type_.kind != "object":
+        return default
+    values = {member: getattr(default, member.name) for member in type_.members}
+    inputs = {
+        camel(each.name): value if value is None else default_input(each.type, value)
+        for each, value in values.items()
+    }
+    return MISSING if MISSING in inputs.values() else inputs
 
 
 def given_fields(record: RecordType, without: str | None = None) -> list[Given]:

@@ -205,7 +205,8 @@ def input_field(
     deprecated: str | None = None,
 ) -> StrawberryField:
     """A field of an input. Required fields cannot be deprecated."""
-    if default is MISSING and isinstance(type_, StrawberryOptional):
+    is_required = default is MISSING and not isinstance(type_, StrawberryOptional)
+    if default is MISSING and not is_required:
         default = UNSET
     return StrawberryField(
         python_name=name,
@@ -213,7 +214,7 @@ def input_field(
         type_annotation=_Known(type_),
         description=description,
         default=default,
-        deprecation_reason=deprecated if isinstance(type_, StrawberryOptional) else None,
+        deprecation_reason=None if is_required else deprecated,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property
@@ -40,6 +41,7 @@ from keygraph_resolvers.naming.mutation_names import (
     TO,
     TOGETHER,
     Given,
+    default_input,
     given_fields,
     input_name,
     inputs_name,
@@ -108,9 +110,7 @@ class MutationInputs:
             if action in _OF_STORED and in_key:
                 fields.append(self._key_field(record, each))
                 continue
-            is_needed = action not in _OF_STORED and not self._may_be_left_out(record, each)
-            is_new = action in ("create", "put")
-            fields.append(self._field(record, each, is_needed=is_needed, is_new=is_new))
+            fields.append(self._field(record, each, action))
         if action == "create":
             fields += self._nested_fields(record)
         if action == "update":
@@ -169,7 +169,7 @@ class MutationInputs:
                 input_field(
                     each.name,
                     type_ if len(types) == 1 else nullable(type_),
-                    _described(record, each, is_new=False),
+                    _described(record, each, "move"),
                 )
                 for each, type_ in types
             ],
@@ -189,16 +189,19 @@ class MutationInputs:
         ends = record.ends.values()
         return any(each.of.attribute == path for end in ends for path in end.attributes.values())
 
-    def _field(self, record: RecordType, each: Given, *, is_needed: bool, is_new: bool) -> Any:
-        type_, described = self._type(each), _described(record, each, is_new=is_new)
-        shown = type_ if is_needed else nullable(type_)
-        return input_field(each.name, shown, described, deprecated=record.deprecated(each.of.name))
+    def _field(self, record: RecordType, each: Given, action: WriteName) -> Any:
+        """A field of a record: of a new one with its default, of one that may be stored without."""
+        type_, default = self._type(each), each.default if action in ("create", "put") else MISSING
+        is_needed = action not in _OF_STORED and not self._may_be_left_out(record, each)
+        is_needed = is_needed or (default is not MISSING and not each.of.optional)
+        shown, described = type_ if is_needed else nullable(type_), _described(record, each, action)
+        return input_field(each.name, shown, described, default, record.deprecated(each.of.name))
 
     def _key_field(self, record: RecordType, each: Given) -> Any:
         """The field of a part of the key of a stored record."""
         is_optional = may_be_absent(record, (each.of.name,))
         type_ = nullable(self._type(each)) if is_optional else self._type(each)
-        described = sentences(_described(record, each, is_new=False), WITHOUT_PART if is_optional else None)
+        described = sentences(_described(record, each, "move"), WITHOUT_PART if is_optional else None)
         return input_field(each.name, type_, described, deprecated=record.deprecated(each.of.name))
 
     def _nested_fields(self, record: RecordType) -> list[Any]:
@@ -216,10 +219,7 @@ class MutationInputs:
         if name not in self._made:
             told = f"{a(record.name).capitalize()} that is created with its {in_words(end)}."
             made = self._made[name] = input_type(name, told)
-            fields = [
-                self._field(record, each, is_needed=not self._may_be_left_out(record, each), is_new=True)
-                for each in given_fields(record, without=end)
-            ]
+            fields = [self._field(record, each, "create") for each in given_fields(record, without=end)]
             add_fields(made, [*fields, *self._nested_fields(record)])
         return self._made[name]
 
@@ -278,16 +278,15 @@ class MutationInputs:
             described = class_docstring(type_.cls) or of_type(type_name(type_))
             made, descriptions = input_type(name, described), member_docstrings(type_.cls)
             self._made[name] = made
-            fields = [
-                input_field(
-                    camel(member.name),
-                    nullable(self._value(member.type))
-                    if member.optional or member.has_default
-                    else self._value(member.type),
-                    descriptions.get(member.name) or of_field(type_name(type_), member.name, member.type),
+            fields = []
+            for member in type_.members:
+                of, default = self._value(member.type), default_input(member.type, member.default)
+                is_needed = not member.optional and (default is not MISSING or not member.has_default)
+                described = descriptions.get(member.name) or of_field(
+                    type_name(type_), member.name, member.type
                 )
-                for member in type_.members
-            ]
+                shown = of if is_needed else nullable(of)
+                fields.append(input_field(camel(member.name), shown, described, default))
             add_fields(made, fields)
         return self._made[name]
 
@@ -301,17 +300,17 @@ def _of_every_input() -> list[Any]:
     ]
 
 
-def _described(record: RecordType, each: Given, *, is_new: bool) -> str | None:
-    """The description of an input field, with the value of a new record if the field is omitted."""
+def _described(record: RecordType, each: Given, action: WriteName) -> str | None:
+    """The description of an input field, with the value of a new record if the field is omitted and has no default."""
     if not isinstance(each.of, Field):
         return of_given_end(record, each.of)
     left_out = ""
-    if is_new:
+    if action not in _OF_STORED:
         if each.of.kept == "id":
             left_out = f"Generated by the server if omitted. `{NAME_PREFIX}a` generates one that the rest of the mutation can refer to as `{NAME_PREFIX}a`."
-        elif each.of.has_default and each.of.default is not None:
-            shown = _default_text(each.of.default)
-            left_out = f"{shown} if omitted." if shown else ""
+        elif each.default is not MISSING and action == "upsert":
+            shown = _default_text(each.default)
+            left_out = f"{shown} in a new one if omitted." if shown else ""
     return sentences(of_stored(record, each.of), left_out)
 
 

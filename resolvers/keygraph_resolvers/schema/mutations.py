@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -174,13 +175,15 @@ class _KnownField(NamedTuple):
     """Whether it is a key field of a node."""
     of_new: RecordType | None
     """The type whose new id it may be."""
+    default: Any
+    """The default in the schema, which is the same as no value."""
     parts: Sequence[_KeyPart]
     """The key parts of an end."""
 
 
 def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
     found = []
-    for name, of in ((each.name, each.of) for each in given_fields(record, without)):
+    for name, of, default in ((each.name, each.of, each.default) for each in given_fields(record, without)):
         parts: list[_KeyPart] = []
         if isinstance(of, End):
             member = of.members[0]
@@ -191,8 +194,9 @@ def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
         is_scalar = isinstance(of, Field) and of.type.of is None and of.type.kind != "object"
         of_new = _of_new_id(record, (of.name,)) if isinstance(of, Field) else None
         is_meant = is_scalar and of_new is None and of.name not in key_names(record)
+        own = MISSING if of.name in key_names(record) else default
         is_key_field = is_key(record, (of.name,))
-        found.append(_KnownField(name, FieldName(name), of, is_meant, is_key_field, of_new, parts))
+        found.append(_KnownField(name, FieldName(name), of, is_meant, is_key_field, of_new, own, parts))
     return found
 
 
@@ -223,7 +227,7 @@ class _Meaning:
     def requests(
         self, action: WriteName, record: RecordType, given: Mapping[str, Any], where: InputPath
     ) -> list[WriteRequest]:
-        values = self._values(record, given, where)
+        values = self._values(record, given, where, is_new=action in ("create", "put"))
         if action in ("create", "put", "upsert"):
             values = self._with_ids(record, values, given)
         match action:
@@ -269,7 +273,7 @@ class _Meaning:
                 at = (*where, shown) if path.is_one else (*where, shown, number)
                 if owner is None:
                     owner = self._identity(record, values, where)
-                own = self._values(path.record, each, at, without=end)
+                own = self._values(path.record, each, at, without=end, is_new=True)
                 own[end] = owner
                 own = self._with_ids(path.record, own, each)
                 found.append((Create if path.record.is_node else Put)(path.record, own, at))
@@ -307,14 +311,22 @@ class _Meaning:
     # --- Values -----------------------------------------------------------------------------------------
 
     def _values(
-        self, record: RecordType, given: Mapping[str, Any], where: InputPath, without: str | None = None
+        self,
+        record: RecordType,
+        given: Mapping[str, Any],
+        where: InputPath,
+        without: str | None = None,
+        *,
+        is_new: bool = False,
     ) -> dict[str, Any]:
-        """Returns the given values of fields and ends, by their names."""
+        """Returns the given values of fields and ends, by their names. The default of a new record is not given."""
         values: dict[str, Any] = {}
         for each in self._known.fields(record, without):
             name = each.name
             if name in given:
                 value = given[name]
+                if is_new and value == each.default:
+                    continue
                 if value is not None and not each.is_meant:
                     value = self._meant(each, value, (*where, each.shown))
                 values[each.of.name] = value
