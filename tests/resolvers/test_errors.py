@@ -342,3 +342,32 @@ async def test_nodes_behind_an_index_that_cannot_be_read(make_store: MakeStore) 
         assert "errors" not in await made.service.execute(document)
         answer = await down.service.execute(document)
         assert {error["extensions"]["code"] for error in answer["errors"]} == {"UNAVAILABLE"}, answer
+
+
+@pytest.mark.parametrize(
+    ("document", "variables", "paths"),
+    [
+        ("query ($a: ID!) { node(id: $a) { id } }", {"a": {}}, [["id"]]),
+        ("query ($a: ID!) { node(id: $a) { id } }", {}, [["id"]]),
+        ("query ($a: [ID!]!) { nodes(ids: $a) { id } }", {"a": ["1", None, {}]}, [["ids", 1], ["ids", 2]]),
+        ('query ($a: ID!) { nodes(ids: ["1", $a]) { id } }', {"a": []}, [["ids", 1]]),
+        (
+            "query ($a: UserType!) { ...F } fragment F on Query { users(where: {userType: {eq: $a}}) { totalCount } }",
+            {"a": []},
+            [["where", "userType", "eq"]],
+        ),
+        (
+            "mutation ($a: CreateOrderInput!) { createOrder(input: $a) { order { orderId } } }",
+            {"a": {"customerId": "1", "total": {}, "items": [{"quantity": "x", "unitPrice": "1"}], "spare": 1}},
+            [["input", "total"], ["input", "items", 0, "quantity"], ["input", "items", 0, "productId"], ["input", "spare"]],
+        ),
+    ],
+)  # fmt: skip
+async def test_values_of_variables_that_do_not_fit_have_their_place(
+    shop: World, document: str, variables: dict[str, Any], paths: list[Any]
+) -> None:
+    """A form could show the mistakes that a write finds beside their fields, but not those of types."""
+    answer = await shop.service.execute(document, variables)
+    found = [error["extensions"] for error in answer["errors"]]
+    assert {each["code"] for each in found} == {"BAD_USER_INPUT"}
+    assert [path for path in paths if path not in [each["path"] for each in found]] == []

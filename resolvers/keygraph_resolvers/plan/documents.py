@@ -34,7 +34,7 @@ from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.validation import MOST_ERRORS, NO_SUBSCRIPTIONS, validation_errors
-from keygraph_resolvers.plan.variables import InputReaders, Variable, read_variables
+from keygraph_resolvers.plan.variables import InputReaders, Variable, place_of_value, read_variables
 
 _ENTRY_BYTES = 25_000
 """The base size of a document or a plan. These sizes were measured with tracemalloc on the examples' operations."""
@@ -298,7 +298,7 @@ class Documents:
             hide_suggestions=not self._suggestions,
         )
         if not isinstance(values, VariableValues):
-            raise Refused([public_error(error) for error in values])
+            raise Refused([_unfit(error, operation, document.fragments) for error in values])
         return values
 
     def known_plan(
@@ -320,6 +320,19 @@ class Documents:
         fields = sum(len(selection.fields) for selection in found.selections)
         self.kept.keep(_plan_key(document, operation, booleans), found, _ENTRY_BYTES + _FIELD_BYTES * fields)
         return found
+
+
+def _unfit(
+    error: GraphQLError,
+    operation: OperationDefinitionNode,
+    fragments: Mapping[str, FragmentDefinitionNode],
+) -> dict[str, Any]:
+    """Returns the error of a variable that does not fit, with its place in the arguments."""
+    shown = public_error(error)
+    place = place_of_value(error.message, operation, fragments)
+    if place:
+        shown["extensions"]["path"] = place
+    return shown
 
 
 def _digest(text: str) -> bytes:

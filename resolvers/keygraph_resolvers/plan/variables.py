@@ -6,10 +6,13 @@ five items, and this module 0.02 (by timeit). graphql-core reads values that do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from graphql import (
+    ArgumentNode,
+    FragmentDefinitionNode,
     GraphQLEnumType,
     GraphQLError,
     GraphQLInputObjectType,
@@ -17,8 +20,13 @@ from graphql import (
     GraphQLNonNull,
     GraphQLScalarType,
     GraphQLSchema,
+    ListValueNode,
+    Node,
+    ObjectFieldNode,
     OperationDefinitionNode,
     Undefined,
+    Visitor,
+    visit,
 )
 from graphql.execution.get_variable_signature import GraphQLVariableSignature, get_variable_signature
 from graphql.execution.values import VariableValues, VariableValueSource, get_variable_values
@@ -76,6 +84,47 @@ def read_variables(variables: Sequence[Variable], given: Mapping[str, Any]) -> V
                 # As in graphql-core, a scalar may raise any exception for a value that does not fit.
                 return None
     return VariableValues(sources, read)
+
+
+def place_of_value(
+    message: str, operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
+) -> list[str | int]:
+    """Returns the place that an error of graphql-core about a variable's value names, as in errors of writes: from the
+    argument in which the variable is used first. Empty if the error names none."""
+    found = _UNFIT.match(message)
+    if found is None:
+        return []
+    inner = re.findall(r"\w+", f"{found['inner'] or ''} {found['field'] or ''}")
+    first = _first_use(found["name"], (operation, *fragments.values()))
+    return [*first, *(int(each) if each.isdigit() else each for each in inner)]
+
+
+_UNFIT = re.compile(
+    r"Variable '\$(?P<name>\w+)' has invalid value(?: at (?P<inner>[.\w\[\]]+))?: "
+    r"(?:Expected value of type '\w+' (?:not )?to include \w+ field '(?P<field>\w+)')?"
+)
+"""The form of graphql-core's messages."""
+
+
+def _first_use(name: str, definitions: Iterable[Node]) -> list[str | int]:
+    """Returns the place of a variable in the argument that uses it first; the variable's own name if none does."""
+    found: list[str | int] = []
+
+    class Uses(Visitor):
+        def enter_variable(self, node: Any, key: Any, parent: Any, path: Any, ancestors: list[Any]) -> Any:
+            if node.name.value != name:
+                return None
+            for number, each in enumerate((*ancestors, parent)):
+                if isinstance(each, ArgumentNode | ObjectFieldNode):
+                    found.append(each.name.value)
+                elif isinstance(each, ListValueNode):
+                    found.append(cast(int, path[number + 1]))
+            return self.BREAK if found else None
+
+    for each in definitions:
+        if not found:
+            visit(each, Uses())
+    return found or [name]
 
 
 class InputReaders:
