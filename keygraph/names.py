@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from keygraph.errors import FieldName, InputPath
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[^\W_]+")
 
 
@@ -22,6 +24,11 @@ def camel(name: str) -> str:
     """Returns `user_id` as `userId`."""
     first, *rest = words(name) or [name]
     return first + "".join(word.capitalize() for word in rest)
+
+
+def public_path(path: InputPath) -> InputPath:
+    """Returns a place in an input, with fields named as in the schema."""
+    return tuple([camel(step) if isinstance(step, FieldName) else step for step in path])
 
 
 def constant(name: str) -> str:

@@ -22,7 +22,7 @@ from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals
 from keygraph.writing.presence import has_version, is_unchanged, within_maps
-from keygraph.writing.requests import Change, Delete, Done, WriteRequest
+from keygraph.writing.requests import Change, Delete, Done, WriteRequest, place_of
 from keygraph.writing.rules import (
     UNGUARDED,
     Foreseen,
@@ -48,7 +48,7 @@ class ChangeSteps(EndSteps):
         for name in sorted(names & self._told_by_key(record)):
             mend = f" Use move{record.name}." if "move" in record.writes else ""
             problem = f" is part of the key of {record.name} and cannot be changed.{mend}"
-            refusals.add((*where, maker.shown(name)), maker.shown(name), problem)
+            refusals.add((*place_of(request, name), maker.shown(name)), maker.shown(name), problem)
         changes = self._without_key(request, self._changes(request, refusals), refusals)
         key, old = self.place(request, stored, refusals)
         if refusals.found:
@@ -75,7 +75,7 @@ class ChangeSteps(EndSteps):
             others = self._partner_changed(request, old, new, stored, refusals)
         if old is not None:
             conditions += [is_unchanged(path, old) for path in relied]
-            maker.check(changed(old, changes), names, where, refusals)
+            maker.check(changed(old, changes), names, request, refusals)
         version = has_version(request.record, request.version)
         condition = And((*conditions, *version))
         # DynamoDB refuses an update in a transaction that changes nothing.
@@ -111,7 +111,7 @@ class ChangeSteps(EndSteps):
             keys = maker.keys_that_follow(in_keys)
             relied = [(key.name,) for each in keys for key in each.attributes]
             conditions += [is_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]
-        rules = foreseen_rules(maker, names, known, request.where, refusals)
+        rules = foreseen_rules(maker, names, known, request, refusals)
         conditions += [each.condition for each in rules]
         return rules
 
@@ -143,7 +143,7 @@ class ChangeSteps(EndSteps):
                 named = [
                     name for name in (*request.values, *request.added) if path in maker.shared.paths[name]
                 ]
-                maker.refuse_other(named[0], request.where, refusals)
+                maker.refuse_other(named[0], place_of(request, named[0]), refusals)
         return [change for change in changes if change.path not in maker.shared.paths_in_key]
 
     # --- The other item of an edge ----------------------------------------------------------------------

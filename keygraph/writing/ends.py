@@ -26,7 +26,7 @@ from keygraph.writing.ground import StepGround, Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED
 from keygraph.writing.presence import NamedEnd, after_changes, is_unchanged
-from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest, place_of
 from keygraph.writing.rules import WriteAccess
 from keygraph.writing.step import TransactionStep, again, missing_or_again
 
@@ -48,6 +48,9 @@ class EndSteps(StepGround):
         for name, value in values.items():
             if value is not None:
                 maker.place(part, name, value, where, refusals)
+        maker.check_texts(
+            part, {name for name, value in request.values.items() if value is not None}, where, refusals
+        )
         own: dict[Path, actions.AttributeChange] = {}
         for name, value in values.items():
             paths = maker.shared.paths[name]
@@ -59,7 +62,7 @@ class EndSteps(StepGround):
                 own[path] = actions.Remove(path) if given is None else SetTo(path, given)
         changes = [*own.values()]
         for name, value in request.added.items():
-            stored: Any = maker.encoded(name, value, where, refusals)
+            stored: Any = maker.encoded(name, value, place_of(request, name), refusals)
             [path] = maker.paths([name])
             match record.fields[name].type.kind:
                 case "set":
@@ -69,7 +72,7 @@ class EndSteps(StepGround):
                 case _:
                     changes += [] if stored is None else [AddNumber(path, stored)]
         for name, value in request.taken.items():
-            members: Any = maker.encoded(name, value, where, refusals)
+            members: Any = maker.encoded(name, value, place_of(request, name), refusals)
             changes += [RemoveMembers(maker.paths([name])[0], members)] if members else []
         version = record.version
         return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
@@ -196,7 +199,7 @@ class EndSteps(StepGround):
         self, request: Create | Put | Change | Move, stored: Stored, refusals: Refusals
     ) -> list[TransactionStep]:
         """Returns the checks that each end of the record is a node that exists; virtual nodes have no item."""
-        steps, where = [], _place_of(request)
+        steps, where = [], place_of(request)
         for end, keys, condition in self._named_nodes(self._given_ends(request, stored), stored):
             if len(keys) > 1:
                 keys = [key for key in keys if stored.get(key) is not None]
@@ -265,13 +268,13 @@ class EndSteps(StepGround):
             )
             if there is None:
                 if all(key in stored for key in keys):
-                    refusals.found.append(named.missing(_place_of(request)))
+                    refusals.put(named.missing(place_of(request)))
                 continue
             key, item = there
             node = self._graph.recognise(item or {})
             source = None if node is None else copy.sources.get(node)
             if node is None or item is None or source is None:
-                refusals.found.append(named.missing(_place_of(request)))
+                refusals.put(named.missing(place_of(request)))
                 continue
             values[copy.field.name] = node.reader(source)(item)
             if key in before:
@@ -330,11 +333,6 @@ class EndSteps(StepGround):
         """Returns the ends whose node may be in one of several places."""
         ends = self._ends_of(record)
         return [each for each in ends if any(member.table_keys.shards for member in each.end.members)]
-
-
-def _place_of(request: WriteRequest) -> InputPath:
-    """Returns the place of a request's values in the client's input."""
-    return request.to if isinstance(request, Move) else request.where
 
 
 def _identity_at(record: RecordType, item: Item, end: End) -> Texts | None:

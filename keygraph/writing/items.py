@@ -38,6 +38,8 @@ from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 from keygraph.model.shared_attributes import SharedAttributes
+from keygraph.names import public_path
+from keygraph.writing.requests import WriteRequest, place_of
 
 _UNFIT = (ValueError, TypeError, AttributeError, OverflowError)
 """The exceptions for values that cannot be stored."""
@@ -66,17 +68,26 @@ class Refusals:
 
     def add(self, path: InputPath, *parts: str, code: str = Code.BAD_USER_INPUT, **details: Any) -> None:
         """Adds a reason at its place in the input. A reason that occurs several times is added once."""
-        refusal = Refusal(code, parts, path, details)
+        self.put(Refusal(code, parts, path, details))
+
+    def put(self, refusal: Refusal) -> None:
+        """Adds a refusal, once."""
         if refusal not in self.found:
             self.found.append(refusal)
 
     def take(self, path: InputPath, error: KeygraphError) -> None:
-        """Adds an error's message, at that place, or at the field there that it names."""
+        """Adds an error's message, at that place, or at the field there that it names. One at a field is enough."""
         parts = error.parts if isinstance(error, BadUserInput) else (str(error),)
         named = [part for part in parts if isinstance(part, FieldName)]
         if named and not isinstance(path[-1] if path else None, FieldName):
             path = (*path, named[0])
-        self.add(path, *parts, code=error.code)
+        if not path or not isinstance(path[-1], FieldName) or public_path(path) not in self.places:
+            self.add(path, *parts, code=error.code)
+
+    @property
+    def places(self) -> set[InputPath]:
+        """The places of the problems, with fields named as in the client's input."""
+        return {public_path(each.path) for each in self.found}
 
     def stop(self) -> None:
         """Raises WriteRefused if there are problems."""
@@ -242,12 +253,11 @@ class ItemMaker:
     def with_keys(
         self, item: Item, where: InputPath, refusals: Refusals, given: Mapping[str, Any] = _NOTHING
     ) -> tuple[Item, Texts]:
-        """Returns the item with all its keys, and the texts that identify it; no keys if there are problems already.
+        """Returns the item with all its keys, and the texts that identify it; no keys if there are problems.
 
         `given` are values that the item was made from; they are not read from it again.
         """
-        texts = {} if refusals.found else self._texts(item, given, where, refusals)
-        return self.with_rendered(item, texts, where, refusals)
+        return self.with_rendered(item, self._texts(item, given, where, refusals), where, refusals)
 
     def with_rendered(
         self, item: Item, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
@@ -356,6 +366,8 @@ class ItemMaker:
         """Returns the texts, by slot, that the attributes of an item give to its keys; no shards."""
         texts: dict[str, str | None] = {}
         for slot, text_of_end, read in self._readers:
+            if refusals.found and slot.computed:
+                continue  # what it needs may be missing
             try:
                 identity = None if text_of_end is None else given.get(slot.path[0])
                 texts[slot.name] = (
@@ -401,9 +413,20 @@ class ItemMaker:
 
         return of_field
 
+    def check_texts(self, item: Item, names: Iterable[str], where: InputPath, refusals: Refusals) -> None:
+        """Refuses values of these fields, in the attributes of an item, that no key can have."""
+        for slot, _, read in self._readers:
+            if slot.path[0] in names and slot.path[0] in self.record.fields:
+                try:
+                    read(item)
+                except KeygraphError as error:
+                    refusals.take((*where, self.shown(slot.path[0])), error)
+
     # --- Sizes ------------------------------------------------------------------------------------------
 
-    def check(self, item: Item, given: Iterable[str], where: InputPath, refusals: Refusals) -> int | None:
+    def check(
+        self, item: Item, given: Iterable[str], request: WriteRequest, refusals: Refusals
+    ) -> int | None:
         """Returns the size of an item. Refuses one that DynamoDB would refuse; if it is too large, at the largest of
         the given fields and ends."""
         if refusals.found:
@@ -412,10 +435,11 @@ class ItemMaker:
             return self._rules.check(item)
         except ItemTooLarge as error:
             largest = max(given, key=lambda name: self._size(item, name), default=None)
-            at = where if largest is None else (*where, self.shown(largest))
+            at = place_of(request, largest)
+            at = at if largest is None else (*at, self.shown(largest))
             refusals.add(at, *error.parts, code=error.code)
         except BadUserInput as error:
-            refusals.take(where, error)
+            refusals.take(request.where, error)
         return None
 
     def _size(self, item: Item, name: str) -> int:

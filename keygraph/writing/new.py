@@ -41,7 +41,8 @@ class NewSteps(EndSteps):
         values = {**request.values, **kept} if kept else request.values
         attributes = maker.attributes(values, where, refusals)
         item, identity = maker.with_keys(attributes, where, refusals, values)
-        size = maker.check(item, values, where, refusals)
+        size = maker.check(item, values, request, refusals)
+        check_rules(maker, item, where, refusals)
         if refusals.found:
             return [], Done(record, identity, None)
         if known is None and stored:
@@ -60,7 +61,6 @@ class NewSteps(EndSteps):
         if known is not None:
             lasting = [field.attribute for field in self._kept_fields(record, LASTING)]
             conditions += self._presence.is_as_read(record, lasting, there)
-        check_rules(maker, item, where, refusals)
         others = [] if partner is None else self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and partner is not None:
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)

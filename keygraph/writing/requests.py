@@ -99,6 +99,18 @@ class Move:
 WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete | Move
 
 
+def place_of(request: WriteRequest, name: str | None = None) -> InputPath:
+    """Returns the place in the client's input of a request's values, or of those among which this field is."""
+    match request:
+        case Move():
+            return request.to
+        case Change(added=added) if name in added:
+            return (*request.where, "add")
+        case Change(taken=taken) if name in taken:
+            return (*request.where, "remove")
+    return request.where
+
+
 @value(frozen=True, slots=True)
 class Done:
     """The result of a request."""

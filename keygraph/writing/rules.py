@@ -27,10 +27,10 @@ from keygraph.model.links import LinkName
 from keygraph.model.permissions import Permissions, as_it_is
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.names import with_article
+from keygraph.names import public_path, with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.presence import is_unchanged
-from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, Put, Upsert, WriteRequest, place_of
 
 # --- Rules on values ---------------------------------------------------------------------------------
 
@@ -57,23 +57,26 @@ def told_in_keys(record: RecordType, names: Iterable[str]) -> list[str]:
 
 
 def check_rules(maker: ItemMaker, item: Item, where: InputPath, refusals: Refusals) -> None:
-    """Refuses an item that breaks a rule."""
-    if maker.record.rules and not refusals.found:
-        whole = maker.record.completed(item)
-        broken = [rule for rule in maker.record.rules if not holds(rule.condition, whole)]
-        refusals.found += [_refusal(maker, rule, where, Code.BAD_USER_INPUT) for rule in broken]
+    """Refuses an item that breaks a rule on fields that are not refused already."""
+    if maker.record.rules:
+        whole, refused = maker.record.completed(item), refusals.places
+        for rule in maker.record.rules:
+            is_known = refused.isdisjoint(public_path((*where, maker.shown(name))) for name in rule.names)
+            if is_known and not holds(rule.condition, whole):
+                refusals.found.append(_refusal(maker, rule, where, Code.BAD_USER_INPUT))
 
 
 def foreseen_rules(
     maker: ItemMaker,
     names: Iterable[str],
     changes: Sequence[AttributeChange],
-    where: InputPath,
+    request: Change,
     refusals: Refusals,
 ) -> list[Foreseen]:
     """Returns what the item must meet so that the rules hold after the change. Refuses certain violations."""
     found = []
     for rule in rules_of(maker.record, names):
+        where = place_of(request, rule.names[0]) if len(rule.names) == 1 else request.where
         condition = simplified(before(rule.condition, changes))
         if condition is False:
             refusals.found.append(_refusal(maker, rule, where, Code.BAD_USER_INPUT))
@@ -289,7 +292,7 @@ class WriteAccess:
             yield _Asked(decision, refusal, is_after=True)
         for name in () if isinstance(request, Delete) else names_written(request):
             decision = self.permissions.of_key(record, own, action, name)
-            refusal = _forbidden_field(maker, name, where)
+            refusal = _forbidden_field(maker, name, place_of(request, name))
             yield _Asked(decision, refusal)
             if is_change:
                 yield _Asked(decision, refusal, is_after=True)

@@ -89,13 +89,17 @@ def _again_unless(
 
 
 def merged(
-    steps: Iterable[TransactionStep], table: Table, where: InputPath, refusals: Refusals
+    steps: Iterable[tuple[InputPath, TransactionStep]], table: Table, refusals: Refusals
 ) -> list[TransactionStep]:
-    """Returns the steps of one transaction, without checks of items that another step writes, for input at `where`."""
+    """Returns the steps of one transaction, without checks of items that another step writes.
+
+    Each step has the place of its request in the client's input.
+    """
     found: dict[Key, TransactionStep] = {}
+    places: dict[Key, InputPath] = {}
     checks: dict[Key, TransactionStep] = {}
     asked: list[tuple[Key, TransactionStep]] = []
-    for step in steps:
+    for where, step in steps:
         key = key_of(step.action, table)
         if step.is_rule:
             asked.append((key, step))
@@ -103,10 +107,11 @@ def merged(
         there = found.setdefault(key, step)
         if step.is_check:
             checks.setdefault(key, step)
-        elif there.is_check:
-            found[key] = step
-        elif there is not step:
-            refusals.add(where, "Two parts of the write are of the same item.")
+        elif there.is_check or there is step:
+            found[key], places[key] = step, where
+        else:
+            both = [*_place(places[key]), " and ", *_place(where)] if where != places[key] else ["Two parts"]
+            refusals.add(where, *both, " write the same item: change it in one place.")
     for key, check in checks.items():
         if not found[key].is_check:
             found[key] = _joined(found[key], check, refusals)
@@ -123,6 +128,12 @@ def merged(
             joined = before.on_condition(condition)
             found[key] = replace(joined, refusal=_again_unless(before, [condition]))
     return [*found.values()]
+
+
+def _place(path: InputPath) -> list[str]:
+    """Returns a place in the input as parts of a message: `input.items.0`."""
+    steps = [step if isinstance(step, str) else str(step) for step in path]
+    return [part for step in steps for part in (".", step)][1:]
 
 
 def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -> TransactionStep:

@@ -15,7 +15,7 @@ from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import And, Condition, Not, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import Refusal
+from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.model.links import LinkName
 from keygraph.model.record_keys import Texts
@@ -28,7 +28,7 @@ from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
 from keygraph.writing.presence import after_changes
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
-from keygraph.writing.rules import WriteAccess, are_unchanged, told_in_keys
+from keygraph.writing.rules import WriteAccess, are_unchanged, check_rules, told_in_keys
 from keygraph.writing.step import TransactionStep, again, merged
 
 _NOTHING: Stored = {}
@@ -275,7 +275,7 @@ class StepMaker(NewSteps, MoveSteps):
         self, requests: Sequence[WriteRequest], stored: Stored, refusals: Refusals
     ) -> tuple[list[TransactionStep], list[Done]]:
         """Returns the steps of all requests, at most one for each item, and the resulting records."""
-        steps: list[TransactionStep] = []
+        steps: list[tuple[InputPath, TransactionStep]] = []
         done: list[Done] = []
         made_here = self._made_of_nodes(requests, stored) if self._graph.copies else _NOTHING
         for each in requests:
@@ -301,13 +301,31 @@ class StepMaker(NewSteps, MoveSteps):
             if mine.found:
                 refusals.found += mine.found
             else:
-                steps += made
                 if self.access is not None:
-                    steps += self._link_checks(request, stored)
-                steps += further
+                    made = [*made, *self._link_checks(request, stored)]
+                steps += [(each.where, step) for step in (*made, *further)]
             done.append(outcome)
-        steps = merged(steps, self._graph.table, requests[0].where, refusals)
-        return steps, self._as_put(steps, done)
+        joined = merged(steps, self._graph.table, refusals)
+        return joined, self._as_put(joined, done)
+
+    def problems(self, request: WriteRequest) -> list[Refusal]:
+        """Returns what is wrong with the values of a request, whatever is stored.
+
+        The identity of a node at an end may be empty, which is no problem of this request.
+        """
+        refusals, maker, where = Refusals(), self.maker(request.record), request.where
+        if isinstance(request, Change):
+            self._changes(request, refusals)
+        if not isinstance(request, Create | Put | Upsert):
+            return refusals.found
+        values = {**request.values, **self._kept(request.record, is_new=True)}
+        unknown = {name for name, value in values.items() if value == ()}
+        values = {name: value for name, value in values.items() if name not in unknown}
+        item = maker.attributes(values, where, refusals)
+        item, _ = maker.with_keys(item, where, refusals, values)
+        check_rules(maker, item, where, refusals)
+        left_out = {(*where, maker.shown(name)) for name in unknown}
+        return [each for each in refusals.found if each.path not in left_out]
 
     def _beside_others(self, step: TransactionStep, request: WriteRequest) -> TransactionStep:
         """Returns a step for the other item of an edge, on condition that no item of another type has its key."""

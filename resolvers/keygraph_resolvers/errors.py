@@ -18,8 +18,8 @@ from typing import Any
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
 from keygraph.codes import Code
-from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal
-from keygraph.names import camel
+from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal
+from keygraph.names import camel, public_path
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger("keygraph")
@@ -70,7 +70,7 @@ class RefusedPart(BadUserInput):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(*refusal.parts)
         self.code = refusal.code
-        path = public_path(refusal.path)
+        path = [*public_path(refusal.path)]
         self.extensions = {**({"path": path} if path else {}), **_shown(refusal.details)}
 
 
@@ -84,11 +84,6 @@ def _shown(detail: Any) -> Any:
         case Mapping():
             return {name: _shown(each) for name, each in detail.items()}
     return detail
-
-
-def public_path(path: InputPath) -> list[str | int]:
-    """Returns a place in an input, with fields named as in the schema."""
-    return [camel(step) if isinstance(step, FieldName) else step for step in path]
 
 
 def message_of(error: Exception) -> str:

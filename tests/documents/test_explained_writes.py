@@ -8,8 +8,8 @@ import pytest
 
 from keygraph.dynamo.actions import Action, CheckItem, PutItem, key_of
 from keygraph.dynamo.store import BatchGet, Query, Transaction
+from keygraph.names import public_path
 from keygraph.writing.sending.describe import DescribedAction
-from keygraph_resolvers.errors import public_path
 from keygraph_resolvers.steps.explained import Explained
 from tests.documents.served import Served
 
@@ -81,14 +81,14 @@ def _round_trips(step: Explained) -> Iterator[int]:
 
 
 def _failures(action: DescribedAction) -> list[tuple[str, str, list[str | int]]]:
-    return [(each.code, each.message, public_path(each.path)) for each in action.failures]
+    return [(each.code, each.message, [*public_path(each.path)]) for each in action.failures]
 
 
 async def test_each_condition_says_what_a_client_is_told(shop: Served) -> None:
     """Somebody could not tell from the plan which part of the input an error will name."""
     [transaction] = _write(shop, ORDER)[1].transactions
     found = {action.keys.split(" ")[2]: _failures(action) for action in transaction.actions}
-    assert [(action.operation, public_path(action.path)) for action in transaction.actions] == [
+    assert [(action.operation, [*public_path(action.path)]) for action in transaction.actions] == [
         ("Put", ["input"]),
         ("ConditionCheck", ["input", "customerId"]),
         ("Put", ["input", "items", 0]),

@@ -102,6 +102,16 @@ def put(number: str, of: str | None) -> Put:
 
 
 @on_engines
+async def test_a_missing_node_is_one_refusal(shop: Shop) -> None:
+    """A form would show the same mistake once for each field that is copied."""
+    for request in (put("9", "nobody"), Change(shown, ("bell", "1"), {"review": ("nobody",)})):
+        await shop.write(put("1", "a"))
+        with pytest.raises(WriteRefused) as refused:
+            await shop.write(request)
+        assert [(each.code, each.path) for each in refused.value.refusals] == [("NOT_FOUND", ("review_id",))]
+
+
+@on_engines
 async def test_a_new_item_has_what_its_node_has(shop: Shop) -> None:
     """A list would be sorted by nothing, or each of its nodes be read."""
     await shop.write(put("1", "a"), put("2", "b"), put("3", None))

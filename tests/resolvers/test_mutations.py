@@ -238,7 +238,13 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
     assert await library.errors(
         """mutation { createBook(input: {bookId: "1", title: "X", authorName: "Nobody", chapters: [
              {number: 1, heading: "A"}, {number: 1, heading: "B"}]}) { book { bookId } } }"""
-    ) == [("BAD_USER_INPUT", "Two parts of the write are of the same item.", ["input"])]
+    ) == [
+        (
+            "BAD_USER_INPUT",
+            "input.chapters.0 and input.chapters.1 write the same item: change it in one place.",
+            ["input", "chapters", 1],
+        )
+    ]
     assert await library.errors(
         """mutation { createBook(input: {bookId: "1", title: "X", authorName: "Nobody", chapters: [
              {number: 1, heading: "A"}]}) { book { bookId } } }"""
@@ -249,6 +255,33 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
     assert await library.errors(
         'mutation { createBook(input: {bookId: "", title: "X", authorName: "Ann"}) { book { bookId } } }'
     ) == [("BAD_USER_INPUT", "bookId of Book is empty", ["input", "bookId"])]
+    wrong = await library.errors(
+        """mutation { write(actions: [
+             {createBook: {bookId: "", title: "", authorName: "", chapters: [{number: 1, heading: "A"}]}},
+             {updateAuthor: {name: "", born: 1, prizes: []}},
+             {updateAuthor: {name: "Ann", add: {prizes: ["A"]}, remove: {prizes: ["A"]}}},
+             {deleteLoan: {bookId: "", shelf: {room: "", shelf: "1"}}}]) { results { __typename } } }"""
+    )
+    assert [(message, path[1:]) for _, message, path in wrong] == [
+        ("name of Author is empty", [0, "createBook", "authorName"]),
+        ("bookId of Book is empty", [0, "createBook", "bookId"]),
+        ("name of Author is empty", [1, "updateAuthor", "name"]),
+        ("prizes is changed twice.", [2, "updateAuthor", "prizes"]),
+        ("bookId of Book is empty", [3, "deleteLoan", "bookId"]),
+        ("room of Shelf is empty", [3, "deleteLoan", "shelf"]),
+        ("title of Book is empty", [0, "createBook", "title"]),
+        ("prizes cannot be stored: it is an empty set.", [1, "updateAuthor", "prizes"]),
+    ]
+    assert await library.errors(
+        """mutation { write(actions: [{createAuthor: {name: "Bob"}}, {createAuthor: {name: "Cid"}},
+             {deleteAuthor: {name: "Bob"}}]) { results { __typename } } }"""
+    ) == [
+        (
+            "BAD_USER_INPUT",
+            "actions.0.createAuthor and actions.2.deleteAuthor write the same item: change it in one place.",
+            ["actions", 2, "deleteAuthor"],
+        )
+    ]
     assert await library.errors('mutation { deleteBook(input: {bookId: "9"}) { deletedId } }') == [
         ("NOT_FOUND", "There is no Book with this key.", ["input"])
     ]

@@ -317,7 +317,8 @@ class Removal:
 
     def _merged(self, steps: Sequence[TransactionStep], batch: _Batch) -> list[TransactionStep]:
         refusals = Refusals()
-        made = merged([*steps, *batch.steps], self._graph.table, self._requests[0].where, refusals)
+        where = self._requests[0].where
+        made = merged([(where, step) for step in (*steps, *batch.steps)], self._graph.table, refusals)
         refusals.stop()
         return made
 

@@ -20,10 +20,11 @@ from keygraph.keys.union import NodeText
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
-from keygraph.names import camel
+from keygraph.names import camel, public_path
 from keygraph.writing.items import Refusals, end_text, new_id, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.idempotency import LONGEST_KEY, IdempotencyKey
+from keygraph.writing.steps import StepMaker
 from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
 from keygraph_resolvers.naming.mutation_names import (
     EXPECTED_VERSION,
@@ -108,9 +109,16 @@ def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Map
 
 def write_requests(graph: Graph, given: Sequence[Input]) -> list[list[WriteRequest]]:
     """Returns the writes of each input; the first is of its own record. Raises WriteRefused with all problems."""
-    meaning = _Meaning(graph)
+    meaning, steps = _Meaning(graph), graph.made(StepMaker)
     requests = [meaning.requests(each.action, each.record, each.values, each.where) for each in given]
     meaning.refuse_unknown_names()
+    if meaning.refusals.found:
+        # The rest of what is wrong, so that a client learns all of it at once.
+        places = meaning.refusals.places
+        for refusal in (each for several in requests for one in several for each in steps.problems(one)):
+            place = public_path(refusal.path)
+            if not any(place[: len(each)] == each[: len(place)] for each in places):
+                meaning.refusals.put(refusal)
     meaning.refusals.stop()
     return requests
 

@@ -21,8 +21,9 @@ from keygraph.lists.projection import attributes_of
 from keygraph.model.links import Link
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.names import public_path
 from keygraph.writing.sending.describe import DescribedAction, DescribedTransaction
-from keygraph_resolvers.errors import RefusedPart, message_of, public_path
+from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
 
@@ -453,7 +454,7 @@ def _action_json(action: DescribedAction) -> dict[str, Any]:
     return {
         "operation": action.operation,
         "keys": action.keys,
-        "path": public_path(action.path),
+        "path": [*public_path(action.path)],
         "attributes": action.attributes,
         "changes": action.changes,
         "condition": action.condition,
@@ -461,7 +462,7 @@ def _action_json(action: DescribedAction) -> dict[str, Any]:
             {
                 "code": each.code,
                 "message": message_of(RefusedPart(each)),
-                "path": public_path(each.path),
+                "path": [*public_path(each.path)],
             }
             for each in action.failures
         ],
