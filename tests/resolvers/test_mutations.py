@@ -256,13 +256,13 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
         'mutation { createBook(input: {bookId: "", title: "X", authorName: "Ann"}) { book { bookId } } }'
     ) == [("BAD_USER_INPUT", "bookId of Book is empty", ["input", "bookId"])]
     wrong = await library.errors(
-        """mutation { write(actions: [
+        """mutation { write(input: {actions: [
              {createBook: {bookId: "", title: "", authorName: "", chapters: [{number: 1, heading: "A"}]}},
              {updateAuthor: {name: "", born: 1, prizes: []}},
              {updateAuthor: {name: "Ann", add: {prizes: ["A"]}, remove: {prizes: ["A"]}}},
-             {deleteLoan: {bookId: "", shelf: {room: "", shelf: "1"}}}]) { results { __typename } } }"""
+             {deleteLoan: {bookId: "", shelf: {room: "", shelf: "1"}}}]}) { results { __typename } } }"""
     )
-    assert [(message, path[1:]) for _, message, path in wrong] == [
+    assert [(message, path[2:]) for _, message, path in wrong] == [
         ("name of Author is empty", [0, "createBook", "authorName"]),
         ("bookId of Book is empty", [0, "createBook", "bookId"]),
         ("name of Author is empty", [1, "updateAuthor", "name"]),
@@ -273,13 +273,13 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
         ("prizes cannot be stored: it is an empty set.", [1, "updateAuthor", "prizes"]),
     ]
     assert await library.errors(
-        """mutation { write(actions: [{createAuthor: {name: "Bob"}}, {createAuthor: {name: "Cid"}},
-             {deleteAuthor: {name: "Bob"}}]) { results { __typename } } }"""
+        """mutation { write(input: {actions: [{createAuthor: {name: "Bob"}}, {createAuthor: {name: "Cid"}},
+             {deleteAuthor: {name: "Bob"}}]}) { results { __typename } } }"""
     ) == [
         (
             "BAD_USER_INPUT",
-            "actions.0.createAuthor and actions.2.deleteAuthor write the same item: change it in one place.",
-            ["actions", 2, "deleteAuthor"],
+            "input.actions.0.createAuthor and input.actions.2.deleteAuthor write the same item: change it in one place.",
+            ["input", "actions", 2, "deleteAuthor"],
         )
     ]
     assert await library.errors('mutation { deleteBook(input: {bookId: "9"}) { deletedId } }') == [
