@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import orjson
 
 from keygraph.dynamo.conditions import Condition, Path, at_path, holds
-from keygraph.dynamo.items import Item, Scalar, Value, base64_text, number, to_typed
+from keygraph.dynamo.items import Item, Scalar, Value, base64_text, exact_sum, number, to_typed
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
 from keygraph.errors import BadUserInput, ConditionFailed
@@ -193,7 +193,7 @@ def changed(item: Item, changes: Sequence[AttributeChange]) -> Item:
 
 def _sum(value: Decimal, amount: Decimal) -> Decimal:
     try:
-        return number(value + amount)
+        return number(exact_sum((value, amount)))
     except ValueError as error:
         raise BadUserInput(f"The sum is {error}.") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any, cast
 
 from keygraph.dynamo.actions import AddMembers, AddNumber, Append, AttributeChange, Remove, SetTo
@@ -26,12 +26,10 @@ from keygraph.dynamo.conditions import (
     holds,
     put_at_path,
 )
-from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.items import Item, Value, exact_sum
 
 ALWAYS: Condition = And(())
 NEVER: Condition = Or(())
-_EXACT = Context(prec=100)
-"""DynamoDB's numbers have 38 digits; the difference of two numbers has more."""
 
 
 def before(condition: Condition, changes: Sequence[AttributeChange]) -> Condition:
@@ -102,7 +100,7 @@ def _shifted(condition: Comparison, amount: Decimal) -> Condition:
     """Returns the comparison for a number that is smaller by `amount`."""
 
     def less(value: Any) -> Any:
-        return _EXACT.subtract(value, amount) if isinstance(value, Decimal) else value
+        return exact_sum((value, amount.copy_negate())) if isinstance(value, Decimal) else value
 
     match condition:
         case Between(path, low, high):

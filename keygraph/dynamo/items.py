@@ -10,7 +10,8 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
-from typing import Any, TypeAlias
+from functools import reduce
+from typing import Any, Self, TypeAlias
 
 from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, NUMBER_BYTES, NUMBER_DIGITS
 from keygraph.kept import kept
@@ -30,6 +31,9 @@ _EXACT = Context(
     traps=[Inexact, InvalidOperation, Overflow],
 )
 
+_SUMS = Context(prec=300)
+"""Any sum of numbers that DynamoDB holds has fewer digits."""
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ROUGH = Context(prec=1, traps=[])
 _OUTSIDE = (
     f"a number outside the range that DynamoDB holds (1E{LOWEST_EXPONENT} up to 1E{HIGHEST_EXPONENT + 1})"
@@ -42,6 +46,8 @@ def number(value: str | int | Decimal) -> Decimal:
     Raises ValueError for a number that DynamoDB does not hold: more than 38 digits, a magnitude of 1E126 or more or
     below 1E-130, infinity, not a number.
     """
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError("not a number")
     try:
         exact = _EXACT.create_decimal(value)
     except InvalidOperation:
@@ -58,6 +64,26 @@ def number(value: str | int | Decimal) -> Decimal:
     if not LOWEST_EXPONENT <= exact.adjusted() <= HIGHEST_EXPONENT:
         raise ValueError(_OUTSIDE)
     return exact.normalize(_EXACT)
+
+
+def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
+    """Returns a sum with all its digits; Python's own addition keeps 28."""
+    return reduce(_SUMS.add, numbers, Decimal(0))
+
+
+class ExactFloat(float):
+    """A number of JSON with all the digits that it is written with, which `repr` gives."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 @kept("numbers", 4096, 700)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from keygraph.dynamo.items import exact_sum
+
 BELOW_ALL, ABOVE_ALL = "\0", "\U0010ffff"
 """The bounds of a range before the first possible text, and after the last one."""
 
@@ -197,7 +199,7 @@ class _Reversed:
     of: Format | None
 
     def __call__(self, value: Any) -> str:
-        return _padded(self.most - _number(self.of, value), self.width)
+        return _padded(exact_sum((Decimal(self.most), _number(self.of, value).copy_negate())), self.width)
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class _Unreversed:
     of: Format | None
 
     def __call__(self, text: str) -> Any:
-        return _value(self.of, self.most - Decimal(text))
+        return _value(self.of, exact_sum((Decimal(self.most), Decimal(text).copy_negate())))
 
 
 @dataclass(frozen=True)

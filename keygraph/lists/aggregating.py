@@ -9,8 +9,8 @@ from decimal import Context, Decimal
 from enum import Enum
 from typing import Any
 
-from keygraph.dynamo.items import number_text
-from keygraph.errors import CorruptItem
+from keygraph.dynamo.items import exact_sum, number, number_text
+from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.keys.types import FieldType, Kind, moment_text
 from keygraph.lists.listing import Located
 from keygraph.model.records import RecordType
@@ -18,8 +18,6 @@ from keygraph.model.records import RecordType
 NUMBERS = frozenset[Kind]({"int", "long", "float", "decimal"})
 _ORDERED = NUMBERS | frozenset[Kind]({"id", "string", "datetime", "date"})
 _GROUPED = (_ORDERED | frozenset[Kind]({"boolean", "enum"})) - {"float"}
-_EXACT = Context(prec=300)
-"""Sums are exact, and rounded at the end to the digits that a number can have."""
 _DIGITS = Context(prec=38)
 
 
@@ -106,13 +104,17 @@ class Aggregated:
                 raise CorruptItem(problem) from None
 
     def sum(self, field: AggregateField) -> Decimal:
-        return _DIGITS.plus(self._sum(field))
+        """Returns the sum. Raises BadUserInput for one that has more digits than a number holds, unless of floats."""
+        total = self._sum(field)
+        try:
+            return _DIGITS.plus(total) if field.type.kind == "float" else number(total)
+        except ValueError as error:
+            raise BadUserInput(f"the sum of {field.name} is {error}") from None
 
     def _sum(self, field: AggregateField) -> Decimal:
-        total = Decimal(0)
-        for value in self.values(field):
-            total = _EXACT.add(total, value if isinstance(value, Decimal) else Decimal(str(value)))
-        return total
+        return exact_sum(
+            value if isinstance(value, Decimal) else Decimal(str(value)) for value in self.values(field)
+        )
 
     def avg(self, field: AggregateField) -> Decimal | None:
         """Returns the average; None for no values."""

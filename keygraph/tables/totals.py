@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from keygraph.dynamo.actions import SetTo, UpdateItem, changed
 from keygraph.dynamo.conditions import And, Exists, at_path
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, exact_sum
 from keygraph.dynamo.store import BatchGet, Store, Write, pages
 from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed, TransactionCanceled
@@ -33,7 +33,7 @@ def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
 
 async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> Decimal:
     """Returns how much the items of one type add to the node with this identity. Raises StoreError."""
-    bound, found = bind(graph, tally.path, identity), Decimal(0)
+    bound, found = bind(graph, tally.path, identity), list[Decimal]()
     for query in requests_of_all(bound):
         async for page in pages(store, query):
             items: tuple[Item | None, ...] = tuple(page.items)
@@ -43,8 +43,8 @@ async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> De
             for item in items:
                 if item is not None and graph.recognise(item) is tally.record:
                     told = tally.of(item)
-                    found += told[1] if told is not None and told[0] == identity else 0
-    return found
+                    found += [told[1]] if told is not None and told[0] == identity else []
+    return exact_sum(found)
 
 
 async def recount(graph: Graph, store: Store, key: Key) -> bool:
@@ -68,7 +68,7 @@ async def recount(graph: Graph, store: Store, key: Key) -> bool:
         item = changed(item, missing)
         wrong = []
         for field, several in tallies.items():
-            amount = sum([await total(graph, store, each, identity) for each in several], Decimal(0))
+            amount = exact_sum([await total(graph, store, each, identity) for each in several])
             if amount != at_path(item, field.attribute):
                 wrong.append(SetTo(field.attribute, amount))
         if not wrong or await _set(graph, store, key, item, tallies, wrong):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from keygraph.dynamo.conditions import Path, at_path
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, exact_sum
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
@@ -313,7 +313,7 @@ class Window:
                 kept = at_path(item, field.attribute)
                 if kept is not None and identity is not None:
                     amounts = [await total(self._graph, store, each, identity) for each in tallies]
-                    if kept != sum(amounts):
+                    if kept != exact_sum(amounts):
                         what = f"{field.name} does not match its list"
                         self._doubt("miscounted", record, what, item, self._key(item))
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import Action, key_of
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Path, at_path, holds, put_at_path
-from keygraph.dynamo.items import Item, number
+from keygraph.dynamo.items import Item, exact_sum, number
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
 from keygraph.errors import InputPath, Refusal
@@ -168,20 +168,20 @@ def _with_sums(
     key: Key, step: TransactionStep | None, additions: Iterable[Addition]
 ) -> TransactionStep | None:
     """Returns the step of a node, or a new one, with what is added to the node."""
-    amounts: defaultdict[Path, Decimal] = defaultdict(Decimal)
+    amounts: defaultdict[Path, list[Decimal]] = defaultdict(list)
     asked: dict[Path, Condition] = {}
     for each in additions:
-        amounts[each.path] += each.amount
+        amounts[each.path].append(each.amount)
         has = Exists(each.path) if step is not None else And((each.there, Exists(each.path)))
         asked[each.path] = Not(And((each.there, Exists(each.path)))) if each.is_unknown else has
-    sums = {path: amount for path, amount in amounts.items() if amount}
+    sums = {path: amount for path, several in amounts.items() if (amount := exact_sum(several))}
     match step and step.action:
         case actions.PutItem(item) as put if step is not None:
             new = dict(item)
             for path, amount in sums.items():
                 before = at_path(item, path)
                 if isinstance(before, Decimal):
-                    put_at_path(new, path, number(before + amount))
+                    put_at_path(new, path, number(exact_sum((before, amount))))
             return replace(step, action=replace(put, item=new, size=None))
         case actions.DeleteItem():
             return step
@@ -211,6 +211,6 @@ def _summed(changes: Iterable[actions.AttributeChange]) -> tuple[actions.Attribu
     for change in changes:
         before = found.get(change.path)
         if isinstance(before, actions.AddNumber) and isinstance(change, actions.AddNumber):
-            change = actions.AddNumber(change.path, before.amount + change.amount)
+            change = actions.AddNumber(change.path, exact_sum((before.amount, change.amount)))
         found[change.path] = change
     return tuple(found.values())

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from keygraph.dynamo.actions import CheckItem, PutItem, UpdateItem, changed
 from keygraph.dynamo.conditions import And, Condition, Path, at_path
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, exact_sum
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
@@ -98,13 +98,13 @@ class Tallies:
         self, tallies: Iterable[Tally], before: Item | None, after: Item | None, stored: _Stored
     ) -> Iterator[Addition]:
         for tally in tallies:
-            amounts: defaultdict[Texts, Decimal] = defaultdict(Decimal)
-            for item, sign in ((before, -1), (after, 1)):
+            amounts: defaultdict[Texts, list[Decimal]] = defaultdict(list)
+            for item, is_after in ((before, False), (after, True)):
                 told = None if item is None else tally.of(item)
                 if told is not None:
-                    amounts[told[0]] += sign * told[1]
-            for identity, amount in amounts.items():
-                if amount:
+                    amounts[told[0]].append(told[1] if is_after else told[1].copy_negate())
+            for identity, several in amounts.items():
+                if amount := exact_sum(several):
                     yield self._addition(tally, identity, amount, stored)
 
     def unread(self, record: RecordType, item: Item, amount: Decimal) -> tuple[Addition, ...]:

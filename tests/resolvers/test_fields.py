@@ -217,7 +217,7 @@ async def test_keys_of_several_fields(all_kinds: World) -> None:
 async def test_root_lists_and_finders(all_kinds: World) -> None:
     """What an index lists or finds would not be found, or be of another genre."""
     document = """{
-      history: booksByGenre(genre: HISTORY, published: {from: "2024-01-15"}) { totalCount nodes { isbn } }
+      history: booksByGenre(genre: HISTORY, published: {from: "2024-01-15T00:00:00Z"}) { totalCount nodes { isbn } }
       novels: booksByGenre(genre: NOVEL) { nodes { isbn } }
       books { edges { node { title } } }
       found: bookByCode(code: "978-1") { isbn title }

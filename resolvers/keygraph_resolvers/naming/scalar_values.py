@@ -29,8 +29,8 @@ def read_long(value: object) -> int:
     """Returns the integer in a value of `Long`."""
     if isinstance(value, str) and _LONG.fullmatch(value):
         return int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
+    if isinstance(value, float) and abs(value) < 2**53 and not (exact := Decimal(repr(value))) % 1:
+        return int(exact)
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError
     return value
@@ -42,18 +42,20 @@ def read_decimal(value: object) -> Decimal:
         return _short_decimal(value)
     if not isinstance(value, _NUMBERS) or isinstance(value, bool):
         raise TypeError
-    return number(Decimal(repr(value) if isinstance(value, float) else value))
+    return number(repr(value) if isinstance(value, float) else value)
 
 
 @kept("numbers", 4096, 700)
 def _short_decimal(text: str) -> Decimal:
     """The number of a short text, cached because quantities and prices repeat."""
-    return number(Decimal(text))
+    return number(text)
 
 
 def read_datetime(value: object) -> datetime:
     """Returns the time in a value of `DateTime`."""
     text = _text(value)
+    if _DATE.fullmatch(text):
+        raise ValueError
     moment = Moment.of_text(text)
     # A time with an offset is converted to UTC; others are compared as written.
     if moment.tzinfo is None or text.endswith("Z"):
@@ -85,7 +87,7 @@ def _text(value: object) -> str:
 _OF_TEXT: Mapping[Kind, Callable[[str], Any]] = {
     "int": lambda text: GraphQLInt.parse_value(read_long(text)),
     "long": read_long,
-    "float": lambda text: GraphQLFloat.parse_value(float(text)),
+    "float": lambda text: GraphQLFloat.parse_value(float(read_decimal(text))),
     "boolean": {"true": True, "false": False}.__getitem__,
     "decimal": read_decimal,
     "datetime": read_datetime,

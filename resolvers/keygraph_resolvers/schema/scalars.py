@@ -22,6 +22,8 @@ from graphql import (
     GraphQLScalarType,
     GraphQLString,
     IntValueNode,
+    ListValueNode,
+    ObjectValueNode,
     StringValueNode,
     ValueNode,
     value_from_ast_untyped,
@@ -29,7 +31,7 @@ from graphql import (
 from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
-from keygraph.dynamo.items import number_text
+from keygraph.dynamo.items import ExactFloat, number_text
 from keygraph.errors import BadUserInput
 from keygraph.keys.types import FieldType, Kind, Long, moment_text
 from keygraph_resolvers.naming.scalar_values import (
@@ -40,6 +42,9 @@ from keygraph_resolvers.naming.scalar_values import (
     read_long,
 )
 
+_FLOAT_LENGTH = 16
+"""The longest text of a fraction that a float holds for certain: 15 digits and a point."""
+
 
 def _base64_text(value: bytes) -> str:
     return base64.b64encode(value).decode()
@@ -49,7 +54,10 @@ def _json(value: Any) -> Any:
     """An attribute's value as JSON: whole numbers as integers, others as numbers, bytes in base64."""
     match value:
         case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
+            if value == value.to_integral_value():
+                return int(value)
+            text = number_text(value)
+            return float(text) if len(text) <= _FLOAT_LENGTH else ExactFloat(text)
         case bytes():
             return _base64_text(value)
         case dict():
@@ -70,6 +78,17 @@ def _read_literal(node: ValueNode) -> object:
         case StringValueNode(value=text):
             return text
     raise GraphQLError("expected a string or a number")
+
+
+def _json_of_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
+    match node:
+        case FloatValueNode(value=text):
+            return ExactFloat(text)
+        case ListValueNode(values=nodes):
+            return [_json_of_literal(each, variables) for each in nodes]
+        case ObjectValueNode(fields=fields):
+            return {each.name.value: _json_of_literal(each.value, variables) for each in fields}
+    return value_from_ast_untyped(node, variables)
 
 
 def _scalar(
@@ -160,7 +179,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "Any JSON value.",
         _json,
         lambda value: value,
-        value_from_ast_untyped,
+        _json_of_literal,
         "https://www.rfc-editor.org/rfc/rfc8259",
     ),
 }

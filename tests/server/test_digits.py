@@ -1,0 +1,126 @@
+"""Numbers keep all their digits from the request's JSON to the table and back, and in sums; or they are refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, JSON, Graph, Many, Table, node, record, sums
+from keygraph_resolvers.schema.scalars import SCALAR_MAP
+from keygraph_server.http.graphql_http import read_json, written
+from tests.conftest import MakeStore, on_exact_engines
+from tests.resolvers.worlds import World, world
+
+
+@node("JAR#{jar_id}")
+class Jar:
+    jar_id: ID
+    price: Decimal = Decimal(0)
+    weight: float = 0.0
+    extra: JSON | None
+
+    coins: Many[Coin]
+    worth: Decimal = sums("coins.value")
+
+
+@record("{jar}", "COIN#{number}")
+class Coin:
+    jar: Jar
+    number: int
+    value: Decimal
+
+
+JARS = Graph(Table("Jars", partition_key="PK", sort_key="SK"), Jar, Coin, type_attribute="Type").check()
+CREATE = """mutation ($price: Decimal, $weight: Float, $extra: JSON) {
+  createJar(input: { jarId: "1", price: $price, weight: $weight, extra: $extra }) { jar { price weight extra } } }"""
+
+
+@pytest.fixture
+async def jars(make_store: MakeStore) -> World:
+    return world(JARS, await make_store(JARS.table))
+
+
+async def answer(jars: World, query: str, variables: str = "{}") -> Any:
+    """The answer to a request whose variables are this JSON, as a client with exact numbers reads it."""
+    body = read_json(f'{{"query": {json.dumps(query)}, "variables": {variables}}}'.encode(), "the body")
+    response = await jars.service.execute(body["query"], body["variables"])
+    return json.loads(written(response), parse_float=Decimal, parse_int=Decimal)
+
+
+NUMBERS = [
+    "0.1",
+    "-7",
+    "0.30000000000000004",
+    "12345678901234567890.123456789012345678",
+    "0.12345678901234567890123456789012345678",
+    "99999999999999999999999999999999999999",
+    "1e-130",
+    "-9.9999999999999999999999999999999999999e125",
+]
+
+
+@on_exact_engines
+@pytest.mark.parametrize("number", NUMBERS)
+async def test_a_number_is_answered_as_it_came(jars: World, number: str) -> None:
+    """A fraction in JSON would pass through a binary float, which has about 16 digits."""
+    made = await answer(
+        jars, CREATE, f'{{"price": {number}, "weight": 0.12345678901234567890, "extra": {{"a": [{number}]}}}}'
+    )
+    exact, jar = Decimal(number), made["data"]["createJar"]["jar"]
+    assert (Decimal(jar["price"]), jar["extra"]) == (exact, {"a": [exact]})
+    assert float(jar["weight"]) == 0.12345678901234567890
+    update = 'mutation { updateJar(input: {jarId: "1", price: %s, extra: {b: %s}}) { jar { price extra } } }'
+    changed = (await answer(jars, update % (number, number)))["data"]["updateJar"]["jar"]
+    assert (Decimal(changed["price"]), changed["extra"]) == (exact, {"b": exact})
+
+
+@on_exact_engines
+@pytest.mark.parametrize("number", ["1e-400", "1e-131", "1e126", "1" * 39, "0." + "1" * 39])
+async def test_a_number_that_no_table_holds_is_refused(jars: World, number: str) -> None:
+    """It would be rounded to another number."""
+    for name in ("price", "extra"):
+        refused = (await answer(jars, CREATE, f'{{"{name}": {number}}}'))["errors"]
+        assert [each["extensions"]["code"] for each in refused] == ["BAD_USER_INPUT"]
+
+
+@on_exact_engines
+async def test_sums_are_exact(jars: World) -> None:
+    """Python's own addition keeps 28 digits."""
+    coins = [
+        Decimal("10000000000000000000.000000000000000001"),
+        Decimal("0.1"),
+        Decimal(-10000000000000000000),
+    ]
+    made = await answer(jars, CREATE)
+    assert "errors" not in made
+    for number, value in enumerate(coins):
+        put = 'mutation { putCoin(input: {jarId: "1", number: %d, value: "%s"}) { coin { number } } add: updateJar(input: {jarId: "1", add: {price: "%s"}}) { jar { jarId } } }'
+        assert "errors" not in await answer(jars, put % (number, value, value))
+    asked = '{ jar(jarId: "1") { price worth coins { aggregate { sum(field: VALUE) } } } }'
+    exact = "0.100000000000000001"
+    assert (await answer(jars, asked))["data"]["jar"] == {
+        "price": exact,
+        "worth": exact,
+        "coins": {"aggregate": {"sum": exact}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [
+        ("Decimal", "1_000"),
+        ("Decimal", "１２"),
+        ("Decimal", " 1"),
+        ("Decimal", "Infinity"),
+        ("DateTime", "2024-01-20"),
+        ("Long", "1_000"),
+    ],
+)
+def test_what_is_no_number_or_time_is_refused(type_: str, text: str) -> None:
+    """Python reads more than the specifications of the scalars allow."""
+    [scalar] = [each for each in SCALAR_MAP.values() if each.name == type_]
+    with pytest.raises(Exception, match="expected"):
+        scalar.parse_value(text)
