@@ -213,7 +213,7 @@ class NeighbourList:
     @property
     def whole_keys(self) -> list[Key] | None:
         """The table keys of all items that it can contain, one for each shard, if its range is one key of the table."""
-        if self.path.keys.index is not None or self.form.checked or self.parts:
+        if self.path.keys.index is not None or self.parts:
             return None
         if not self.has_sort_key:
             return [(partition,) for partition in self.partitions]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query, Store, pages
+from keygraph.dynamo.store import Query, Store, pages
 from keygraph.dynamo.table import Key, KeyValue
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import Template
@@ -24,11 +24,8 @@ async def read_to(
 ) -> list[Item]:
     """Returns the items that can be edges of the list from its owner to a node (identities): `in_list` filters them.
 
-    One BatchGet if the two ends make the whole table key, else one Query for each shard.
+    One Query for each shard, because the two ends do not make the whole table key.
     """
-    if neighbours.path.finds_by_node:
-        keys = tuple(edge_keys(neighbours, owner, [node]))
-        return [item for item in (await store.send(BatchGet(keys))).items if item]
     requests = _requests_between(neighbours.path, neighbours.path.edge_texts(owner, node))
     found = await asyncio.gather(*(_all(store, request) for request in requests))
     return [item for items in found for item in items]

@@ -101,15 +101,15 @@ class Attributes:
         cls,
         model: RecordTypes,
         needed: Mapping[RecordType, Iterable[str] | None],
-        found_by_key: Iterable[AccessPath] = (),
+        found_by_key: Iterable[tuple[AccessPath, frozenset[str] | None]] = (),
     ) -> Attributes:
-        """Returns the attributes with these fields, ends and methods of each type, and with the position of items in
-        the lists whose items are read by key."""
+        """Returns the attributes with these fields, ends and methods of each type, and for the lists whose items are read
+        by key, with the items' positions and with these attributes, which decide about them."""
         attributes = {record: attributes_of(model, record, names) for record, names in needed.items()}
-        for path in found_by_key:
+        for path, deciding in found_by_key:
             wanted = attributes.get(path.record)
             if wanted is not None:
-                attributes[path.record] = wanted.union(path.position)
+                attributes[path.record] = None if deciding is None else wanted.union(path.position, deciding)
         every = {key.name for key in model.table.keys}
         for of_type in attributes.values():
             if of_type is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -32,14 +33,16 @@ class Membership:
     team: Team
     player: Player
     day: str
+    shirt: int
 
 
 graph = Graph(Table("League", partition_key="PK", sort_key="SK", indexes=[by_day]), Team, Player, Membership)
 
 DOCUMENT = """
-query ($first: Int, $last: Int, $after: String, $before: String, $direction: SortDirection) {
+query ($first: Int, $last: Int, $after: String, $before: String, $direction: SortDirection, $where: MembershipWhere) {
   team(teamId: "T1") {
-    members(alsoOf: ["T2"], first: $first, last: $last, after: $after, before: $before, direction: $direction) {
+    members(alsoOf: ["T2"], first: $first, last: $last, after: $after, before: $before, direction: $direction,
+            where: $where) {
       %s edges { cursor node { playerId } } pageInfo { hasNextPage hasPreviousPage }
     }
   }
@@ -54,8 +57,9 @@ COUNTS = ("", "totalCount", "aggregate { count }", "aggregate { count } totalCou
 
 
 def membership(team: str, player: str, day: str) -> Item:
-    team, player = f"TEAM#{team}", f"PLAYER#{player}"
-    return {"PK": team, "SK": player, "GSI1PK": team, "GSI1SK": day, "day": day}
+    """Every third player has shirt 0."""
+    key = {"PK": f"TEAM#{team}", "SK": f"PLAYER#{player}", "GSI1PK": f"TEAM#{team}", "GSI1SK": day}
+    return {**key, "day": day, "shirt": Decimal(int(player) % 3)}
 
 
 async def check(league: World, random: Random) -> None:
@@ -69,10 +73,11 @@ async def check(league: World, random: Random) -> None:
     direction = random.choice(("ASC", "DESC"))
     edges = (await league.ask(WHOLE, direction=direction))["team"]["members"]["edges"]
     ids, cursors = [each["node"]["playerId"] for each in edges], [each["cursor"] for each in edges]
-    expected = [player for player in ids if player in theirs]
+    where = random.choice((None, {"shirt": {"gt": 0}}))
+    expected = [each for each in ids if each in theirs and (where is None or int(each) % 3)]
 
     async def page(**arguments: object) -> tuple[list[str], bool, bool]:
-        asked = {**arguments, "direction": direction}
+        asked = {**arguments, "direction": direction, "where": where}
         answer = await league.service.execute(DOCUMENT % random.choice(COUNTS), asked, with_cost=True)
         cost, members = answer["extensions"]["cost"], answer["data"]["team"]["members"]
         assert [name for name, most in cost["bound"].items() if cost["actual"].get(name, 0) > most] == []

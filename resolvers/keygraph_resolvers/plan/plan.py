@@ -153,9 +153,9 @@ class Plan:
     @cached_property
     def attributes(self) -> Attributes:
         """The attributes of items that it requests."""
-        named = [step.path for step in self.lists if step.names_edges]
-        named += (path for walk in self.walks for path in walk.looked_for_edges)
-        return Attributes.of(self.graph, self.needed, named)
+        by_key = [(step.path, step.deciding(self.graph)) for step in self.lists if step.may_look_up]
+        by_key += ((path, frozenset()) for walk in self.walks for path in walk.looked_for_edges)
+        return Attributes.of(self.graph, self.needed, by_key)
 
     @cached_property
     def looked_for(self) -> frozenset[RecordType]:

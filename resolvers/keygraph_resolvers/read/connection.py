@@ -310,8 +310,8 @@ class ListArguments:
     def is_key_lookup(self) -> bool:
         """Whether it reads items by their keys, for any owner."""
         if self.to is not None:
-            return self.path.finds_by_node and not self.is_searched and not self._form.checked
-        if self.is_searched or self.has_cursor or not self.size:
+            return self.path.finds_by_node
+        if self.has_cursor or not self.size:
             return False
         return self.any_shown.whole_keys is not None
 

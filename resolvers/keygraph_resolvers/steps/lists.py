@@ -10,13 +10,16 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName, KeygraphError
+from keygraph.graph import Graph
 from keygraph.lists.listing import Located, Place
 from keygraph.lists.named_edges import in_list
+from keygraph.lists.projection import attributes_of
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.naming.names import filterable_fields
 from keygraph_resolvers.read.access import learned, without_refused
 from keygraph_resolvers.read.aggregates import AskedAggregate
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments, ShownPage
@@ -131,6 +134,17 @@ class ListStep(Step):
             return path.finds_by_node
         is_narrowed = any(selected.says(camel(argument.name)) for argument in path.ranged)
         return path.keys.index is None and (not path.rest.slots or is_narrowed)
+
+    def deciding(self, graph: Graph) -> frozenset[str] | None:
+        """Returns the attributes of items that decide whether they are in the list; None for all of them."""
+        path, record, selected = self.path, self.path.record, self.selected
+        checked = [each.slot for each in path.ranged if each.slot.lossy and selected.says(camel(each.name))]
+        names = [name for slot in checked for name in record.needs_of(slot)]
+        found = attributes_of(graph, record, names) if names else frozenset[str]()
+        if found is None or not selected.says("where"):
+            return found
+        compared = {each.attribute[0] for each in filterable_fields(path)}
+        return found | compared | record.key_attributes
 
     def _why_not_consistent(self) -> BadUserInput | None:
         """Returns why it cannot be read consistently: DynamoDB writes a global index after the table."""
