@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,6 +82,10 @@ class Keys:
         if not self.shards:
             return ({},)
         return tuple({slot.name: slot.text.render(shard) for slot in slots} for shard in self.shards)
+
+    def shard_of(self, identity: Texts) -> Mapping[str, str]:
+        """Returns the text of the shard that a record with this identity is written to; empty without shards."""
+        return self.shard_texts[zlib.crc32("\0".join(identity).encode()) % len(self.shard_texts)]
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -266,16 +271,25 @@ def optional_value(value_of: Callable[[str], Any], text: str) -> Any:
     return value_of(text) if text else None
 
 
-def _half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
-    """Returns a function that reads the text of a slot from one of the two keys, even if the item lacks the other."""
-    key, template = next(part for part in keys.parts if part[0].name == name)
-    if slot not in template.slots:
-        return keys.reader((slot.name,))
+def _slot_reader(keys: Keys, slot: Slot, own: str | None) -> IdentityReader:
+    """Returns a function that reads the text of a slot from an item's keys here. If the item has only one of the two
+    keys of an index, or if one, `own`, is the attribute of the value, that one is enough."""
+    read_both = keys.reader((slot.name,))
+    halves = [(key, template) for key, template in keys.parts if slot in template.slots]
+    if keys.index is None or len(keys.parts) == 1:
+        return read_both
 
     def read(item: Mapping[str, Value]) -> Texts | None:
-        text = key.text(item.get(name))
-        found = None if text is None else (template.parse(text) or {}).get(slot.name)
-        return None if found is None else (found,)
+        texts = read_both(item)
+        if texts is not None:
+            return texts
+        for key, template in halves:
+            if key.name == own or all(key.name == name or item.get(name) is None for name in keys.names):
+                text = key.text(item.get(key.name))
+                found = None if text is None else (template.parse(text) or {}).get(slot.name)
+                if found is not None:
+                    return (found,)
+        return None
 
     return read
 
@@ -292,8 +306,7 @@ def value_readers(
     others: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
     for path, attribute, keys, slot in sources:
         own = keys.attribute_for(attribute)
-        is_half = own is not None and keys.index is not None
-        read = _half_reader(keys, slot, own or "") if is_half else keys.reader((slot.name,))
+        read = _slot_reader(keys, slot, own)
         believed = first if own is not None or keys.index is None else others
         believed.setdefault(path, []).append((read, slot.text.value))
     return {

@@ -1,4 +1,4 @@
-"""The attributes of a type's fields and ends, and which of them are shared.
+"""The attributes of a type's fields and ends, which of them are shared, and how values are written into them.
 
 A field may be stored in the same attribute as a part of an end, and ends may share parts. A write of an attribute by one
 name changes all names that are stored in it.
@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.items import Value
 from keygraph.errors import CorruptItem
-from keygraph.model.record_keys import TextReader, attribute_reader
-from keygraph.model.records import RecordType
+from keygraph.keys.template import Slot
+from keygraph.keys.types import FieldType, encode, encoder
+from keygraph.model.expiry import whole_second
+from keygraph.model.fields import Field
+from keygraph.model.record_keys import TextReader, Texts, attribute_reader
+from keygraph.model.records import End, RecordType
+
+AttributeWriter: TypeAlias = Callable[[Any], Iterable[tuple[Path, Value]]]
+"""Makes the attributes that store a value."""
 
 
 class SharedAttributes:
@@ -96,3 +105,54 @@ class SharedAttributes:
         parts = {end.attributes[slot.path]: slot.name in end.optional_parts for slot in end.identity}
         needed = [path for path, is_optional in parts.items() if not is_optional]
         return any(path in gone for path in needed) or parts.keys() <= gone
+
+
+# --- What writes them -----------------------------------------------------------------------------------
+
+
+def encoder_of(field: Field) -> Callable[[Any], Value]:
+    """Returns a function that converts a field's value to the stored value."""
+    encoded = encoder(field.type)
+    return (lambda value: encoded(whole_second(value))) if field.is_expiry else encoded
+
+
+def field_writer(field: Field, encoded: Callable[[Any], Value]) -> AttributeWriter:
+    path, written = field.attribute, of_whole(field, encoded)
+    return lambda value: ((path, written(value)),)
+
+
+def of_whole(field: Field, encoded: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    """Returns the function for the value of a whole field: a set that is stored has a member."""
+    if field.type.kind != "set":
+        return encoded
+
+    def written(value: Any) -> Value:
+        stored = encoded(value)
+        if stored == frozenset():
+            raise ValueError("an empty set")
+        return stored
+
+    return written
+
+
+def end_writer(end: End) -> AttributeWriter:
+    parts = [
+        (number, path, _stored_text(slot, end.attribute_type(slot)) or str)
+        for number, slot in enumerate(end.identity)
+        if (path := end.attributes.get(slot.path)) is not None
+    ]
+    return lambda texts: [(path, stored(texts[number])) for number, path, stored in parts if texts[number]]
+
+
+def only_end_value(end: End) -> Callable[[Texts], Value]:
+    """Returns a function that makes an end's only attribute from the node's identity, which is one text."""
+    [slot] = end.identity
+    stored = _stored_text(slot, end.attribute_type(slot))
+    return itemgetter(0) if stored is None else lambda texts: stored(texts[0])
+
+
+def _stored_text(slot: Slot, type_: FieldType) -> Callable[[str], Value] | None:
+    """Returns a function that makes the attribute value of a text in a key; None if it is the text."""
+    if slot.text.is_stored_in(type_) or (slot.lossy and type_.written is None):
+        return None
+    return lambda text: encode(type_, slot.text.value(text))

@@ -59,6 +59,10 @@ class ItemKeys:
         }
         """The ends that a template allows to be absent: `{manager?}`."""
         self._texts = {key for keys in record.keys.values() for key in keys.attributes if key.type == "S"}
+        paths = [field.attribute for field in record.fields.values()]
+        paths += [path for end in record.ends.values() for path in end.attributes.values()]
+        self._own = record.key_attributes - record.table_keys.names - {path[0] for path in paths}
+        """The keys of indexes that are nothing else."""
         self._uncertain = [
             (key, template)
             for keys in record.keys.values()
@@ -138,16 +142,20 @@ class ItemKeys:
         pairs = list(zip(keys.attributes, keys.templates, strict=False))
         shards = {slot.name: "0" for slot in keys.slots if slot.is_shard}
         missing = [key.name for key, _ in pairs if key.text(item.get(key.name)) is None]
-        if missing:
-            # A sparse index leaves out an item without these fields.
-            texts = {**said, **shards}
-            if all(key.name not in missing or template.render(texts) is not None for key, template in pairs):
-                yield f"{where}the item is not in the index: it has no {' and no '.join(missing)}"
+        there = [(key, template) for key, template in pairs if key.name not in missing]
+        problems = [self._problem(keys, key, template, item, said) for key, template in there]
+        yield from (f"{where}{problem}" for problem in problems if problem is not None)
+        if not missing:
             return
-        for key, template in pairs:
-            problem = self._problem(keys, key, template, item, said)
-            if problem is not None:
-                yield f"{where}{problem}"
+        # A sparse index leaves out an item without these fields.
+        texts = {**said, **shards}
+        if all(key.name not in missing or template.render(texts) is not None for key, template in pairs):
+            yield f"{where}the item is not in the index: it has no {' and no '.join(missing)}"
+            return
+        # Writes leave a key without the other one if nothing else holds a value in it.
+        alone = [key.name for key, each in there if key.name in self._own and each.slot_names <= said.keys()]
+        if alone and not any(problems):
+            yield f"{where}the item is not in the index: it has {alone[0]}, but no {missing[0]}"
 
     def _problem(
         self, keys: Keys, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str]
@@ -167,10 +175,14 @@ class ItemKeys:
             return _contradiction(key, names)
         if names and not any(slot.lossy for slot in template.slots):
             return _misread(key, names)
-        for slot in template.slots:
-            if slot.name not in said and texts.get(slot.name) in _LEFTOVERS and slot.text.type.is_text:
+        held = [slot for slot in template.slots if slot.name not in said and texts.get(slot.name)]
+        for slot in held:
+            if texts[slot.name] in _LEFTOVERS and slot.text.type.is_text:
                 return f"{key.name} has {texts[slot.name]} for {self._record.leaf_name(slot.path)}: is it a leftover?"
-        return None
+        unread = [slot for slot in held if not (slot.is_shard or self._record.reads_from(keys, slot.path))]
+        names = " and ".join(self._record.leaf_name(slot.path) for slot in unread if not slot.lossy)
+        advice = "declare it with stored(in_key=True) if only the key has it"
+        return f"{key.name} has a value for {names}, which the item lacks: {advice}" if names else None
 
     def misread(self, item: Item) -> str | None:
         """Returns why the item would not be found by its values; None if it would. A key contains a text outside all

@@ -12,7 +12,7 @@ from keygraph.dynamo.actions import (
     SetTo,
     changed,
 )
-from keygraph.dynamo.conditions import And, Condition, Path, conjunction, put_at_path
+from keygraph.dynamo.conditions import And, Condition, Path, at_path, conjunction, put_at_path
 from keygraph.dynamo.items import Item
 from keygraph.errors import Refusal
 from keygraph.model.permissions import as_it_is
@@ -20,7 +20,7 @@ from keygraph.model.record_keys import Keys
 from keygraph.model.references import EndReference
 from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
-from keygraph.writing.items import Refusals
+from keygraph.writing.items import Refusals, Replaced
 from keygraph.writing.presence import has_version, is_unchanged, within_maps
 from keygraph.writing.requests import Change, Delete, Done, WriteRequest, place_of
 from keygraph.writing.rules import (
@@ -66,15 +66,25 @@ class ChangeSteps(EndSteps):
             conditions += guard.conditions
         if old is not None and (following or partner):
             attributes = changed(maker.without_own_keys(old), changes)
-            new, _ = maker.with_keys(attributes, where, refusals)
+            replaced = Replaced(old, frozenset(self.changed_names(request)))
+            new, _ = maker.with_keys(attributes, where, refusals, replaced=replaced)
             # Values that keys hold are not written a second time.
             left_out = attributes.keys() - new.keys()
             changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
             changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
+            # Values of which a key has gone become attributes.
+            alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
+            held = record.completed({name: value for name, value in new.items() if name not in alone})
+            lost = [name for name in sorted(alone & new.keys()) if held.get(name) != new[name]]
+            changes += [SetTo((name,), new[name]) for name in lost]
             others = self._partner_changed(request, old, new, stored, refusals)
         if old is not None:
             conditions += [is_unchanged(path, old) for path in relied]
+            if any(at_path(old, path) is None for path in relied):
+                # Keys may hold the value.
+                names_of_keys = {key.name for keys in following if keys.index for key in keys.attributes}
+                conditions += [is_unchanged((name,), old) for name in sorted(names_of_keys)]
             maker.check(changed(old, changes), names, request, refusals)
         version = has_version(request.record, request.version)
         condition = And((*conditions, *version))

@@ -6,14 +6,10 @@ has all parts. All problems with the values are reported at once (`Refusals`).
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, cast
-
-from uuid_utils import uuid7
+from typing import Any, NamedTuple, cast
 
 from keygraph.codes import Code
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
@@ -31,20 +27,23 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.types import FieldType, encode, encoder
-from keygraph.model.expiry import whole_second
-from keygraph.model.fields import Field
 from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
-from keygraph.model.shared_attributes import SharedAttributes
+from keygraph.model.shared_attributes import (
+    SharedAttributes,
+    encoder_of,
+    end_writer,
+    field_writer,
+    of_whole,
+    only_end_value,
+)
 from keygraph.names import public_path
 from keygraph.writing.requests import WriteRequest, place_of
 
 _UNFIT = (ValueError, TypeError, AttributeError, OverflowError)
 """The exceptions for values that cannot be stored."""
 _NOTHING: Mapping[str, Any] = {}
-_Writer: TypeAlias = Callable[[Any], Iterable[tuple[Path, Value]]]
 
 
 class _KeyForm(NamedTuple):
@@ -58,6 +57,14 @@ class _KeyForm(NamedTuple):
     is_index: bool
     has_rivals: bool
     """Whether it may be the key of another type."""
+
+
+class Replaced(NamedTuple):
+    """The stored item that a new item replaces."""
+
+    item: Item
+    names: frozenset[str]
+    """The fields and ends that change."""
 
 
 class Refusals:
@@ -112,21 +119,21 @@ class ItemMaker:
         every_path = Counter(path for paths in self._paths.values() for path in paths)
         self._own_paths = {path for path, count in every_path.items() if count == 1 and len(path) == 1}
         """The attributes that hold a single field."""
-        self._encoders = {name: _encoder(field) for name, field in record.fields.items()}
+        self._encoders = {name: encoder_of(field) for name, field in record.fields.items()}
         self._writers = {
-            **{name: _field_writer(field, self._encoders[name]) for name, field in record.fields.items()},
-            **{name: _end_writer(end) for name, end in record.ends.items()},
+            **{name: field_writer(field, self._encoders[name]) for name, field in record.fields.items()},
+            **{name: end_writer(end) for name, end in record.ends.items()},
         }
         """Functions that convert a value to the attributes that store it."""
         single = {
-            name: (field.attribute[0], _of_whole(field, self._encoders[name]))
+            name: (field.attribute[0], of_whole(field, self._encoders[name]))
             for name, field in record.fields.items()
             if field.attribute in self._own_paths
         }
         for name, end in record.ends.items():
             [path, *others] = self._paths[name]
             if path in self._own_paths and not others and len(end.identity) == 1:
-                single[name] = path[0], _only_end_value(end)
+                single[name] = path[0], only_end_value(end)
         copied = {field.name for field in record.fields.values() if field.kept == "copy"}
         # DynamoDB stores no empty set: the default of an absent attribute is one.
         own = [field for field in record.fields.values() if field.has_default]
@@ -251,16 +258,45 @@ class ItemMaker:
     # --- Keys -------------------------------------------------------------------------------------------
 
     def with_keys(
-        self, item: Item, where: InputPath, refusals: Refusals, given: Mapping[str, Any] = _NOTHING
+        self,
+        item: Item,
+        where: InputPath,
+        refusals: Refusals,
+        given: Mapping[str, Any] = _NOTHING,
+        replaced: Replaced | None = None,
     ) -> tuple[Item, Texts]:
         """Returns the item with all its keys, and the texts that identify it; no keys if there are problems.
 
-        `given` are values that the item was made from; they are not read from it again.
+        `given` are values that the item was made from; they are not read from it again. What only index keys of a
+        replaced item hold stays in them.
         """
-        return self.with_rendered(item, self._texts(item, given, where, refusals), where, refusals)
+        texts = self._texts(item, given, where, refusals)
+        if replaced is None or refusals.found:
+            return self.with_rendered(item, texts, where, refusals)
+        held = self._held_in_indexes(replaced)
+        texts |= {name: text for name, text in held.items() if texts.get(name) is None}
+        others = self.own_keys - self.record.key_attributes
+        kept = {name: replaced.item[name] for name in others & replaced.item.keys()}
+        return self.with_rendered(item | kept, texts, where, refusals, replaced)
+
+    def _held_in_indexes(self, replaced: Replaced) -> dict[str, str]:
+        """Returns the texts of slots, except changing ones, in the index keys of a stored item."""
+        found: dict[str, str] = {}
+        for key, template in (
+            part for keys in self.record.keys.values() if keys.index for part in keys.parts
+        ):
+            texts = template.parse(key.text(replaced.item.get(key.name)) or "") or {}
+            staying = (slot.name for slot in template.slots if not self._follows(slot, replaced.names))
+            found |= {name: texts[name] for name in staying if texts.get(name) and name not in found}
+        return found
 
     def with_rendered(
-        self, item: Item, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
+        self,
+        item: Item,
+        texts: Mapping[str, str | None],
+        where: InputPath,
+        refusals: Refusals,
+        replaced: Replaced | None = None,
     ) -> tuple[Item, Texts]:
         """Returns the item with the keys that these texts give, by slot, and the texts that identify it."""
         identity = tuple([texts.get(name) or "" for name in self._identity])
@@ -274,18 +310,17 @@ class ItemMaker:
             if has_absent and not is_index:
                 own = {name: text or None for name, text in texts.items()}
             if keys.shards:
-                own = {**own, **shard_texts(keys, identity)}
+                own = {**own, **keys.shard_of(identity)}
             rendered: Sequence[str | None] = [render(own) for render in renders]
             if is_index and not all(rendered):
-                continue  # the item is not in it
+                made |= self._halves(keys, own, where, refusals, replaced)
+                continue
             for (name, value_of, most), key in zip(attributes, rendered, strict=False):
                 if not key or len(key) > most or not key.isascii():
-                    rendered = self._checked(keys, rendered, own, where, refusals)
-                    values = zip(attributes, rendered, strict=False)
-                    made |= {
-                        name: text if value_of is None else value_of(text)
-                        for (name, value_of, _), text in values
-                    }
+                    checked = self._checked(keys, dict(enumerate(rendered)), own, where, refusals)
+                    rendered = [*checked.values()]
+                    pairs = zip(keys.attributes, checked.values(), strict=False)
+                    made |= {attribute.name: attribute.value(text) for attribute, text in pairs}
                     break
                 made[name] = key if value_of is None else value_of(key)
             if has_rivals and not refusals.found:
@@ -294,6 +329,55 @@ class ItemMaker:
                 except BadUserInput as error:
                     refusals.take(where, error)
         return self._without_said(made) if self._in_key else made, identity
+
+    def _halves(
+        self,
+        keys: Keys,
+        texts: Mapping[str, str | None],
+        where: InputPath,
+        refusals: Refusals,
+        replaced: Replaced | None,
+    ) -> Item:
+        """Returns the keys of an index that the item has although fields do not make both: stored ones that do not
+        change, and those beside one, or with a value that nothing else holds.
+
+        Refuses to change a stored key that has another, unknown value.
+        """
+        found: Item = {}
+        made: dict[int, str] = {}
+        changed = frozenset[str]() if replaced is None else replaced.names
+        for number, (key, template) in enumerate(keys.parts):
+            text, slots = template.render(texts), [slot for slot in template.slots if not slot.is_shard]
+            there = None if replaced is None else replaced.item.get(key.name)
+            changing = [slot for slot in slots if self._follows(slot, changed)]
+            unknown = [slot for slot in slots if not texts.get(slot.name) and slot.name not in keys.optional]
+            if text:
+                made[number] = text
+            elif there is not None and not changing:
+                found[key.name] = there
+            elif there is not None and not any(slot in changing for slot in unknown):
+                shown = self.shown(changing[0].path[0])
+                names = " and ".join(self.shown(slot.path[0]) for slot in unknown)
+                problem = f" of {self.record.name} cannot be changed: {key.name} of the item does not match "
+                refusals.add((*where, shown), shown, problem, f"{template}, and {names} is unknown.")
+        if not found:
+            made = {
+                number: text
+                for number, text in made.items()
+                if any(self._is_held(slot, replaced) for slot in keys.templates[number].slots)
+            }
+        for number, text in self._checked(keys, made, texts, where, refusals).items():
+            found[keys.attributes[number].name] = keys.attributes[number].value(text)
+        return found
+
+    def _is_held(self, slot: Slot, replaced: Replaced | None) -> bool:
+        """Returns whether no attribute of an item, nor the table's key, holds the value of a slot."""
+        if slot.is_shard or slot in self.record.identity or slot.path[0] in self._in_key:
+            return slot.path[0] in self._in_key and slot not in self.record.identity
+        if replaced is None or self._follows(slot, replaced.names):
+            return False
+        attribute = self.record.attribute_of(slot.path)
+        return attribute is not None and at_path(replaced.item, attribute) is None
 
     @cached_property
     def _forms(self) -> list[_KeyForm]:
@@ -334,21 +418,21 @@ class ItemMaker:
     def _checked(
         self,
         keys: Keys,
-        rendered: Sequence[str | None],
+        rendered: Mapping[int, str | None],
         texts: Mapping[str, str | None],
         where: InputPath,
         refusals: Refusals,
-    ) -> list[str]:
-        """Returns the texts of keys after checking each."""
-        found = [*rendered]
-        for number, key in enumerate(rendered):
+    ) -> dict[int, str]:
+        """Returns the texts of the partition key (0) and the sort key (1) after checking each."""
+        found = {number: key or "" for number, key in rendered.items()}
+        for number, key in rendered.items():
             try:
                 found[number] = self._graph.checked_key(self.record, keys, number, texts, key)
             except BadUserInput as error:
                 slots = keys.templates[number].slots
                 names = [self.shown(slot.path[0]) for slot in slots if not slot.is_shard]
                 refusals.take((*where, *names[:1]), error)
-        return [text or "" for text in found]
+        return found
 
     def texts_after(self, identity: Texts, item: Item, changed: Iterable[str]) -> dict[str, str | None]:
         """Returns the texts of the table key after these fields and ends have changed. Raises KeygraphError for a text
@@ -455,16 +539,20 @@ class ItemMaker:
 
     def keys_that_follow(self, names: Iterable[str]) -> list[Keys]:
         """Returns the keys that hold one of these fields or ends, or are computed from one."""
-        changed = {*names}
+        changed = frozenset(names)
+        return [
+            keys
+            for keys in self.record.keys.values()
+            if any(self._follows(slot, changed) for slot in keys.slots)
+        ]
 
-        def follows(slot: Slot) -> bool:
-            name = slot.path[0]
-            if slot.computed and len(slot.path) == 1:
-                needs = self.record.methods[name].needs
-                return needs is None or not changed.isdisjoint(needs)
-            return name in changed
-
-        return [keys for keys in self.record.keys.values() if any(map(follows, keys.slots))]
+    def _follows(self, slot: Slot, changed: frozenset[str]) -> bool:
+        """Returns whether the text of a slot depends on one of these fields and ends."""
+        name = slot.path[0]
+        if slot.computed and len(slot.path) == 1:
+            needs = self.record.methods[name].needs
+            return needs is None or not changed.isdisjoint(needs)
+        return name in changed
 
     def sources(self, keys: Iterable[Keys]) -> set[str]:
         """Returns the fields and ends that these keys are made from."""
@@ -477,69 +565,6 @@ class ItemMaker:
             else:
                 found.add(name)
         return found
-
-
-def _encoder(field: Field) -> Callable[[Any], Value]:
-    """Returns a function that converts a field's value to the stored value."""
-    encoded = encoder(field.type)
-    return (lambda value: encoded(whole_second(value))) if field.is_expiry else encoded
-
-
-def _field_writer(field: Field, encoded: Callable[[Any], Value]) -> _Writer:
-    path, written = field.attribute, _of_whole(field, encoded)
-    return lambda value: ((path, written(value)),)
-
-
-def _of_whole(field: Field, encoded: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Returns the function for the value of a whole field: a set that is stored has a member."""
-    if field.type.kind != "set":
-        return encoded
-
-    def written(value: Any) -> Value:
-        stored = encoded(value)
-        if stored == frozenset():
-            raise ValueError("an empty set")
-        return stored
-
-    return written
-
-
-def _end_writer(end: End) -> _Writer:
-    parts = [
-        (number, path, _stored_text(slot, end.attribute_type(slot)) or str)
-        for number, slot in enumerate(end.identity)
-        if (path := end.attributes.get(slot.path)) is not None
-    ]
-    return lambda texts: [(path, stored(texts[number])) for number, path, stored in parts if texts[number]]
-
-
-def _only_end_value(end: End) -> Callable[[Texts], Value]:
-    """Returns a function that makes an end's only attribute from the node's identity, which is one text."""
-    [slot] = end.identity
-    stored = _stored_text(slot, end.attribute_type(slot))
-    return itemgetter(0) if stored is None else lambda texts: stored(texts[0])
-
-
-def _stored_text(slot: Slot, type_: FieldType) -> Callable[[str], Value] | None:
-    """Returns a function that makes the attribute value of a text in a key; None if it is the text."""
-    if slot.text.is_stored_in(type_) or (slot.lossy and type_.written is None):
-        return None
-    return lambda text: encode(type_, slot.text.value(text))
-
-
-def new_id() -> str:
-    """Returns a new id, which sorts after all earlier ones."""
-    return str(uuid7())
-
-
-def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of a new record, with an id for each field that gets one and has none."""
-    made = {
-        field.name: new_id()
-        for field in record.fields.values()
-        if field.kept == "id" and values.get(field.name) is None
-    }
-    return {**values, **made}
 
 
 def end_text(end: End, slot: Slot) -> Callable[[Texts], str | None]:
@@ -555,9 +580,3 @@ def end_text(end: End, slot: Slot) -> Callable[[Texts], str | None]:
         return next(told, None) or None
 
     return rewritten
-
-
-def shard_texts(keys: Keys, identity: Texts) -> Mapping[str, str]:
-    """Returns the text of the shard that a record with this identity is written to; empty without shards."""
-    texts = keys.shard_texts
-    return texts[zlib.crc32("\0".join(identity).encode()) % len(texts)]

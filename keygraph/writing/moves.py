@@ -11,7 +11,7 @@ from keygraph.dynamo.table import Key
 from keygraph.model.record_keys import Texts
 from keygraph.writing.changes import ChangeSteps
 from keygraph.writing.ground import Made, Stored
-from keygraph.writing.items import Refusals
+from keygraph.writing.items import Refusals, Replaced
 from keygraph.writing.marks import MARK
 from keygraph.writing.presence import after_changes, is_unchanged
 from keygraph.writing.requests import Change, Done, Move
@@ -32,7 +32,8 @@ class MoveSteps(ChangeSteps):
         if refusals.found or old is None:
             return [], Done(record, request.identity, None)
         attributes = after_changes(maker.without_own_keys(old), changes)
-        made, identity = maker.with_keys(attributes, request.to, refusals)
+        replaced = Replaced(old, frozenset(self.changed_names(request)))
+        made, identity = maker.with_keys(attributes, request.to, refusals, replaced=replaced)
         if refusals.found:
             return [], Done(record, identity, None)
         check_rules(maker, made, request.to, refusals)

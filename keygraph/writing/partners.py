@@ -15,7 +15,7 @@ from keygraph.errors import InputPath, KeygraphError
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.records import RecordType
-from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.items import ItemMaker, Refusals, Replaced
 from keygraph.writing.requests import Move, WriteRequest
 
 
@@ -110,5 +110,6 @@ class Partners:
         shared = {path[0] for path in maker.paths(partner.shared)}
         kept = {name: value for name, value in maker.without_own_keys(there).items() if name not in shared}
         told = maker.without_own_keys(after)
-        made, _ = maker.with_keys(kept | told, where, refusals)
+        replaced = Replaced(there, partner.shared)
+        made, _ = maker.with_keys(kept | told, where, refusals, replaced=replaced)
         return made

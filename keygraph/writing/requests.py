@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from uuid_utils import uuid7
+
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Cost
 from keygraph.dynamo.value import value
@@ -129,3 +131,18 @@ class WriteAnswer:
 
     done: tuple[Done, ...]
     cost: Cost
+
+
+def new_id() -> str:
+    """Returns a new id, which sorts after all earlier ones."""
+    return str(uuid7())
+
+
+def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a new record, with an id for each field that gets one and has none."""
+    made = {
+        field.name: new_id()
+        for field in record.fields.values()
+        if field.kept == "id" and values.get(field.name) is None
+    }
+    return {**values, **made}

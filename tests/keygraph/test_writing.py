@@ -30,8 +30,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Query, Write
 from keygraph.errors import WriteRefused
 from keygraph.model.record_keys import Texts
-from keygraph.writing.items import with_ids
-from keygraph.writing.requests import Change, Create, Delete, OnEdges, Put, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, OnEdges, Put, Upsert, WriteRequest, with_ids
 from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.written import Written

@@ -21,8 +21,19 @@ from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, public_path
-from keygraph.writing.items import Refusals, end_text, new_id, with_ids
-from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
+from keygraph.writing.items import Refusals, end_text
+from keygraph.writing.requests import (
+    Change,
+    Create,
+    Delete,
+    Move,
+    OnEdges,
+    Put,
+    Upsert,
+    WriteRequest,
+    new_id,
+    with_ids,
+)
 from keygraph.writing.sending.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph.writing.steps import StepMaker
 from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
