@@ -11,7 +11,6 @@ from keygraph.declare.specifiers import options_of
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
-from keygraph.keys.template import Template
 from keygraph.model.candidates import possible, stands_beside
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -20,7 +19,7 @@ from keygraph.model.references import may_be_missing
 from keygraph.resolve.fields import kept_name
 from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.several import candidates_of, root_candidates
-from keygraph.resolve.type_values import Beginning
+from keygraph.resolve.type_values import Beginning, has_value
 
 _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
 """Location, problem and fix of each mistake."""
@@ -261,7 +260,7 @@ def _why_not_written(record: RecordType, attribute: str, value: Beginning | None
         return (problem, "Store it elsewhere, or change type=.") if held or templates else None
     said = f"its {attribute} begins with {value.text}" if value.text else f"its items have {attribute}"
     if templates:
-        if not all(_begins(template, value.text) for template in templates):
+        if not all(has_value(template, value) for template in templates):
             problem = f"type= says that {said}, and its template is {templates[0]}."
             return problem, "Begin the template with that text."
         slots = [slot for each in keys for slot in each.slots if slot.name not in each.optional]
@@ -270,7 +269,7 @@ def _why_not_written(record: RecordType, attribute: str, value: Beginning | None
         optional = [each.name for each in held if each.optional]
         begins = any(field.type.is_text and field.type.written is None for field in fields) or any(
             (end.text or end.written)
-            and all(_begins(each.table_keys.partition, value.text) for each in end.members)
+            and all(has_value(each.table_keys.partition, value) for each in end.members)
             for end in held
             if isinstance(end, End)
         )
@@ -280,11 +279,6 @@ def _why_not_written(record: RecordType, attribute: str, value: Beginning | None
     if not optional:
         return None
     return f"type= says that {said}, and {optional[0]} may be absent.", f"Remove | None from {optional[0]}."
-
-
-def _begins(template: Template, text: str) -> bool:
-    head = template.tokens[0]
-    return not text or (isinstance(head, str) and head.startswith(text))
 
 
 def _expiries_not_seen(model: RecordTypes) -> _Wrong:

@@ -34,7 +34,7 @@ from keygraph.resolve.derived import Copy, Tally, resolve_copies, resolve_tallie
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
-from keygraph.resolve.type_values import Beginning, TypeValues
+from keygraph.resolve.type_values import Beginning, TypeValues, has_value
 from keygraph.resolve.walks import NodeWalk, resolve_walks
 from keygraph.resolve.ways import FollowedList, followed_list
 
@@ -453,7 +453,9 @@ class RecordTypes:
         That is so if there are none, if one is a key of the table or index that is read, or if the index does not
         project it.
         """
-        index, attributes = path.keys.index_name, self.type_values.of(path.record).keys()
-        if attributes & (path.keys.names | self.type_values.hidden(index)):
-            return None
-        return self.type_values.condition(path.record)
+        values, (partition, template) = self.type_values.of(path.record), path.keys.parts[0]
+        told = values.get(partition.name)
+        # Everything in the partition has this value.
+        besides = {partition.name} if told is not None and has_value(template, told) else set[str]()
+        unusable = (path.keys.names | self.type_values.hidden(path.keys.index_name)) - besides
+        return None if values.keys() & unusable else self.type_values.condition(path.record, besides)

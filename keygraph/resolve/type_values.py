@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeAlias, cast
@@ -13,6 +13,7 @@ from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Table
 from keygraph.keys.ambiguity import never_meet
 from keygraph.keys.shapes import Shape, are_disjoint, goes_before, is_special_case, shape
+from keygraph.keys.template import Template
 from keygraph.model.records import RecordType
 
 
@@ -154,9 +155,10 @@ class TypeValues:
         """Returns whether no other type's items can have its type values."""
         return all(other is record or self.exclude(record, other) for other in self._types)
 
-    def condition(self, record: RecordType) -> Condition | None:
-        """Returns the filter for items with the type's values; None if it has none."""
-        return conjunction(*(condition_on(name, value) for name, value in self.of(record).items()))
+    def condition(self, record: RecordType, besides: Container[str] = ()) -> Condition | None:
+        """Returns the filter for items with the type's values, besides those of some attributes; None if none are left."""
+        values = self.of(record).items()
+        return conjunction(*(condition_on(name, value) for name, value in values if name not in besides))
 
     def condition_under_own_key(self, record: RecordType) -> Condition | None:
         """Returns the condition that an item whose key can be the type's is of it; None if every such item is."""
@@ -221,6 +223,14 @@ def condition_on(name: str, value: TypeValue) -> Condition:
         return Eq((name,), value)
     missing = Or((Not(Exists((name,))), Eq((name,), None)))
     return missing if value is None else Not(missing)
+
+
+def has_value(template: Template, value: str | Beginning) -> bool:
+    """Returns whether all keys of a template have a type value."""
+    if isinstance(value, str):
+        return template.tokens == (value,)
+    head = template.tokens[0]
+    return not value.text or (isinstance(head, str) and head.startswith(value.text))
 
 
 def described(name: str, value: str | Beginning) -> str:
