@@ -105,6 +105,7 @@ def test_deprecations() -> None:
             for name in ("UserPetsInput", "PutPetInput", "UpdatePetInput")
             for field, reason in (("friendId", "Walk."), ("until", "They stay."))
         },
+        **{f"{action}DrivesInput.carId": "Walk." for action in ("Update", "Move", "Delete")},
     }
     writes = {
         f"Mutation.{action}Car{s}"

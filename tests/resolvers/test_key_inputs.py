@@ -255,9 +255,9 @@ def test_what_a_key_input_requires() -> None:
     key = {"hotelId": "ID!", "number": "Int!"}
     assert required == {
         "CreateRoomInput": {**key, "beds": "Int!"},
-        "UpdateRoomInput": key,
-        "MoveRoomInput": {**key, "to": "MoveRoomToInput!"},
-        "DeleteRoomInput": {**key, "onEdges": "OnEdges!"},
+        "UpdateRoomInput": {},
+        "MoveRoomInput": {"to": "MoveRoomToInput!"},
+        "DeleteRoomInput": {"onEdges": "OnEdges!"},
         "RoomKey": key,
     }
     room_key = types["RoomKey"]

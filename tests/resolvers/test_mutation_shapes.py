@@ -168,3 +168,53 @@ async def test_a_default_is_no_value_of_the_client(clubs: World) -> None:
 async def test_null_is_no_default(clubs: World, given: str) -> None:
     create = f'createClub(input: {{clubId: "3", name: "Bridge", {given}}}) {{ clientMutationId }}'
     assert await clubs.codes(f"mutation {{ {create} }}") == ["GRAPHQL_VALIDATION_FAILED"]
+
+
+# --- Stored records -----------------------------------------------------------------------------------
+
+
+async def test_a_stored_record_is_named_by_its_id_or_its_key(clubs: World) -> None:
+    answer = await clubs.ask(
+        """mutation {
+          putMember(input: {userId: "a", clubId: "1", since: 1}) { member { id } }
+          createUser(input: {userId: "c", name: "Cy"}) { user { id } }
+        }"""
+    )
+    member, user = answer["putMember"]["member"]["id"], answer["createUser"]["user"]["id"]
+    answer = await clubs.ask(
+        f"""mutation {{
+          updateMember(input: {{id: "{member}", since: 2}}) {{ member {{ id since }} }}
+          both: updateMember(input: {{id: "{member}", userId: "a", clubId: "1", since: 3}}) {{ member {{ since }} }}
+          moveMember(input: {{id: "{member}", to: {{clubId: "2"}}}}) {{ previousId member {{ id since club {{ name }} }} }}
+          deleteUser(input: {{id: "{user}"}}) {{ deletedId }}
+        }}"""
+    )
+    moved = answer["moveMember"]["member"].pop("id")
+    assert answer == {
+        "updateMember": {"member": {"id": member, "since": 2}},
+        "both": {"member": {"since": 3}},
+        "moveMember": {"previousId": member, "member": {"since": 3, "club": {"name": "Go"}}},
+        "deleteUser": {"deletedId": user},
+    }
+    assert moved != member
+    given = f'input: {{inputs: [{{id: "{moved}"}}, {{userId: "a", clubId: "1"}}], atomic: false}}'
+    answer = await clubs.service.execute(
+        f"mutation {{ deleteMembers({given}) {{ results {{ deletedId }} }} }}"
+    )
+    assert answer["data"] == {"deleteMembers": {"results": [{"deletedId": moved}, None]}}
+    assert answer["errors"][0]["extensions"] == {"code": "NOT_FOUND", "path": ["input", "inputs", 1]}
+
+
+async def test_an_id_that_names_no_such_record(clubs: World) -> None:
+    user = (await clubs.ask('{ user(userId: "a") { id } }'))["user"]["id"]
+    answer = await clubs.ask('mutation { putMember(input: {userId: "a", clubId: "1"}) { member { id } } }')
+    member = answer["putMember"]["member"]["id"]
+    for given, message, place in (
+        ("", "userId of Member is missing: give the whole key, or id.", "userId"),
+        ('userId: "a"', "clubId of Member is missing: give the whole key, or id.", "clubId"),
+        (f'id: "{user}"', f"id: '{user}' is the id of a User. Pass the value of the `id` field of a Member, or its key.", "id"),
+        ('id: "7"', "id: '7' is not a global id. Pass the value of the `id` field of a Member, or its key.", "id"),
+        (f'id: "{member}", userId: "b", clubId: "1"', "id names another Member than the key fields do.", "id"),
+    ):  # fmt: skip
+        found = await problems(clubs, f"updateMember(input: {{{given}, since: 1}}) {{ clientMutationId }}")
+        assert found[0] == ("BAD_USER_INPUT", message, ["input", place])

@@ -117,7 +117,8 @@ def test_inputs_are_derived_from_fields() -> None:
         "idempotencyKey: String",
     ]
     assert part("input", "UpdateBookInput") == [
-        "bookId: ID!",
+        "id: ID",
+        "bookId: ID",
         "title: String",
         "authorName: ID",
         "genre: Genre",
@@ -128,8 +129,9 @@ def test_inputs_are_derived_from_fields() -> None:
         "idempotencyKey: String",
     ]
     assert part("input", "DeleteChapterInput") == [
-        "bookId: ID!",
-        "number: Int!",
+        "id: ID",
+        "bookId: ID",
+        "number: Int",
         "clientMutationId: String",
         "idempotencyKey: String",
     ]
@@ -345,7 +347,8 @@ async def test_what_mutations_cost(library: Library, engine: str) -> None:
 def test_deletes_and_moves_say_what_they_do() -> None:
     """A client could not choose what becomes of edges, or would be asked where nothing can have any."""
     assert part("input", "DeleteBookInput") == [
-        "bookId: ID!",
+        "id: ID",
+        "bookId: ID",
         "onEdges: OnEdges! = REFUSE",
         "expectedVersion: Int",
         "clientMutationId: String",
@@ -357,21 +360,23 @@ def test_deletes_and_moves_say_what_they_do() -> None:
         "clientMutationId: String",
     ]
     assert part("input", "DeleteChapterInput") == [
-        "bookId: ID!",
-        "number: Int!",
+        "id: ID",
+        "bookId: ID",
+        "number: Int",
         "clientMutationId: String",
         "idempotencyKey: String",
     ]
     assert part("input", "MoveChapterInput") == [
-        "bookId: ID!",
-        "number: Int!",
+        "id: ID",
+        "bookId: ID",
+        "number: Int",
         "to: MoveChapterToInput!",
         "clientMutationId: String",
         "idempotencyKey: String",
     ]
     assert part("input", "MoveChapterToInput") == ["bookId: ID", "number: Int"]
     assert part("input", "MoveBookToInput") == ["bookId: ID!"]
-    assert part("type", "MoveBookPayload") == ["book: Book", "clientMutationId: String"]
+    assert part("type", "MoveBookPayload") == ["book: Book", "previousId: ID!", "clientMutationId: String"]
     assert "The key stays: `moveBook` changes it." in SDL
 
 

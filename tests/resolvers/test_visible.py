@@ -88,6 +88,7 @@ async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
     assert {"createOrder", "updateOrder", "deleteOrder", "putLikes"} <= own["Mutation"]
     assert not {"moveOrder", "deleteLine", "updateUser", "createUser"} & own["Mutation"]
     assert own["UpdateOrderInput"] == {
+        "id",
         "orderId",
         "note",
         "expectedVersion",

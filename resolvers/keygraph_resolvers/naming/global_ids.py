@@ -13,6 +13,7 @@ from keygraph.keys.template import Slot
 from keygraph.keys.text import IsoDatetime
 from keygraph.keys.union import NodeText
 from keygraph.model.records import RecordType
+from keygraph.names import with_article
 from keygraph_resolvers.naming.names import field_name, key_arguments
 from keygraph_resolvers.naming.scalar_values import value_of_text
 
@@ -70,6 +71,17 @@ def read_global_id(
         )
     graph.check_identity(*found)
     return found
+
+
+def read_id_of(graph: Graph, record: RecordType, text: str) -> tuple[str, ...]:
+    """Returns the key texts in the id of a record of this type. Raises BadUserInput if it is not one."""
+    found = _named(graph, text)
+    if found is None or found[0] is not record:
+        problem = "not a global id" if found is None else f"the id of {with_article(found[0].name)}"
+        wanted = f"Pass the value of the `id` field of {with_article(record.name)}, or its key."
+        raise BadUserInput(f"id: {text[:60]!r} is {problem}. {wanted}")
+    graph.check_identity(*found)
+    return found[1]
 
 
 def read_global_ids(

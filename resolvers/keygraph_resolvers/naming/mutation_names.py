@@ -20,6 +20,7 @@ from keygraph.model.records import End, RecordType
 from keygraph.names import camel, pascal, plural, snake, with_article
 from keygraph.writing.requests import OnEdges
 
+ID = "id"
 MUTATION_ID = "clientMutationId"
 IDEMPOTENCY_KEY = "idempotencyKey"
 EXPECTED_VERSION = "expectedVersion"

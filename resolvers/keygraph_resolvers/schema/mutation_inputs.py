@@ -10,6 +10,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, cast
 
+import strawberry
+
 from keygraph.declare.declaration import WriteName
 from keygraph.declare.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.dynamo.items import number_text
@@ -34,6 +36,7 @@ from keygraph_resolvers.naming.descriptions import (
 )
 from keygraph_resolvers.naming.mutation_names import (
     EXPECTED_VERSION,
+    ID,
     IDEMPOTENCY_KEY,
     MUTATION_ID,
     ON_EDGES,
@@ -101,9 +104,8 @@ class MutationInputs:
             return self._made[name]
         made = self._made[name] = input_type(name, f"The input of `{mutation_name(action, record)}`.")
         key = key_names(record)
-        given = given_fields(record)
-        fields = []
-        for each in given:
+        fields = [_id_field(record)] if action in _OF_STORED else []
+        for each in given_fields(record):
             in_key = each.of.name in key
             if action in _BY_KEY_ALONE and not in_key:
                 continue
@@ -198,11 +200,11 @@ class MutationInputs:
         return input_field(each.name, shown, described, default, record.deprecated(each.of.name))
 
     def _key_field(self, record: RecordType, each: Given) -> Any:
-        """The field of a part of the key of a stored record."""
+        """The field of a part of the key of a stored record, which its id may name instead."""
         is_optional = may_be_absent(record, (each.of.name,))
-        type_ = nullable(self._type(each)) if is_optional else self._type(each)
         described = sentences(_described(record, each, "move"), WITHOUT_PART if is_optional else None)
-        return input_field(each.name, type_, described, deprecated=record.deprecated(each.of.name))
+        deprecated = record.deprecated(each.of.name)
+        return input_field(each.name, nullable(self._type(each)), described, deprecated=deprecated)
 
     def _nested_fields(self, record: RecordType) -> list[Any]:
         fields = []
@@ -289,6 +291,12 @@ class MutationInputs:
                 fields.append(input_field(camel(member.name), shown, described, default))
             add_fields(made, fields)
         return self._made[name]
+
+
+def _id_field(record: RecordType) -> Any:
+    """The field that names a stored record, as its key does."""
+    described = f"The `id` of the {in_words(record.name)}, in place of its key."
+    return input_field(ID, nullable(cast(type, strawberry.ID)), described)
 
 
 def _of_every_input() -> list[Any]:

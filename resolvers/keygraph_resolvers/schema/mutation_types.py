@@ -118,6 +118,12 @@ class MutationTypes:
             fields.append(
                 ServedField("deletedId", cast(type, strawberry.ID), GlobalId(), description=described)
             )
+        if action == "move":
+            described = "The `id` that it had before."
+            previous = Attribute("previous_id")
+            fields.append(
+                ServedField("previousId", cast(type, strawberry.ID), previous, description=described)
+            )
         if not record.is_node and (action == "delete" or not record.order):
             fields += [
                 self._end_field(record, record.ends[name])

@@ -36,9 +36,10 @@ from keygraph.writing.requests import (
 )
 from keygraph.writing.sending.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph.writing.steps import StepMaker
-from keygraph_resolvers.naming.global_ids import is_key, read_global_id, refuse_global_id
+from keygraph_resolvers.naming.global_ids import is_key, read_global_id, read_id_of, refuse_global_id
 from keygraph_resolvers.naming.mutation_names import (
     EXPECTED_VERSION,
+    ID,
     IDEMPOTENCY_KEY,
     MUTATION_ID,
     ON_EDGES,
@@ -46,6 +47,7 @@ from keygraph_resolvers.naming.mutation_names import (
     TO,
     given_fields,
     key_names,
+    may_be_absent,
     mutation_name,
     nested_lists,
 )
@@ -155,6 +157,7 @@ class _Known:
         self.fields = cache(_known_fields)
         self.ids = cache(lambda record: [each for each in record.fields.values() if each.kept == "id"])
         self.key = cache(key_names)
+        self.needed = cache(_needed_key_fields)
         self.identity = cache(
             lambda record: [
                 (slot, end_text(record.ends[slot.path[0]], slot) if slot.path[0] in record.ends else None)
@@ -219,6 +222,13 @@ def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
     return found
 
 
+def _needed_key_fields(record: RecordType) -> list[_KnownField]:
+    """The fields of an input that every key of the record type has."""
+    key = key_names(record)
+    known = _known_fields(record, None)
+    return [each for each in known if each.of.name in key and not may_be_absent(record, (each.of.name,))]
+
+
 def _of_new_id(record: RecordType, path: Sequence[str]) -> RecordType | None:
     """The type whose records get ids in the field at the end of a path; None for other fields."""
     name, *inner = path
@@ -256,7 +266,7 @@ class _Meaning:
                 return [Put(record, values, where)]
             case "upsert":
                 return [Upsert(record, values, where)]
-        identity = self._identity(record, values, where)
+        identity = self._stored_identity(record, values, given, where)
         version = given.get(EXPECTED_VERSION)
         if action == "delete":
             on_edges = OnEdges(given.get(ON_EDGES, OnEdges.REFUSE))
@@ -397,6 +407,30 @@ class _Meaning:
             own = self._id(new, value if len(parts) == 1 else value.get(shown), where)
             said[name] = key_value(self._graph, member, slot, own)
         return self._graph.identity(member, said)
+
+    def _stored_identity(
+        self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any], where: InputPath
+    ) -> Texts:
+        """The identity of the stored record that an input names by its id, by its key, or by both."""
+        needed = self._known.needed(record)
+        id_ = given.get(ID)
+        if id_ is not None:
+            try:
+                identity = read_id_of(self._graph, record, id_)
+            except BadUserInput as error:
+                self.refusals.take((*where, ID), error)
+                return ()
+            key = {name: each for name, each in values.items() if name in self._known.key(record)}
+            is_other = any(each is not None for each in key.values())
+            if is_other and self._identity(record, key, where) != identity:
+                self.refusals.add((*where, ID), f"id names another {record.name} than the key fields do.")
+            return identity
+        missing = [each.shown for each in needed if given.get(each.name) is None]
+        for shown in missing:
+            self.refusals.add(
+                (*where, shown), shown, f" of {record.name} is missing: give the whole key, or id."
+            )
+        return () if missing else self._identity(record, values, where)
 
     def _identity(self, record: RecordType, values: Mapping[str, Any], where: InputPath) -> Texts:
         """The identity of the record with these values."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from keygraph.dynamo.items import Item
-from keygraph.writing.requests import Done
+from keygraph.writing.requests import Done, Move, WriteRequest
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Writes
@@ -24,8 +25,11 @@ class Payload:
     error: None = None
     is_missing = False
 
-    def __init__(self, kind: Writes, done: Done, client_mutation_id: str | None) -> None:
+    def __init__(
+        self, kind: Writes, request: WriteRequest, done: Done, client_mutation_id: str | None
+    ) -> None:
         self.kind = kind
+        self._request = request
         self.record = Object(done.record, done.identity, done.item)
         self.detached = done.detached
         self.client_mutation_id = client_mutation_id
@@ -36,6 +40,11 @@ class Payload:
     def id(self) -> str:
         """The global id of the node."""
         return self.record.id
+
+    @property
+    def previous_id(self) -> str:
+        """The global id of the record before it was moved."""
+        return global_id(self.kind.record, cast(Move, self._request).identity)
 
 
 class Results:

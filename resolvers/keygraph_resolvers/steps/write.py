@@ -124,7 +124,7 @@ class WriteStep(Step):
             for given, requests in zip(each.inputs, each.requests, strict=True):
                 # The first request of an input is for its own record.
                 kind, mutation_id = Writes(given.action, given.record), given.values.get(MUTATION_ID)
-                payloads.append(Payload(kind, answer.done[number], mutation_id))
+                payloads.append(Payload(kind, requests[0], answer.done[number], mutation_id))
                 number += len(requests)
         return payloads
 
