@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import TypeAlias, cast
 
 from keygraph.declare.declaration import TypeValue as DeclaredValue
-from keygraph.dynamo.conditions import BeginsWith, Condition, Eq, Exists, Not, Or, conjunction
+from keygraph.dynamo.conditions import And, BeginsWith, Condition, Eq, Exists, Ne, Not, Or, conjunction
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Table
 from keygraph.keys.ambiguity import never_meet
@@ -221,8 +221,9 @@ def condition_on(name: str, value: TypeValue) -> Condition:
         return BeginsWith((name,), value.text)
     if isinstance(value, str):
         return Eq((name,), value)
-    missing = Or((Not(Exists((name,))), Eq((name,), None)))
-    return missing if value is None else Not(missing)
+    if value is None:
+        return Or((Not(Exists((name,))), Eq((name,), None)))
+    return And((Exists((name,)), Ne((name,), None)))
 
 
 def has_value(template: Template, value: str | Beginning) -> bool:
