@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
@@ -14,6 +16,8 @@ Claims: TypeAlias = Mapping[str, Any]
 """The claims of the viewer; empty for the anonymous viewer."""
 ROLES = "roles"
 """The claim that holds the viewer's roles: a list or a single role."""
+_OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
+"""The claims that differ between two tokens of the same viewer."""
 
 
 class Viewer(Mapping[str, Any]):
@@ -38,6 +42,12 @@ class Viewer(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Viewer({self._claims!r})"
+
+    @property
+    def identity(self) -> str:
+        """A hash of the claims, except the claims that differ between tokens."""
+        claims = {name: each for name, each in self._claims.items() if name not in _OF_A_TOKEN}
+        return hashlib.sha256(json.dumps(claims, sort_keys=True, default=repr).encode()).hexdigest()
 
     @property
     def roles(self) -> frozenset[str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias, cast
 
 from keygraph.access.claims import Claims, roles_of
@@ -28,8 +25,6 @@ from keygraph.model.links import LinkName, links_in
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
-_OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
-"""The claims that differ between two tokens of the same viewer."""
 Texts = Mapping[str, str | None]
 Seen: TypeAlias = Mapping[AccessPath, Decision]
 """The items of a list that the viewer sees, for each of its types, by the path to it."""
@@ -118,12 +113,6 @@ class Permissions:
 
         self.are_assumed = False
         """Whether other items are assumed to exist, because a write is only explained."""
-
-    @cached_property
-    def name(self) -> str:
-        """The viewer's identity: a hash of their claims, except the claims that differ between tokens."""
-        claims = {name: each for name, each in self._claims.items() if name not in _OF_A_TOKEN}
-        return hashlib.sha256(json.dumps(claims, sort_keys=True, default=repr).encode()).hexdigest()
 
     def decision(self, record: RecordType, action: Action = "read", name: str | None = None) -> Decision:
         """Returns whether the viewer may do something with a record, or with a field of one that they see."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,11 +15,11 @@ from keygraph.draft.draft import draft
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store, Transaction
 from keygraph.dynamo.table import KeyType
-from keygraph.errors import Unavailable, WriteRefused
+from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.sample import sample
 from keygraph.tables.verify import Verification
-from keygraph.writing.requests import Change, Create, Delete, Done, Put, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.idempotency import IdempotencyKey, is_note
 from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
@@ -84,6 +85,86 @@ async def test_the_second_time_is_answered_as_the_first_and_writes_nothing(
     second = await write(club, request_, key())
     assert (second.record, second.identity) == (first.record, first.identity)
     assert sorted(map(str, await items(club))) == after
+
+
+class Overtaken:
+    """A store through which another process sends the same write, once so many requests were sent."""
+
+    def __init__(self, store: Store, request: WriteRequest, after: int) -> None:
+        self._store = store
+        self._request = request
+        self._after = after
+        self.table = store.table
+        self.sent = 0
+        self.other: Done | None = None
+
+    async def send(self, request: Any, /) -> Any:
+        self.sent += 1
+        try:
+            return await self._store.send(request)
+        finally:
+            if self.sent == self._after:
+                self.other = await write(self._store, self._request, key())
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Create(person, {"name": "Cy"}),
+        Upsert(person, {"name": "Cy", "points": 1}),
+        Change(person, ("Ann",), {}, {"points": 1}),
+        Delete(person, ("Eve",)),
+        Delete(person, ("Ann",), on_edges=OnEdges.DETACH),
+        Delete(friend, ("Ann", "Bob")),
+        Put(friend, {"one": ("Bob",), "other": ("Eve",)}),
+        Move(person, ("Eve",), {"name": "Flo"}),
+        Move(friend, ("Ann", "Bob"), {"other": ("Eve",)}),
+    ],
+)
+async def test_the_slower_of_two_at_once_is_answered_as_the_faster_one(
+    make_store: MakeStore, request_: WriteRequest
+) -> None:
+    """A client that sends a mutation twice would be told that what it has deleted is not there."""
+    people = [Create(person, {"name": name}) for name in ("Ann", "Bob", "Eve")]
+    beginning = [*people, Put(friend, {"one": ("Ann",), "other": ("Bob",)})]
+    alone: list[Item] = []
+    for after in count():
+        store = await make_store(graph.table)
+        await Writer(graph, store).write(beginning)
+        overtaken = Overtaken(store, request_, after)
+        done = await write(overtaken, request_, key())
+        left = sorted((item for item in await items(store) if not is_note(item)), key=str)
+        if after == 0:
+            alone = left
+        elif overtaken.other is None:
+            break
+        else:
+            other = overtaken.other
+            assert (done.identity, done.detached) == (other.identity, other.detached), after
+        assert left == alone, after
+
+
+class HalfDone(Overtaken):
+    """A store that refuses a transaction while the other write has changed all but the note."""
+
+    async def send(self, request: Any, /) -> Any:
+        if self.other is None and isinstance(request, Transaction):
+            self.other = await write(self._store, self._request, key())
+            failed = [Reason("ConditionalCheckFailed")] * (len(request.actions) - 1)
+            raise TransactionCanceled([*failed, Reason("TransactionConflict")])
+        return await self._store.send(request)
+
+
+async def test_a_write_waits_for_another_one_that_holds_the_note(club: Store) -> None:
+    """A client would be told that what it has deleted is not there, since DynamoDB commits item by item."""
+    delete = Delete(person, ("Ann",), on_edges=OnEdges.DETACH)
+    store = HalfDone(club, delete, 0)
+    done = await write(store, delete, key())
+    assert store.other is not None
+    assert (done.identity, done.detached) == (("Ann",), store.other.detached)
 
 
 async def test_another_write_under_the_same_key_is_a_conflict(club: Store) -> None:

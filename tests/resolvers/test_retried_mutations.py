@@ -104,6 +104,17 @@ async def test_the_answer_is_read_again(store: Store) -> None:
         }
 
 
+async def test_a_key_belongs_to_one_viewer_without_access_rules_too(store: Store) -> None:
+    """Somebody who guesses a key, or counts up as others do, would get another one's order and make none."""
+    answers = [
+        await service(store).execute(CREATE, idempotency_key="k", viewer=viewer)
+        for viewer in ({"sub": "a", "exp": 1}, {"sub": "a", "exp": 2}, {"sub": "b", "exp": 1}, None)
+    ]
+    ids = [answer["data"]["createOrder"]["order"]["orderId"] for answer in answers]
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+
+
 @pytest.mark.parametrize("key", ["", "k" * 256])
 async def test_what_no_key_can_be(store: Store, key: str) -> None:
     """An empty key would be one that all requests share."""

@@ -211,7 +211,8 @@ class _Describing:
         refusals.stop()
         keys = dict.fromkeys(key for request in requests for key in self._maker.needed(request))
         read = None
-        if keys and self._key_of_note is not None:
+        nodes = named_nodes(self._graph, requests)
+        if (keys or nodes) and self._key_of_note is not None:
             keys[note_key(self._graph, self._key_of_note)] = None
         if keys:
             operation = "GetItem" if len(keys) == 1 else "BatchGetItem"
@@ -222,7 +223,6 @@ class _Describing:
             present, _ = self._transaction("if it is there", [*map(self._as_change, requests)])
             return DescribedWrite(read, later, (), (), (absent, present), identity)
         transaction, identity = self._transaction("", requests)
-        nodes = named_nodes(self._graph, requests)
         marks = tuple(
             DescribedRequest(
                 "UpdateItem", None, self._key(self._graph.table_keys(each.record, each.identity)[0])

@@ -15,14 +15,14 @@ from decimal import Decimal
 from typing import Any, cast
 
 from keygraph.codes import Code
-from keygraph.dynamo.actions import PutItem
-from keygraph.dynamo.conditions import Exists, Le, Not, Or
+from keygraph.dynamo.actions import CheckItem, PutItem
+from keygraph.dynamo.conditions import Condition, Exists, Le, Not, Or
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
 from keygraph.errors import InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.writing.requests import Done
-from keygraph.writing.step import TransactionStep
+from keygraph.writing.step import TransactionStep, again
 
 NOTE = "_keygraph"
 """The attribute that holds the contents of a note. No other item has it."""
@@ -66,9 +66,17 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Transa
         },
         graph.ttl_attribute: Decimal(now + NOTE_SECONDS),
     }
+    return TransactionStep(PutItem(item, _is_free(graph, now)), again)
+
+
+def note_check(graph: Graph, key: IdempotencyKey) -> TransactionStep:
+    """Returns the step that checks that there is no note that is still valid."""
+    return TransactionStep(CheckItem(note_key(graph, key), _is_free(graph, int(time.time()))), again)
+
+
+def _is_free(graph: Graph, now: int) -> Condition:
     # DynamoDB may take days to delete expired items.
-    is_free = Or((Not(Exists((names[0],))), Le((graph.ttl_attribute,), Decimal(now))))
-    return TransactionStep(PutItem(item, is_free), lambda _: None)
+    return Or((Not(Exists((graph.table.partition.name,))), Le((graph.ttl_attribute,), Decimal(now))))
 
 
 def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[Done, ...] | None:

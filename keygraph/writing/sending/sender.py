@@ -32,7 +32,13 @@ from keygraph.model.expiry import now
 from keygraph.writing.ground import Stored
 from keygraph.writing.marks import is_marked, removal_of_old
 from keygraph.writing.requests import Done, WriteRequest
-from keygraph.writing.sending.idempotency import IdempotencyKey, done_before, note_key, note_step
+from keygraph.writing.sending.idempotency import (
+    IdempotencyKey,
+    done_before,
+    note_check,
+    note_key,
+    note_step,
+)
 from keygraph.writing.step import TransactionStep
 from keygraph.writing.steps import StepMaker
 
@@ -64,7 +70,10 @@ class TransactionSender:
         self._store = store
         self._key = idempotency_key
         self._note = () if idempotency_key is None else (note_key(graph, idempotency_key),)
-        self._is_noted = False
+        self._known: tuple[Done, ...] | None = None
+        """What was done before under the idempotency key."""
+        self._is_note_known = False
+        """Whether it is certain what the note says, or that there is none."""
         self._is_whole = False
         self._are_nodes_read = False
         self._tries = 0
@@ -106,13 +115,36 @@ class TransactionSender:
 
         `is_noted` asks for the latter even if nothing else has to be read.
         """
+        if self._known is not None:
+            return {}, self._known
         keys = self.needed(self.requests)
-        also = self._note if keys or is_noted or self._is_noted else ()
+        also = self._note if keys or is_noted else ()
         stored = await self._got((*keys, *also), {})
         if keys:
             stored = await self.stored(self.requests, stored)
-        known = [done_before(self.graph, self._key, stored.get(note)) for note in self._note if self._key]
-        return stored, known[0] if known else None
+        for note in self._note:
+            self._learn(stored.get(note))
+        return stored, self._known
+
+    async def done_meanwhile(self) -> tuple[Done, ...] | None:
+        """Returns what another write with the same idempotency key did while this one was refused.
+
+        A transaction looks at the note: a read could miss the note of one that has already written the other items. If
+        nothing was sent, or the refused transaction had the note, there is nothing to look for.
+        """
+        self._tries = 0
+        while self._key is not None and self._known is None and self.cost.requests:
+            if self._is_note_known or await self.transact([note_check(self.graph, self._key)]):
+                return None
+            if self._known is None:
+                await self.pause()
+        return self._known
+
+    def _learn(self, note: Item | None) -> None:
+        """Learns what was done before under the idempotency key. Raises WriteRefused if it was another write."""
+        if self._key is not None:
+            self._is_note_known = note is not None
+            self._known = done_before(self.graph, self._key, note)
 
     def read_whole(self) -> None:
         """Makes the next try read changed items: an access rule may use values that only an index's key holds."""
@@ -177,13 +209,17 @@ class TransactionSender:
             if reason.code != "ConditionalCheckFailed":
                 raise canceled
             failed.append((step, reason))
-        if any(self._key_of(step) in self._note for step, _ in failed):
-            self._is_noted = True
+        notes = {self._key_of(step): reason for step, reason in zip(steps, canceled.reasons, strict=True)}
+        note = next((notes[key] for key in self._note if key in notes), None)
+        if note is not None:
+            # Another write with the same key was faster, or is about to be.
+            self._learn(None if note.code in _PASSING else note.item)
             return
         # If the edge is not as it was read, its other item need not be either.
         told = [each for each in failed if not each[0].is_partner] or failed
         found = [refusal for step, reason in told if (refusal := step.refusal(reason.item)) is not None]
         if found:
+            self._is_note_known = not notes.keys().isdisjoint(self._note)
             raise WriteRefused(found) from canceled
         # A changed item may lack a map, or have values that only an index's key holds.
         self._is_whole = self._is_whole or bool(failed)

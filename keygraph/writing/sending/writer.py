@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from keygraph.dynamo.store import Query, Store
 from keygraph.dynamo.table import Key
-from keygraph.errors import KeygraphError, StoreError
+from keygraph.errors import KeygraphError, StoreError, WriteRefused
 from keygraph.graph import Graph
 from keygraph.model.permissions import Permissions
 from keygraph.writing.items import Refusals
@@ -54,12 +54,12 @@ class Writer:
         return answer
 
     async def _carry_out(self, requests: Sequence[WriteRequest], sender: TransactionSender) -> WriteAnswer:
-        removal = Removal(sender)
+        removal, known = Removal(sender), None
         try:
             while True:
                 stored, known = await sender.read(is_noted=bool(removal.nodes))
                 if known is not None:
-                    return WriteAnswer(known, sender.cost)
+                    break
                 refusals = Refusals()
                 steps, done = self._steps.steps(requests, stored, refusals)
                 refusals.stop()
@@ -73,7 +73,12 @@ class Writer:
         except KeygraphError as error:
             if not isinstance(error, StoreError):
                 await removal.release()
-            raise
+            known = await sender.done_meanwhile() if isinstance(error, WriteRefused) else None
+            if known is None:
+                raise
+        else:
+            await removal.release()
+        return WriteAnswer(known, sender.cost)
 
     def needed(self, requests: Sequence[WriteRequest]) -> tuple[Key, ...]:
         """Returns the keys of items that must be known before anything is written."""

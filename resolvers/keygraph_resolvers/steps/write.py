@@ -180,17 +180,15 @@ class WriteStep(Step):
         """Returns the requests of one transaction; `number` is its number among the mutation's transactions."""
         requests = write_requests(run.graph, inputs)
         key: IdempotencyKey | None = None
-        asker: tuple[str, ...] = ()
-        if run.access is not None:
-            # A viewer's idempotency key has no meaning for other viewers.
-            asker = (run.access.name,)
+        # A viewer's idempotency key has no meaning for other viewers.
+        asker = run.viewer.identity
         own = inputs[0].values.get(IDEMPOTENCY_KEY)
         if own is not None:
-            key = idempotency_key(inputs, (own, *asker), (*inputs[0].where, IDEMPOTENCY_KEY))
+            key = idempotency_key(inputs, (own, asker), (*inputs[0].where, IDEMPOTENCY_KEY))
         elif told.idempotency_key is not None:
-            key = idempotency_key(inputs, (told.idempotency_key, *number, *asker), ("input", IDEMPOTENCY_KEY))
+            key = idempotency_key(inputs, (told.idempotency_key, *number, asker), ("input", IDEMPOTENCY_KEY))
         elif run.idempotency_key is not None:
-            key = idempotency_key(inputs, (run.idempotency_key, self._position, *number, *asker), ())
+            key = idempotency_key(inputs, (run.idempotency_key, self._position, *number, asker), ())
         return _Asked(inputs, requests, key)
 
     def is_noted(self, run: Run) -> bool:
@@ -278,8 +276,10 @@ class WriteStep(Step):
 def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
     """Returns the cost of one transaction, with its reads. Its `round_trips` is their number."""
     requests = asked.all_requests
-    # Two reads come first: what must be known, and what was done under the key.
-    reads = [len(writer.needed(requests)) + (asked.key is not None), writer.needed_later(requests)]
+    first, marks = len(writer.needed(requests)), writer.marked(requests)
+    # What was done under the key is read with what must be known; if nothing must be, the transaction tells it.
+    is_noted = asked.key is not None and (first > 0 or marks > 0)
+    reads = [first + is_noted, writer.needed_later(requests)]
     size = max([request.record.item_bytes for request in requests])
     cost = StepCost(apart=1, round_trips=1)
     for count in filter(None, reads):
@@ -291,7 +291,6 @@ def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
     if searched:
         _add_search(cost, searched, size)
         # The marks are set one after the other, and removed so if something names a node and nothing is written.
-        marks = writer.marked(requests)
         cost.apart += 2 * marks
         cost.round_trips += 2 * marks - 1
     return cost
