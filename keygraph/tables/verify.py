@@ -87,7 +87,9 @@ class Verification:
             items = [item for item in page.items if not is_note(item)]
             window = Window(self._graph, self._keys, self._fields, items)
             if self._is_counting:
-                self.counted += await window.count(self._store)
+                counted = await window.count(self._store)
+                # Other segments add to it while this one waits.
+                self.counted += counted
             findings = await window.findings(self._store)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, findings)

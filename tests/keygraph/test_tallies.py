@@ -325,6 +325,17 @@ async def test_numbers_that_are_missing_or_wrong_are_set(shop: Shop) -> None:
     assert await shop.kept("USER#Bob", "orders_count", "totals") == [2, 4]
 
 
+async def test_corrected_nodes_of_all_segments_are_counted(shop: Shop) -> None:
+    """An operator would be told a fourth of what was repaired."""
+    people = [(f"P{number}",) for number in range(40)]
+    await shop.write(*(Create(user, {"name": name}) for (name,) in people))
+    for name in people:
+        await shop.change(f"USER#{name[0]}", SetTo(("orders_count",), Decimal(7)))
+    verification = Verification(graph, shop.store, segments=4, is_counting=True)
+    await verification.run(lambda _: None)
+    assert verification.counted == 40
+
+
 async def test_a_mutation_while_a_node_is_counted_is_counted_too(shop: Shop) -> None:
     """The count would be that of a moment before, and stay so."""
     await shop.write(new_order("1", "2"))

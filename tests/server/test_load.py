@@ -185,6 +185,14 @@ def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
     assert both.stderr == "keygraph: --if-absent and --upsert cannot be used together. Choose one.\n"
 
 
+def test_items_of_all_batches_that_are_already_there_are_counted(address: str) -> None:
+    """An operator would be told that items were loaded that were left as they are."""
+    there = [user(number) for number in range(1, 601)]
+    make_table(address, there)
+    result = run("load", write_lines("users.jsonl", there), "--store", address, "--if-absent")
+    assert without_times(result.stdout) == "Loaded 0 items in N s into EcommerceData, 600 already there.\n"
+
+
 SHARED = """
 from keygraph import ID, Graph, Table, node
 

@@ -322,7 +322,9 @@ class _Existing:
         return made
 
     async def _put_absent(self, store: Store, items: Sequence[Item]) -> None:
-        self.kept += await put_absent(store, items)
+        kept = await put_absent(store, items)
+        # Other batches add to it while this one waits.
+        self.kept += kept
 
     async def _set_attributes(self, store: Store, items: Sequence[Item]) -> None:
         rules, graph = self.reading.rules, self.reading.graph
