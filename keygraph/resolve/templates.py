@@ -143,7 +143,7 @@ class TemplateResolution:
         if name in record.fields and not inner:
             return [self._slot(site, reference, (name,), record.fields[name].type)]
         if name in record.methods and not inner:
-            return [self._computed(site, record.methods[name])]
+            return [self._computed(site, reference, record.methods[name])]
         if name == SHARD[0] and not inner and name not in record.fields:
             return [self._slot(site, reference, SHARD, site.shard)]
         if name in record.order and self._mistakes.is_broken(record):
@@ -272,13 +272,25 @@ class TemplateResolution:
                 mend = f"Use another field or format, or declare it on the graph: {own}."
             raise self._refused(site, f"{reference}: {error}.", mend) from None
 
-    def _computed(self, site: _Site, method: Method) -> Slot:
+    def _computed(self, site: _Site, reference: Reference, method: Method) -> Slot:
         is_async = inspect.iscoroutinefunction(method.function)
         if is_async or method.needs is None or len(method.signature.parameters) > 1:
             raise self._refused(
                 site,
                 f"{method.name} cannot be part of a key.",
                 "It must not be async or take arguments, and must name the fields it needs.",
+            )
+        if method.nodes or not method.types[0].is_text:
+            raise self._refused(
+                site,
+                f"{method.name} returns no text.",
+                "Annotate it as -> str, and return the text as the key has it.",
+            )
+        if reference.format:
+            raise self._refused(
+                site,
+                f"{reference} has a format, and {method.name} writes its text itself.",
+                f"Write {{{method.name}}}, and let the method return the text as the key has it.",
             )
         return Slot((method.name,), key_text(FieldType("string")), computed=True)
 

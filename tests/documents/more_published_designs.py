@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 
@@ -193,8 +193,8 @@ class Entry:
     actor: str
 
     @field(needs=("at",))
-    def day(self) -> date:
-        return self.at.date()
+    def day(self) -> str:
+        return self.at.date().isoformat()
 
 
 audit = Graph(Table("Audit", partition_key="PK", sort_key="SK", indexes=[gsi1]), Tenant, Entry)

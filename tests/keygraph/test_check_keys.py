@@ -36,6 +36,18 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
         def cut(self, length: int) -> str:
             return self.title[:length]
 
+        @field(needs=("title",))
+        def size(self) -> int:
+            return len(self.title)
+
+        @field(needs=("user",))
+        def owner(self) -> User:
+            return self.user
+
+        @field(needs=("title",))
+        def initial(self) -> str | None:
+            return self.title[:1] or None
+
     return mistakes(Post, User, Repository, table=Table("Tests", partition_key="PK", sort_key="SK"))
 
 
@@ -95,6 +107,18 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
                 "It must not be async or take arguments, and must name the fields it needs.",
             )
             for method in ("slow", "whole", "cut")
+        ),
+        *(
+            (
+                f"{{{method}:08d}}",
+                f"{method} returns no text. Annotate it as -> str, and return the text as the key has it.",
+            )
+            for method in ("size", "owner")
+        ),
+        (
+            "{initial:.1}",
+            "{initial:.1} has a format, and initial writes its text itself. "
+            "Write {initial}, and let the method return the text as the key has it.",
         ),
     ],
 )
