@@ -346,6 +346,8 @@ class ItemMaker:
         found: Item = {}
         made: dict[int, str] = {}
         changed = frozenset[str]() if replaced is None else replaced.names
+        if replaced is not None and not any(self._follows(slot, changed) for slot in keys.slots):
+            return {name: replaced.item[name] for name in keys.names & replaced.item.keys()}
         for number, (key, template) in enumerate(keys.parts):
             text, slots = template.render(texts), [slot for slot in template.slots if not slot.is_shard]
             there = None if replaced is None else replaced.item.get(key.name)

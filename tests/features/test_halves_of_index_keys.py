@@ -113,6 +113,7 @@ async def test_what_a_half_holds_stays(
         ({**STATE, "due": "01"}, "due: null", {"StatePK": "STATE#open"}),
         ({**STATE, "due": "01"}, "state: null", {"due": "01", "StateSK": "01#high"}),
         ({**STATE, "due": "01", "rank": "high"}, "state: null", {"due": "01", "rank": "high"}),
+        ({"StatePK": "STATE#a", "RoomPK": "ROOM#b", "room": "b"}, 'state: "c"', {"state": "c", "RoomPK": "ROOM#b", "room": "b"}),
         ({"SizePK": "L", "SizeSK": "1", "due": "01"}, 'due: "02"', {"SizePK": "L", "SizeSK": "1", "due": "02"}),
     ],
 )  # fmt: skip
