@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, counts, edge, node, record
+from keygraph import ID, Graph, Many, Table, counts, edge, node, read, record, viewer, write
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
 from tests.conftest import MakeStore
@@ -180,3 +180,35 @@ async def test_records_of_the_type_itself_are_replaced(accounts: World) -> None:
         given = key(name, number)[1]
         await accounts.ask(f'mutation {{ {name}(input: {{{given}, text: "new"}}) {{ clientMutationId }} }}')
     assert accounts.operations == {"TransactWriteItems": 4}
+
+
+@node("SLIP#{number}", type="OPEN", access=[read(), write()])
+class OpenSlip:
+    number: int
+
+
+@node("SLIP#{number}", type="SLIP", access=[read(where={"text": viewer("sub")})])
+class OwnSlip:
+    number: int
+    text: str | None
+
+
+guarded = Graph(graph.table, OpenSlip, OwnSlip, type_attribute="Kind").check()
+
+
+@pytest.mark.parametrize("action", ["create", "upsert"])
+@pytest.mark.parametrize(
+    ("viewer", "told"),
+    [
+        ("slip", ("ALREADY_EXISTS", "There is already an OwnSlip with this key.")),
+        ("other", ("FORBIDDEN", "You may not create this OpenSlip.")),
+    ],
+)
+async def test_a_viewer_is_not_told_of_an_item_that_they_do_not_see(
+    accounts: World, action: str, viewer: str, told: tuple[str, str]
+) -> None:
+    made = world(guarded, accounts.tracer)
+    asked = f"mutation {{ {action}OpenSlip(input: {{number: 2}}) {{ __typename }} }}"
+    [error] = (await made.service.execute(asked, {}, viewer={"sub": viewer}))["errors"]
+    assert (error["extensions"]["code"], error["message"]) == told
+    assert await unchanged(accounts)
