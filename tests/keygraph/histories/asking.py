@@ -26,7 +26,7 @@ CLUBS: tuple[Texts, ...] = (("c1",), ("c2",))
 _T = TypeVar("_T")
 _NOTES = ("n1", "n2", "n3")
 _TOWNS = ("Ulm", "Bonn", None)
-person, club, _, note, friend, stay, member, seat, seated, deed = graph.types.values()
+person, club, _, note, friend, stay, member, seat, seated, deed, rumor = graph.types.values()
 
 
 def stands_alone(request: WriteRequest) -> bool:
@@ -112,22 +112,22 @@ class Asking:
         return Delete(person, one, on_edges=OnEdges.DETACH)
 
     def _of_note(self) -> WriteRequest:
-        note_id = self._pick(_NOTES[:2])
+        note_id, record = self._pick(_NOTES[:2]), self._pick([note, note, rumor])
         author, tag = self._pick([None, self._person()]), self._pick([None, ("t",)])
-        values = {"note_id": note_id, "title": self._stamp, **self._some(author=author, tag=tag)}
+        ends = self._some(author=author, tag=tag) if record is note else {}
+        values = {"note_id": note_id, "title": self._stamp, **ends}
         match self._pick(["create", "upsert", "change", "delete", "move"]):
             case "move":
-                return Move(
-                    note, (note_id,), {"note_id": self._pick([each for each in _NOTES if each != note_id])}
-                )
+                other = self._pick([each for each in _NOTES if each != note_id])
+                return Move(record, (note_id,), {"note_id": other})
             case "create":
-                return Create(note, values)
+                return Create(record, values)
             case "upsert":
-                return Upsert(note, values)
+                return Upsert(record, values)
             case "delete":
-                return Delete(note, (note_id,))
-        given = self._some(author=author, title=self._stamp)
-        return self._change(note, (note_id,), given, log=[self._stamp])
+                return Delete(record, (note_id,))
+        given = self._some(title=self._stamp, **ends)
+        return self._change(record, (note_id,), given, log=[self._stamp])
 
     def _of_friend(self) -> WriteRequest:
         one = self._person()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from keygraph import ID, Graph, Index, Many, Table, counts, edge, field, node, record, sums, version
+from keygraph import ID, Graph, Index, Many, Table, counts, edge, field, node, record, stored, sums, version
 
 by_place = Index("by-place", "gp", "gs")
 
@@ -19,8 +19,8 @@ class Person:
     name: ID
     town: str | None = None
     mood: Mood = Mood.GOOD
-    points: int | None = None
-    tags: set[str] | None = None
+    points: int | None = stored("stats", "all", "points", default=None)
+    tags: set[str] | None = stored("stats", "tags", default=None)
     log: list[str] | None = None
     times: int | None = version()
 
@@ -60,7 +60,16 @@ class Note:
     title: str
     author: Person | None = None
     tag: Tag | None = None
-    log: list[str] | None = None
+    log: list[str] | None = stored("text", "log", default=None)
+
+
+@node("NOTE#{note_id}")
+class Rumor:
+    """Told apart from a note with the same key by its type attribute alone."""
+
+    note_id: ID
+    title: str
+    log: list[str] | None = stored("text", "log", default=None)
 
 
 @edge("{one}", "FRIEND#{other.name}", by_place("FRIENDS#{note}", "{one}#{other}"), mirror=True)
@@ -89,7 +98,7 @@ class Member:
     person: Person
     since: int
     role: str | None = None
-    badge: str | None = None
+    badge: str | None = stored(in_key=True, default=None)
 
 
 @edge("{person}", "SEAT#{club.club_id}", counterpart="Seated")
@@ -129,5 +138,6 @@ graph = Graph(
     Seat,
     Seated,
     Deed,
+    Rumor,
     type_attribute="kind",
 )

@@ -22,6 +22,8 @@ _SHARED = {
     "Seated": ("club", "person", "row", "color"),
 }
 _OTHER = {"Stay": "Member", "Member": "Stay", "Seat": "Seated", "Seated": "Seat"}
+_RIVALS = {"Note": "Rumor", "Rumor": "Note"}
+"""Types with the same keys, of which only one has each."""
 _ENDS = {"author": "Person", "one": "Person", "other": "Person", "person": "Person", "club": "Club"}
 _REQUIRED = {"title", "since", "row", "mood"}
 
@@ -58,7 +60,7 @@ def thing(name: Name) -> tuple[str, frozenset[str]]:
     type_, identity = name
     if type_ == "Seated":
         identity = (identity[0], identity[2])
-    return {"Member": "Stay", "Seated": "Seat"}.get(type_, type_), frozenset(identity)
+    return {"Member": "Stay", "Seated": "Seat", "Rumor": "Note"}.get(type_, type_), frozenset(identity)
 
 
 def things(request: WriteRequest) -> set[tuple[str, frozenset[str]]]:
@@ -86,7 +88,7 @@ def named(type_: str, values: Mapping[str, Any]) -> Name:
             identity: Texts = (values["name"],)
         case "Club":
             identity = (values["club_id"],)
-        case "Note":
+        case "Note" | "Rumor":
             identity = (values["note_id"],)
         case "Friend":
             identity = (*values["one"], *values["other"])
@@ -149,7 +151,7 @@ def _apply(state: State, request: WriteRequest) -> set[str]:
             if request.version not in (None, old.get("times")):
                 return {"CONFLICT"}
             _set(state, name, _changed(old, request))
-        case Create() if old is not None:
+        case Create() | Upsert() if old is not None or _has_rival(state, name):
             return {"ALREADY_EXISTS"}
         case _:
             values = {**_defaults(type_), **request.values}
@@ -162,6 +164,11 @@ def _apply(state: State, request: WriteRequest) -> set[str]:
                 return {"CONFLICT"}
             _set(state, name, values, is_whole=True)
     return set()
+
+
+def _has_rival(state: State, name: Name) -> bool:
+    """Whether a record of another type has the key."""
+    return (_RIVALS.get(name[0], ""), name[1]) in state
 
 
 def _naming(state: State, name: Name) -> list[Name]:
@@ -181,7 +188,7 @@ def _move(state: State, name: Name, request: Move) -> set[str]:
         values["times"] += 1
     before, after_ = partner(type_, old), partner(type_, values)
     is_taken = after_ is not None and before is not None and after_[0] != before[0] and after_[0] in state
-    codes = {"ALREADY_EXISTS"} if new in state or is_taken else set[str]()
+    codes = {"ALREADY_EXISTS"} if new in state or is_taken or _has_rival(state, new) else set[str]()
     codes |= {"CONFLICT"} if is_taken or is_refused else set()
     if codes:
         return codes

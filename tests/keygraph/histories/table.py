@@ -25,7 +25,7 @@ async def one(store: Store, name: Name) -> Values | None:
     """One record; None where it is not there."""
     record = graph.types[name[0]]
     batch = await store.send(BatchGet(tuple(graph.table_keys(record, name[1])), consistent=True))
-    items = [item for item in batch.items if item is not None]
+    items = [item for item in batch.items if item is not None and graph.recognise(item) is record]
     assert len(items) < 2, f"two items are {name}"
     return _record(items[0])[1] if items else None
 
