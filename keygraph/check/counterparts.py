@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keygraph.declare.declaration import WriteName
 from keygraph.errors import Mistake
 from keygraph.model.counterparts import matched_ends
 from keygraph.model.records import RecordType
 from keygraph.resolve.record_types import RecordTypes
+
+_OF_NEW: tuple[WriteName, ...] = ("create", "put", "upsert")
+"""The mutations that write a record where there was none."""
 
 
 def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
@@ -99,13 +103,13 @@ def _of_items(model: RecordTypes, record: RecordType, other: RecordType) -> Iter
                 f"{', '.join(untold)}.",
                 "Declare that here too, or make it optional there.",
             )
-        elif each.needed and "put" in each.one.writes:
+        elif each.needed and (made := [name for name in _OF_NEW if name in each.one.writes]):
             yield Mistake(
                 "counterpart",
                 each.one.name,
-                f"put{each.one.name} would write a {each.other.name} without {', '.join(each.needed)}, which every "
+                f"{made[0]}{each.one.name} would write a {each.other.name} without {', '.join(each.needed)}, which every "
                 f"{each.other.name} needs.",
-                "Declare that here too, make it optional or give it a default there, or leave put out of writes= here.",
+                f"Declare that here too, make it optional or give it a default there, or leave {', '.join(made)} out of writes= here.",
             )
     if other.counterpart is not None and other.name < record.name:
         return

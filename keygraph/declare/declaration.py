@@ -21,7 +21,7 @@ the number of items in a list, the sum of one of their fields, or a copy of a fi
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """The name of a write mutation."""
 WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")
-WRITES_OF_OTHERS: tuple[WriteName, ...] = ("put", "update", "move", "delete")
+WRITES_OF_OTHERS: tuple[WriteName, ...] = ("create", "put", "update", "upsert", "move", "delete")
 Writes: TypeAlias = bool | Sequence[WriteName]
 """The argument of `writes=`: whether the type has mutations, or which ones."""
 DEFAULT_ITEM_BYTES = 1024

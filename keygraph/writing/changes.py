@@ -95,7 +95,8 @@ class ChangeSteps(EndSteps):
             else actions.CheckItem(key, condition)
         )
         # If an upsert finds nothing here, somebody has deleted the record in the meantime.
-        told, broken = again if is_upsert else self.refused(request, guard), broken_rule(rules)
+        may_create = is_upsert and request.version is None
+        told, broken = again if may_create else self.refused(request, guard), broken_rule(rules)
         refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
         steps = [TransactionStep(update, refusal, before=old), *others]
         return [*steps, *self._checks(request, stored, refusals)], done

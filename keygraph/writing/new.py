@@ -73,7 +73,7 @@ class NewSteps(EndSteps):
         if there is None and stored:
             steps += self._free(record, identity, item, stored, exists)
         steps += self._checks(request, stored, refusals)
-        return steps, Done(record, identity, item)
+        return steps, Done(record, identity, item, is_new=there is None)
 
     def _free(
         self,
@@ -93,7 +93,8 @@ class NewSteps(EndSteps):
         """Returns the item and identity that the values give; None if they give none, which the steps report."""
         refusals = Refusals()
         maker = self.maker(request.record)
-        values = {**request.values, **self._kept(request.record, is_new=True)}
+        given = request.values_of_new if isinstance(request, Upsert) else request.values
+        values = {**given, **self._kept(request.record, is_new=True)}
         item = maker.attributes(values, request.where, refusals)
         refusals.found.clear()
         item, identity = maker.with_keys(item, request.where, refusals, values)
@@ -101,7 +102,9 @@ class NewSteps(EndSteps):
 
     def is_replaced(self, request: Create | Put) -> bool:
         """Returns whether fields that the server keeps survive the record's replacement."""
-        return type(request) is Put and bool(self._kept_fields(request.record, LASTING))
+        if type(request) is not Put:
+            return False
+        return request.is_read or bool(self._kept_fields(request.record, LASTING))
 
     def _held_new(
         self,

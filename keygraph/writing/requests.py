@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeAlias
 
 from uuid_utils import uuid7
 
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, exact_sum
 from keygraph.dynamo.store import Cost
 from keygraph.dynamo.value import value
 from keygraph.errors import InputPath
+from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 
@@ -37,6 +39,8 @@ class Put:
     record: RecordType
     values: Mapping[str, Any]
     where: InputPath = ()
+    is_read: bool = False
+    """Whether the answer says if there was one, which has to be read for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,30 @@ class Upsert:
     record: RecordType
     values: Mapping[str, Any]
     where: InputPath = ()
+    added: Mapping[str, Any] = field(default_factory=dict)
+    """What is added to values, as in a change; in a new record to their defaults."""
+    taken: Mapping[str, Any] = field(default_factory=dict)
+    """Members to take from sets that are there."""
+    version: int | None = None
+    """The version that the record must have, so it must exist."""
+
+    @property
+    def values_of_new(self) -> Mapping[str, Any]:
+        """The values of a new record."""
+        if not self.added:
+            return self.values
+        fields = self.record.fields
+        return {**self.values, **{name: _with(fields[name], each) for name, each in self.added.items()}}
+
+
+def _with(of: Field, added: Any) -> Any:
+    """Returns the default of a field with what is added to it: an amount, members of a set, elements of a list."""
+    default = of.default if of.has_default else None
+    if not default:
+        return added
+    if of.type.kind in ("set", "list"):
+        return [*default, *added]
+    return exact_sum((default, added)) if isinstance(added, Decimal) else default + added
 
 
 class OnEdges(Enum):
@@ -123,6 +151,8 @@ class Done:
     """The item as it is stored now. None if the record was deleted, or if it has to be read."""
     detached: int = 0
     """How many records no longer name the deleted node: most of them were deleted too."""
+    is_new: bool = False
+    """Whether there was no record with its key. Of a put only if that was read."""
 
 
 @dataclass(frozen=True, slots=True)

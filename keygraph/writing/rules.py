@@ -134,7 +134,7 @@ class WriteAccess:
             actions: tuple[Action, ...] = ("create",) if isinstance(request, Create) else ("create", "update")
             if all(decision(record, action) is False for action in actions):
                 refusals.found.append(_forbidden(record, actions[0], request.where))
-            for name in request.values:
+            for name in names_written(request) if isinstance(request, Upsert) else request.values:
                 if all(decision(record, action, name) is False for action in actions):
                     refusals.found.append(_forbidden_field(maker, name, request.where))
             return
@@ -371,7 +371,7 @@ def names_written(request: WriteRequest) -> list[str]:
         key = {slot.path[0] for slot in record.identity}
         kept = {each.name for each in record.fields.values() if each.kept}
         return [*dict.fromkeys((*given, *record.fields.keys() - key - kept, *record.ends.keys() - key))]
-    added = [*request.added, *request.taken] if isinstance(request, Change) else []
+    added = [*request.added, *request.taken] if isinstance(request, Change | Upsert) else []
     return [*dict.fromkeys((*given, *added))]
 
 

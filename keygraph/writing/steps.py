@@ -28,7 +28,7 @@ from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
 from keygraph.writing.presence import after_changes
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
-from keygraph.writing.rules import WriteAccess, are_unchanged, check_rules, told_in_keys
+from keygraph.writing.rules import WriteAccess, are_unchanged, check_rules, missing, told_in_keys
 from keygraph.writing.step import TransactionStep, again, merged
 
 _NOTHING: Stored = {}
@@ -60,6 +60,7 @@ class StepMaker(NewSteps, MoveSteps):
         """
         kind = type(request)
         is_new = (kind is Create or kind is Put) and not is_whole and self.access is None
+        is_new = is_new and not (isinstance(request, Put) and request.is_read)
         if is_new and self._is_told(request.record, kind is Put):
             return []
         copied = self.copied_from(request, stored)
@@ -318,7 +319,8 @@ class StepMaker(NewSteps, MoveSteps):
             self._changes(request, refusals)
         if not isinstance(request, Create | Put | Upsert):
             return refusals.found
-        values = {**request.values, **self._kept(request.record, is_new=True)}
+        given = request.values_of_new if isinstance(request, Upsert) else request.values
+        values = {**given, **self._kept(request.record, is_new=True)}
         unknown = {name for name, value in values.items() if value == ()}
         values = {name: value for name, value in values.items() if name not in unknown}
         item = maker.attributes(values, where, refusals)
@@ -380,7 +382,11 @@ class StepMaker(NewSteps, MoveSteps):
         record = request.record
         _, identity = self.new(request)
         if identity is None or not self._found(record, identity, stored, request.where, refusals):
-            made, done = self._written(Create(record, request.values, request.where), stored, refusals)
+            if request.version is not None:
+                refusals.found.append(missing(request))
+                return [], Done(record, identity or (), None)
+            new = Create(record, request.values_of_new, request.where)
+            made, done = self._written(new, stored, refusals)
         else:
             return self._changed(self.change_of(request, identity), stored, refusals, is_upsert=True)
         # If the first step fails, somebody created it in the meantime.
@@ -391,4 +397,5 @@ class StepMaker(NewSteps, MoveSteps):
         """Returns the change that an upsert makes if its record exists."""
         told = self._told_by_key(request.record)
         values = {name: value for name, value in request.values.items() if name not in told}
-        return Change(request.record, identity, values, where=request.where)
+        parts = (request.added, request.taken, request.version)
+        return Change(request.record, identity, values, *parts, request.where)

@@ -327,10 +327,10 @@ def test_an_index_of_a_list_is_chosen_as_always() -> None:
 
 
 def test_a_put_that_would_leave_a_counterpart_without_what_it_needs() -> None:
-    """`putTaught` would write a Teacher without a subject, which cannot be read."""
+    """`createTaught` would write a Teacher without a subject, which cannot be read."""
     assert mistakes(User, Club, Taught, Teacher) == [
-        "Taught: putTaught would write a Teacher without subject, which every Teacher needs. Declare that here too, make it "
-        "optional or give it a default there, or leave put out of writes= here."
+        "Taught: createTaught would write a Teacher without subject, which every Teacher needs. Declare that here too, make it "
+        "optional or give it a default there, or leave create, put, upsert out of writes= here."
     ]
 
 

@@ -102,7 +102,10 @@ def test_deprecations() -> None:
         "PetWhere.until": "They stay.",
         **{
             f"{name}.{field}": reason
-            for name in ("UserPetsInput", "PutPetInput", "UpdatePetInput")
+            for name in (
+                "UserPetsInput",
+                *(f"{each}PetInput" for each in ("Create", "Put", "Update", "Upsert")),
+            )
             for field, reason in (("friendId", "Walk."), ("until", "They stay."))
         },
         **{f"{action}DrivesInput.carId": "Walk." for action in ("Update", "Move", "Delete")},

@@ -8,7 +8,7 @@ from enum import Enum
 
 import pytest
 
-from keygraph import ID, Graph, Many, One, Table, edge, node, one, read, record, write
+from keygraph import ID, Graph, Many, One, Table, edge, node, one, read, record, version, write
 from tests.conftest import MakeStore
 from tests.resolvers.schema_text import part
 from tests.resolvers.worlds import World, world
@@ -70,11 +70,22 @@ class Member:
     user: User
     club: Club
     since: int = 1
+    points: int = 10
 
 
 graph = Graph(
     Table("Clubs", partition_key="pk", sort_key="sk"), User, Card, Visit, Club, Member, type_attribute="type"
 ).check()
+
+
+@node("PAGE#{page_id}")
+class Page:
+    page_id: ID
+    text: str
+    revision: int = version()
+
+
+versions = Graph(Table("Pages", partition_key="pk", sort_key="sk"), Page, type_attribute="type").check()
 
 
 def names(type_: str) -> list[str]:
@@ -109,7 +120,7 @@ def test_what_is_created_with_a_node_has_the_name_of_its_list() -> None:
         "visits: [UserVisitsInput!]",
         "clubs: [UserClubsInput!]",
     ]
-    assert names("UserClubsInput") == ["clubId: ID!", "since: Int! = 1"]
+    assert names("UserClubsInput") == ["clubId: ID!", "since: Int! = 1", "points: Int! = 10"]
 
 
 async def test_one_neighbour_is_created_with_its_node(make_store: MakeStore) -> None:
@@ -218,3 +229,61 @@ async def test_an_id_that_names_no_such_record(clubs: World) -> None:
     ):  # fmt: skip
         found = await problems(clubs, f"updateMember(input: {{{given}, since: 1}}) {{ clientMutationId }}")
         assert found[0] == ("BAD_USER_INPUT", message, ["input", place])
+
+
+# --- Creating, or changing what is there ----------------------------------------------------------------
+
+
+async def test_an_edge_is_created_upserted_and_put(clubs: World) -> None:
+    key = 'userId: "a", clubId: "1"'
+    create = f"createMember(input: {{{key}, since: 1}}) {{ member {{ since }} }}"
+    assert await clubs.ask(f"mutation {{ {create} }}") == {"createMember": {"member": {"since": 1}}}
+    assert await problems(clubs, create) == [
+        ("ALREADY_EXISTS", "There is already a Member with this key.", ["input"])
+    ]
+    answer = await clubs.ask(
+        f"""mutation {{
+          old: upsertMember(input: {{{key}, add: {{since: 2}}}}) {{ created member {{ since points }} }}
+          new: upsertMember(input: {{userId: "b", clubId: "1", since: 5, add: {{points: 2}}}}) {{
+            created member {{ since points }}
+          }}
+          put: putMember(input: {{{key}, since: 7}}) {{ created member {{ since points }} }}
+          other: putMember(input: {{userId: "b", clubId: "2"}}) {{ created member {{ since points }} }}
+        }}"""
+    )
+    assert answer == {
+        "old": {"created": False, "member": {"since": 3, "points": 10}},
+        "new": {"created": True, "member": {"since": 5, "points": 12}},
+        "put": {"created": False, "member": {"since": 7, "points": 10}},
+        "other": {"created": True, "member": {"since": 1, "points": 10}},
+    }
+
+
+async def test_a_put_reads_only_if_its_payload_says_what_was_there(clubs: World) -> None:
+    put = 'mutation { putMember(input: {userId: "a", clubId: "1", idempotencyKey: "k"}) { %s } }'
+    for selected, operations in (
+        ("clientMutationId", {"TransactWriteItems": 1}),
+        ("created", {"BatchGetItem": 1, "TransactWriteItems": 1}),
+    ):
+        clubs.forget()
+        answer = await clubs.service.execute(put.replace('"k"', f'"{selected}"') % selected, with_cost=True)
+        cost = answer["extensions"]["cost"]
+        assert clubs.operations == operations
+        assert cost["actual"]["requests"] <= cost["bound"]["requests"]
+    for _ in range(2):
+        new = put.replace('"k"', '"n"').replace('"1"', '"2"') % "created"
+        assert await clubs.ask(new) == {"putMember": {"created": True}}
+
+
+async def test_an_upsert_of_a_version(make_store: MakeStore) -> None:
+    """Somebody who has read a version would change another one, or create what somebody has deleted."""
+    made = world(versions, await make_store(versions.table))
+    upsert = 'upsertPage(input: {pageId: "1", text: "a", %s}) { created page { revision } }'
+    problem = ("NOT_FOUND", "There is no Page with this key.", ["input"])
+    assert await problems(made, upsert % "expectedVersion: 1") == [problem]
+    document = f"mutation {{ {upsert % 'clientMutationId: null'} }}"
+    assert await made.ask(document) == {"upsertPage": {"created": True, "page": {"revision": 1}}}
+    document = f"mutation {{ {upsert % 'expectedVersion: 1'} }}"
+    assert await made.ask(document) == {"upsertPage": {"created": False, "page": {"revision": 2}}}
+    problem = ("CONFLICT", "This Page has changed: its version is 2.", ["input"])
+    assert await problems(made, upsert % "expectedVersion: 1") == [problem]

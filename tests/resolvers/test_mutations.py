@@ -98,7 +98,7 @@ def test_there_are_mutations_of_what_can_be_written() -> None:
     assert [name for name, fields in payloads.items() if "results" not in fields] == [
         "createAuthor", "updateAuthor", "upsertAuthor", "moveAuthor", "deleteAuthor",
         "createBook", "updateBook", "upsertBook", "moveBook", "deleteBook",
-        "putChapter", "updateChapter", "moveChapter", "deleteChapter",
+        "createChapter", "putChapter", "updateChapter", "upsertChapter", "moveChapter", "deleteChapter",
         "putLoan", "deleteLoan",
     ]  # fmt: skip
 
@@ -534,6 +534,15 @@ async def test_an_edge_that_is_its_own_mirror(people: World) -> None:
         f'mutation {{ moveFriend(input: {{ {between}, to: {{ otherName: "Ann" }} }}) {{ friend {{ since }} }} }}'
     )
     assert await friendships("Ann", "Bob") == [[("Ann", 4)], []]
+    for write, is_new, since in (("upsert", True, 5), ("upsert", False, 6), ("put", False, 7)):
+        written = f"{write}Friend(input: {{ {between}, since: {since} }}) {{ created friend {{ since }} }}"
+        answer = await people.ask(f"mutation {{ {written} }}")
+        assert answer == {f"{write}Friend": {"created": is_new, "friend": {"since": since}}}
+        assert await friendships("Ann", "Bob") == [[("Ann", 4), ("Bob", since)], [("Ann", since)]]
+    for one, other in (("Ann", "Bob"), ("Bob", "Ann")):
+        create = f'createFriend(input: {{ oneName: "{one}", otherName: "{other}", since: 8 }}) {{ clientMutationId }}'
+        assert await people.codes(f"mutation {{ {create} }}") == ["ALREADY_EXISTS"]
+    await people.ask(f"mutation {{ deleteFriend(input: {{ {between} }}) {{ deletedId }} }}")
     await people.ask(f"mutation {{ deleteFriend(input: {{ {own} }}) {{ deletedId }} }}")
     assert await friendships("Ann", "Bob") == [[], []]
 

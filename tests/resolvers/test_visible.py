@@ -83,7 +83,18 @@ async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
         of: {name for name in nobody[of] if not name.endswith(open_to_all)}
         for of in ("Mutation", "WriteAction")
     }
-    assert told == {"Mutation": {"putLine", "putLines", "write"}, "WriteAction": {"putLine"}}
+    assert told == {
+        "Mutation": {
+            "createLine",
+            "createLines",
+            "putLine",
+            "putLines",
+            "upsertLine",
+            "upsertLines",
+            "write",
+        },
+        "WriteAction": {"createLine", "putLine", "upsertLine"},
+    }
     own = await shown(service, {"sub": "a"})
     assert {"createOrder", "updateOrder", "deleteOrder", "putLikes"} <= own["Mutation"]
     assert not {"moveOrder", "deleteLine", "updateUser", "createUser"} & own["Mutation"]

@@ -219,8 +219,10 @@ class _Describing:
             read = DescribedRequest(operation, None, "; ".join(map(self._key, keys)))
         later = tuple(self._read_later())
         if any(isinstance(request, Upsert) for request in requests):
-            absent, identity = self._transaction("if it is not there", requests)
-            present, _ = self._transaction("if it is there", [*map(self._as_change, requests)])
+            present, identity = self._transaction("if it is there", [*map(self._as_change, requests)])
+            if any(isinstance(request, Upsert) and request.version is not None for request in requests):
+                return DescribedWrite(read, later, (), (), (present,), identity)
+            absent, _ = self._transaction("if it is not there", requests)
             return DescribedWrite(read, later, (), (), (absent, present), identity)
         transaction, identity = self._transaction("", requests)
         marks = tuple(

@@ -63,6 +63,7 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Transa
             "asked": key.asked,
             "done": [[each.record.name, *each.identity] for each in done],
             "detached": [Decimal(each.detached) for each in done],
+            "new": [each.is_new for each in done],
         },
         graph.ttl_attribute: Decimal(now + NOTE_SECONDS),
     }
@@ -88,8 +89,10 @@ def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[D
         told = "This idempotency key was used for another write in the last 24 hours. Use a new one."
         raise WriteRefused([Refusal(Code.CONFLICT, (told,), key.where)])
     return tuple(
-        Done(graph.types[name], tuple(identity), None, int(detached))
-        for (name, *identity), detached in zip(said["done"], said["detached"], strict=True)
+        Done(graph.types[name], tuple(identity), None, int(detached), is_new)
+        for (name, *identity), detached, is_new in zip(
+            said["done"], said["detached"], said["new"], strict=True
+        )
     )
 
 

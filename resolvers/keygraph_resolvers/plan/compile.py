@@ -43,8 +43,10 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
+    CREATED,
     Aggregate,
     AggregateValue,
+    Attribute,
     Called,
     FarNode,
     ListOf,
@@ -331,6 +333,8 @@ class _Steps:
 
     def _payload(self, name: str, kind: Writes, selection: Selection, step: WriteStep) -> PayloadStep:
         """The step that continues from payloads with this selection."""
+        if Attribute(CREATED) in (each.kind for each in selection.having(Attribute)):
+            step.read_before.add(kind)
         shown = [(each, self.get(each.only)) for each in selection.having(WrittenRecord)]
         ends = [self._end(kind.record, each) for each in selection.having(NodeAt)]
         return PayloadStep(name, kind, shown, ends, step.is_noted)

@@ -206,6 +206,8 @@ class WritesTogether(FieldKind):
     """The mutation that makes any of the other writes in one transaction."""
 
 
+CREATED = "is_new"
+"""The attribute of a payload that says whether there was no record before."""
 MUTATIONS = (Writes, WritesEach, WritesTogether)
 
 

@@ -115,7 +115,7 @@ class MutationInputs:
             fields.append(self._field(record, each, action))
         if action == "create":
             fields += self._nested_fields(record)
-        if action == "update":
+        if action in ("update", "upsert"):
             fields += self._part_fields(record)
         if action == "move":
             described = "The new key. Omitted parts stay the same."
@@ -123,7 +123,7 @@ class MutationInputs:
         if action == "delete" and is_named(self._graph, record):
             described = "What becomes of the edges, records and nodes that name it."
             fields.append(input_field(ON_EDGES, self._on_edges, described, OnEdges.REFUSE))
-        if action in _OF_STORED and record.version is not None:
+        if action in (*_OF_STORED, "upsert") and record.version is not None:
             described = "The version that it must have; otherwise the mutation fails with `CONFLICT`."
             fields.append(
                 input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
@@ -229,19 +229,16 @@ class MutationInputs:
         """The fields that add to numbers, sets and lists, and remove from sets."""
         found = []
         for word, (described, _) in PARTS.items():
-            fields = part_fields(record, word)
-            if fields:
-                made = input_type(part_name(record, word), described)
+            fields, name = part_fields(record, word), part_name(record, word)
+            if fields and name not in self._made:
+                made = self._made[name] = input_type(name, described)
+                types = [(each, nullable(self._value(each.type))) for each in fields]
                 add_fields(
                     made,
-                    [
-                        input_field(
-                            camel(each.name), nullable(self._value(each.type)), of_stored(record, each)
-                        )
-                        for each in fields
-                    ],
+                    [input_field(camel(each.name), type_, of_stored(record, each)) for each, type_ in types],
                 )
-                found.append(input_field(word, nullable(made), described))
+            if fields:
+                found.append(input_field(word, nullable(self._made[name]), described))
         return found
 
     # --- Types ------------------------------------------------------------------------------------------

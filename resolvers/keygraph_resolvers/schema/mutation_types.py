@@ -34,6 +34,7 @@ from keygraph_resolvers.schema.definitions import (
     object_type,
 )
 from keygraph_resolvers.schema.field_kinds import (
+    CREATED,
     Attribute,
     GlobalId,
     ResultList,
@@ -118,6 +119,9 @@ class MutationTypes:
             fields.append(
                 ServedField("deletedId", cast(type, strawberry.ID), GlobalId(), description=described)
             )
+        if action in ("put", "upsert"):
+            described = "Whether there was none with this key."
+            fields.append(ServedField("created", bool, Attribute(CREATED), description=described))
         if action == "move":
             described = "The `id` that it had before."
             previous = Attribute("previous_id")

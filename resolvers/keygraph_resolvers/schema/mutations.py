@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING
 from functools import cache
 from typing import Any, NamedTuple, cast
@@ -120,9 +120,14 @@ def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Map
     return told
 
 
-def write_requests(graph: Graph, given: Sequence[Input]) -> list[list[WriteRequest]]:
-    """Returns the writes of each input; the first is of its own record. Raises WriteRefused with all problems."""
-    meaning, steps = _Meaning(graph), graph.made(StepMaker)
+def write_requests(
+    graph: Graph, given: Sequence[Input], read: Collection[Writes] = ()
+) -> list[list[WriteRequest]]:
+    """Returns the writes of each input; the first is of its own record. Raises WriteRefused with all problems.
+
+    `read` are the mutations whose payload says whether there was a record before.
+    """
+    meaning, steps = _Meaning(graph, read), graph.made(StepMaker)
     requests = [meaning.requests(each.action, each.record, each.values, each.where) for each in given]
     meaning.refuse_unknown_names()
     if meaning.refusals.found:
@@ -242,9 +247,10 @@ def _of_new_id(record: RecordType, path: Sequence[str]) -> RecordType | None:
 class _Meaning:
     """Interprets inputs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, read: Collection[Writes]) -> None:
         self._graph = graph
         self._known = graph.made(_Known)
+        self._read = read
         self.refusals = Refusals()
         self._ids: dict[tuple[str, str], str] = {}
         """The named new ids, by the type of the record and the name."""
@@ -259,15 +265,16 @@ class _Meaning:
         values = self._values(record, given, where, is_new=action in ("create", "put"))
         if action in ("create", "put", "upsert"):
             values = self._with_ids(record, values, given)
+        version = given.get(EXPECTED_VERSION)
         match action:
             case "create":
                 return [Create(record, values, where), *self._nested(record, values, given, where)]
             case "put":
-                return [Put(record, values, where)]
+                return [Put(record, values, where, Writes(action, record) in self._read)]
             case "upsert":
-                return [Upsert(record, values, where)]
+                added, taken = self._parts(record, values, given, where)
+                return [Upsert(record, values, where, added, taken, version)]
         identity = self._stored_identity(record, values, given, where)
-        version = given.get(EXPECTED_VERSION)
         if action == "delete":
             on_edges = OnEdges(given.get(ON_EDGES, OnEdges.REFUSE))
             return [Delete(record, identity, version, where, on_edges)]
@@ -275,6 +282,14 @@ class _Meaning:
             to = (*where, TO)
             return [Move(record, identity, self._values(record, given[TO], to), version, where, to)]
         key = self._known.key(record)
+        changed = {name: value for name, value in values.items() if name not in key}
+        added, taken = self._parts(record, changed, given, where)
+        return [Change(record, identity, changed, added, taken, version, where)]
+
+    def _parts(
+        self, record: RecordType, changed: Mapping[str, Any], given: Mapping[str, Any], where: InputPath
+    ) -> list[dict[str, Any]]:
+        """Returns what an input adds to values, and what it removes from them. Refuses values that it changes too."""
         added, taken = (
             {
                 field.name: self._value(field.type, said[camel(field.name)])
@@ -284,10 +299,9 @@ class _Meaning:
             for word in PARTS
             for said in [given.get(word) or {}]
         )
-        changed = {name: value for name, value in values.items() if name not in key}
         for name in sorted({*changed} & {*added, *taken} | {*added} & {*taken}):
             self.refusals.add((*where, FieldName(name)), FieldName(name), " is changed twice.")
-        return [Change(record, identity, changed, added, taken, version, where)]
+        return [added, taken]
 
     def _nested(
         self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any], where: InputPath

@@ -32,6 +32,7 @@ class Payload:
         self._request = request
         self.record = Object(done.record, done.identity, done.item)
         self.detached = done.detached
+        self.is_new = done.is_new
         self.client_mutation_id = client_mutation_id
         self.found = self.record.found
         self.payloads = (self,)

@@ -61,6 +61,8 @@ class WriteStep(Step):
         self._kind = cast("Writes | WritesEach | WritesTogether", selected.kind)
         self.payloads: Sequence[PayloadStep] = ()
         """The steps for the fields of its payloads that lead on."""
+        self.read_before: set[Writes] = set()
+        """The writes of which a payload says whether there was a record before."""
 
     # --- Writing ------------------------------------------------------------------------------------------
 
@@ -178,7 +180,7 @@ class WriteStep(Step):
 
     def _transaction(self, run: Run, told: Told, inputs: Sequence[Input], number: tuple[int, ...]) -> _Asked:
         """Returns the requests of one transaction; `number` is its number among the mutation's transactions."""
-        requests = write_requests(run.graph, inputs)
+        requests = write_requests(run.graph, inputs, self.read_before)
         key: IdempotencyKey | None = None
         # A viewer's idempotency key has no meaning for other viewers.
         asker = run.viewer.identity
