@@ -16,11 +16,13 @@ import orjson
 
 from keygraph.dynamo.conditions import Condition, Path, at_path, holds
 from keygraph.dynamo.items import Item, Scalar, Value, base64_text, exact_sum, number, to_typed
+from keygraph.dynamo.limits import NUMBER_DIGITS
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
 from keygraph.errors import BadUserInput, ConditionFailed
 
 _MISSING = object()
+UNFIT_SUM = f"The sum has more than {NUMBER_DIGITS} digits, or is outside the range of DynamoDB's numbers."
 
 # --- Changes ------------------------------------------------------------------------------------------
 
@@ -194,8 +196,8 @@ def changed(item: Item, changes: Sequence[AttributeChange]) -> Item:
 def _sum(value: Decimal, amount: Decimal) -> Decimal:
     try:
         return number(exact_sum((value, amount)))
-    except ValueError as error:
-        raise BadUserInput(f"The sum is {error}.") from None
+    except ValueError:
+        raise BadUserInput(UNFIT_SUM) from None
 
 
 def _members(value: object, path: Path, others: frozenset[Scalar]) -> frozenset[Scalar]:

@@ -20,6 +20,7 @@ from keygraph.dynamo.conditions import (
     Contains,
     Exists,
     In,
+    Ne,
     Not,
     Or,
     Path,
@@ -34,7 +35,7 @@ NEVER: Condition = Or(())
 
 def before(condition: Condition, changes: Sequence[AttributeChange]) -> Condition:
     """Returns the condition that an item has to meet before the changes. Raises ValueError if no condition can express
-    it: for a set to which members are added, or from which they are removed, only what it contains can be known."""
+    it: for a set to which members are added, or from which several are removed, only what it contains can be known."""
     match condition:
         case And(conditions):
             return And(tuple(before(each, changes) for each in conditions))
@@ -71,6 +72,8 @@ def _before(condition: Comparison, change: AttributeChange) -> Condition:
             return _with_members(condition, path, list(values))
         case AddMembers(path, members):
             return _with_members(condition, path, cast(Value, members))
+    if isinstance(condition, Exists) and len(change.members) == 1:
+        return And((condition, Ne(change.path, change.members)))
     if not isinstance(condition, Contains):
         raise _untold(condition)
     is_removed = _holds_of(condition, change.path, cast(Value, change.members))

@@ -293,9 +293,8 @@ class WriteRules:
                 checked_key_bytes(key, value, limit)
             elif is_own:
                 raise BadUserInput(f"The item lacks the key {name}.")
-        size = _names_size(tuple(item))
         try:
-            size += text_size(text)
+            size = _names_size(tuple(item)) + text_size(text)
             for value in item.values():
                 if type(value) is not str:
                     size += number_size(value) if type(value) is Decimal else _checked_size(value)
@@ -342,38 +341,38 @@ def refuse_transaction_size(size: int) -> None:
 
 @kept("names of attributes", 256, 16_000)
 def _names_size(names: tuple[str, ...]) -> int:
-    """Returns the size of an item's names, which many items share. Raises BadUserInput for a name that is refused."""
+    """Returns the size of an item's names, which many items share. Raises ValueError for a name that is refused."""
     for name in names:
         _refuse_name(name)
     return sum(map(text_size, names))
 
 
 def _checked_size(value: Value) -> int:
-    """Returns the size of a value. Raises BadUserInput or ValueError for one that DynamoDB refuses."""
-    _refuse_nesting(value, 1)
+    """Returns the size of a value. Raises ValueError for one that DynamoDB refuses."""
+    refuse_nesting(value, 1)
     to_typed(value)
     return value_size(value)
 
 
-def _refuse_nesting(value: Value, level: int) -> None:
-    """Raises BadUserInput for lists and maps that are nested too deeply, or a name in them that DynamoDB refuses."""
+def refuse_nesting(value: Value, level: int) -> None:
+    """Raises ValueError for lists and maps that are nested too deeply, or a name in them that DynamoDB refuses."""
     if not isinstance(value, dict | list):
         return
     if level >= NESTED_LEVELS:
-        raise BadUserInput(f"The item is nested more than {NESTED_LEVELS} levels deep.")
+        raise ValueError(f"lists and maps in more than {NESTED_LEVELS} levels")
     if isinstance(value, dict):
         for name in value:
             _refuse_name(name)
     for inner in value.values() if isinstance(value, dict) else value:
-        _refuse_nesting(inner, level + 1)
+        refuse_nesting(inner, level + 1)
 
 
 def _refuse_name(name: str) -> None:
     if not name:
-        raise BadUserInput("The item has a value without a name.")
+        raise ValueError("a value without a name")
     # A character has at most four bytes, so most names need not be encoded.
     if len(name) * 4 > ATTRIBUTE_NAME_BYTES and len(name.encode(errors="replace")) > ATTRIBUTE_NAME_BYTES:
-        raise BadUserInput(f"The item has a name of more than {ATTRIBUTE_NAME_BYTES:,} bytes.")
+        raise ValueError(f"a name of more than {ATTRIBUTE_NAME_BYTES:,} bytes")
 
 
 def _entry_size(item: Item, index: Index) -> int:

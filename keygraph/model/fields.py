@@ -52,6 +52,11 @@ class Field:
         return self.kept in (None, "id") and not self.is_external
 
     @property
+    def is_required(self) -> bool:
+        """Whether an item without a value cannot be read."""
+        return not (self.optional or self.has_default)
+
+    @property
     def has_default(self) -> bool:
         return self.default is not MISSING
 

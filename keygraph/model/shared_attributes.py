@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Value
+from keygraph.dynamo.rules import refuse_nesting
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, encode, encoder
@@ -112,8 +113,26 @@ class SharedAttributes:
 
 def encoder_of(field: Field) -> Callable[[Any], Value]:
     """Returns a function that converts a field's value to the stored value."""
-    encoded = encoder(field.type)
-    return (lambda value: encoded(whole_second(value))) if field.is_expiry else encoded
+    encoded, level = encoder(field.type), len(field.attribute)
+    if field.is_expiry:
+        return lambda value: encoded(whole_second(value))
+    if not _holds_json(field.type):
+        return encoded
+
+    def fitting(value: Any) -> Value:
+        made = encoded(value)
+        try:
+            refuse_nesting(made, level)
+        except ValueError as error:
+            raise ValueError(f"an object with {error}") from None
+        return made
+
+    return fitting
+
+
+def _holds_json(type_: FieldType) -> bool:
+    inside = [type_.of] if type_.of else [member.type for member in type_.members]
+    return type_.kind == "json" or any(map(_holds_json, inside))
 
 
 def field_writer(field: Field, encoded: Callable[[Any], Value]) -> AttributeWriter:

@@ -22,13 +22,14 @@ from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals, Replaced
 from keygraph.writing.presence import has_version, is_unchanged, within_maps
-from keygraph.writing.requests import Change, Delete, Done, WriteRequest, place_of
+from keygraph.writing.requests import Change, Delete, Done, WriteRequest, emptied, place_of
 from keygraph.writing.rules import (
     UNGUARDED,
     Foreseen,
     broken_rule,
     check_rules,
     foreseen_rules,
+    readable_after,
     told_in_keys,
 )
 from keygraph.writing.step import TransactionStep, again, lost_or_again
@@ -59,6 +60,9 @@ class ChangeSteps(EndSteps):
         conditions: list[Condition] = [self._presence.is_there(record), *are_maps]
         others: list[TransactionStep] = []
         rules = self._foreseen(request, changes, old, conditions, refusals)
+        readable = readable_after(maker, request, changes, old, refusals)
+        conditions += [each.condition for each in readable]
+        rules += readable
         guard = UNGUARDED
         if self.access is not None:
             own = request.identity if is_upsert else None
@@ -131,7 +135,7 @@ class ChangeSteps(EndSteps):
         record, maker, names = request.record, self.maker(request.record), self.changed_names(request)
         following = maker.keys_that_follow(names)
         sources, partner = maker.sources(following), self._partners.of(record)
-        sources |= {end.name for end in self._undecided_ends(request)}
+        sources |= {end.name for end in self._undecided_ends(request)} | {*emptied(request)}
         if partner is not None:
             sources |= {*names, *self._kept(record), *partner.moving}
             sources |= partner.shared if partner.is_loose else set()

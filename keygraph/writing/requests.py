@@ -141,6 +141,13 @@ def place_of(request: WriteRequest, name: str | None = None) -> InputPath:
     return request.where
 
 
+def emptied(request: Change) -> list[str]:
+    """Returns the required sets from which a change removes several members, so that the stored ones decide if one is
+    left."""
+    fields = request.record.fields
+    return [name for name, taken in request.taken.items() if len(taken) > 1 and fields[name].is_required]
+
+
 @value(frozen=True, slots=True)
 class Done:
     """The result of a request."""

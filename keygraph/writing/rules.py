@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import NamedTuple
 
 from keygraph.access.grants import Decision, all_of
 from keygraph.access.language import WRITES, Action
 from keygraph.codes import Code
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, changed
-from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, Path, holds, paths_of
+from keygraph.dynamo.conditions import And, Between, Condition, Exists, Ne, Not, Or, Path, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
+from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.model.comparisons import WriteRule
 from keygraph.model.links import LinkName
 from keygraph.model.permissions import Permissions, as_it_is
@@ -82,6 +84,38 @@ def foreseen_rules(
             refusals.found.append(_refusal(maker, rule, where, Code.BAD_USER_INPUT))
         elif not isinstance(condition, bool):
             found.append(Foreseen(condition, _refusal(maker, rule, where, Code.CONFLICT)))
+    return found
+
+
+def readable_after(
+    maker: ItemMaker,
+    request: Change,
+    changes: Sequence[AttributeChange],
+    old: Item | None,
+    refusals: Refusals,
+) -> list[Foreseen]:
+    """Returns what the item must meet so that an integer that is added to has 32 bits, and a required set that is taken
+    from keeps a member. Refuses certain violations."""
+    found = []
+    for name in (*request.added, *request.taken):
+        field = maker.record.fields[name]
+        if field.type.kind == "int":
+            wanted: Condition = Between(field.attribute, Decimal(INT_MIN), Decimal(INT_MAX))
+            problem = " would be an integer of more than 32 bits."
+        elif name in request.taken and field.is_required:
+            wanted, problem = Exists(field.attribute), f" of {maker.record.name} needs a member."
+        else:
+            continue
+        shown = maker.shown(name)
+        refusal = Refusal(Code.BAD_USER_INPUT, (shown, problem), (*place_of(request, name), shown))
+        try:
+            left = simplified(before(wanted, changes))
+        except ValueError:  # several members are removed, from a set that stays as it was read
+            left = holds(wanted, changed(old or {}, changes))
+        if left is False:
+            refusals.found.append(refusal)
+        elif not isinstance(left, bool):
+            found.append(Foreseen(left, refusal))
     return found
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import NamedTuple
 
+from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import Action, key_of
-from keygraph.dynamo.conditions import And, Condition, Exists, Not, Path, at_path, holds, put_at_path
+from keygraph.dynamo.conditions import And, Between, Condition, Exists, Not, Path, at_path, holds
 from keygraph.dynamo.items import Item, exact_sum, number
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
-from keygraph.errors import InputPath, Refusal
+from keygraph.errors import FieldName, InputPath, Refusal
+from keygraph.keys.types import INT_MAX, INT_MIN
+from keygraph.model.fields import Field
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, is_marked
 from keygraph.writing.presence import NamedEnd
@@ -25,7 +29,8 @@ class Addition:
 
     keys: tuple[Key, ...]
     """The possible keys of the node."""
-    path: Path
+    field: Field
+    """Where the node has the number."""
     amount: Decimal
     there: Condition
     """The condition that the node exists."""
@@ -115,9 +120,9 @@ def merged(
     for key, check in checks.items():
         if not found[key].is_check:
             found[key] = _joined(found[key], check, refusals)
-    additions = [addition for step in found.values() for addition in step.additions]
+    additions = [(places[key], each) for key, step in found.items() for each in step.additions]
     if additions:
-        _add(found, additions)
+        _add(found, additions, refusals)
     for key, rule in asked:
         before = found.get(key)
         condition = rule.action.condition
@@ -150,13 +155,15 @@ def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -
 # --- What is added to nodes -----------------------------------------------------------------------------
 
 
-def _add(found: dict[Key, TransactionStep], additions: Iterable[Addition]) -> None:
+def _add(
+    found: dict[Key, TransactionStep], additions: Iterable[tuple[InputPath, Addition]], refusals: Refusals
+) -> None:
     """Makes the steps of nodes add what other steps add to them."""
-    of_nodes: defaultdict[Key, list[Addition]] = defaultdict(list)
-    for each in additions:
-        of_nodes[next((key for key in each.keys if key in found), each.keys[0])].append(each)
+    of_nodes: defaultdict[Key, list[tuple[InputPath, Addition]]] = defaultdict(list)
+    for where, each in additions:
+        of_nodes[next((key for key in each.keys if key in found), each.keys[0])].append((where, each))
     for key, several in of_nodes.items():
-        step = _with_sums(key, found.get(key), several)
+        step = _with_sums(key, found.get(key), [*_sums(several, refusals)], refusals)
         if step is not None:
             found[key] = step
     for key, step in found.items():
@@ -164,45 +171,83 @@ def _add(found: dict[Key, TransactionStep], additions: Iterable[Addition]) -> No
             found[key] = replace(step, additions=())
 
 
+class _Sum(NamedTuple):
+    """What is added to one number of a node."""
+
+    change: actions.AddNumber
+    there: Condition
+    is_unknown: bool
+    fits: Condition
+    """The condition that the node has the number, and can still be read when the sum is added."""
+    refusal: Refusal
+
+
+def _sums(additions: Iterable[tuple[InputPath, Addition]], refusals: Refusals) -> Iterator[_Sum]:
+    of_paths: defaultdict[Path, list[tuple[InputPath, Addition]]] = defaultdict(list)
+    for where, each in additions:
+        of_paths[each.field.attribute].append((where, each))
+    for path, several in of_paths.items():
+        amount = exact_sum(each.amount for _, each in several)
+        where, last = several[-1]
+        field = last.field
+        if not amount:
+            continue
+        try:
+            number(amount)
+        except ValueError as error:
+            refusals.add(where, "The difference in ", FieldName(field.name), f" is {error}.")
+        fits: Condition = Exists(path)
+        if field.kept == "sum" and field.type.kind == "int":
+            low, high = (exact_sum((Decimal(end), amount.copy_negate())) for end in (INT_MIN, INT_MAX))
+            fits = Between(path, low, high)
+        told = (FieldName(field.name), " would be an integer of more than 32 bits.")
+        refusal = Refusal(Code.BAD_USER_INPUT, told, where)
+        yield _Sum(actions.AddNumber(path, amount), last.there, last.is_unknown, fits, refusal)
+
+
 def _with_sums(
-    key: Key, step: TransactionStep | None, additions: Iterable[Addition]
+    key: Key, step: TransactionStep | None, sums: Sequence[_Sum], refusals: Refusals
 ) -> TransactionStep | None:
     """Returns the step of a node, or a new one, with what is added to the node."""
-    amounts: defaultdict[Path, list[Decimal]] = defaultdict(list)
-    asked: dict[Path, Condition] = {}
-    for each in additions:
-        amounts[each.path].append(each.amount)
-        has = Exists(each.path) if step is not None else And((each.there, Exists(each.path)))
-        asked[each.path] = Not(And((each.there, Exists(each.path)))) if each.is_unknown else has
-    sums = {path: amount for path, several in amounts.items() if (amount := exact_sum(several))}
+
+    def too_much(item: Item | None) -> Refusal | None:
+        has_number = (each for each in sums if at_path(item or {}, each.change.path) is not None)
+        return next((each.refusal for each in has_number if not holds(each.fits, item or {})), None)
+
     match step and step.action:
         case actions.PutItem(item) as put if step is not None:
-            new = dict(item)
-            for path, amount in sums.items():
-                before = at_path(item, path)
-                if isinstance(before, Decimal):
-                    put_at_path(new, path, number(exact_sum((before, amount))))
-            return replace(step, action=replace(put, item=new, size=None))
+            refusal = too_much(item)
+            refusals.found += [refusal] if refusal else []
+            changes = [each.change for each in sums if at_path(item, each.change.path) is not None]
+            return replace(step, action=replace(put, item=actions.changed(item, changes), size=None))
         case actions.DeleteItem():
             return step
-    conditions = [asked[path] for path in sums]
-    changes = [
-        actions.AddNumber(path, amount) for path, amount in sums.items() if not isinstance(asked[path], Not)
+    conditions = [
+        Not(And((each.there, Exists(each.change.path))))
+        if each.is_unknown
+        else each.fits
+        if step is not None
+        else And((each.there, each.fits))
+        for each in sums
     ]
-    if step is None:
-        if not conditions:
-            return None
-        whole = And(tuple(conditions))
-        action = actions.UpdateItem(key, tuple(changes), whole) if changes else actions.CheckItem(key, whole)
-        return TransactionStep(action, again, is_added_to=True)
+    changes = [each.change for each in sums if not each.is_unknown]
     if not conditions:
         return step
+    if step is None:
+        whole = And(tuple(conditions))
+        action = actions.UpdateItem(key, tuple(changes), whole) if changes else actions.CheckItem(key, whole)
+        return TransactionStep(action, too_much, is_added_to=True)
     made = step.on_condition(*conditions)
     if changes:
         own = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
         made = replace(made, action=actions.UpdateItem(key, _summed((*own, *changes)), made.action.condition))
     told = _again_unless(step, conditions)
-    return replace(made, refusal=told, is_check=step.is_check and not changes, is_added_to=True)
+    return replace(
+        made,
+        refusal=lambda item: too_much(item) or told(item),
+        is_check=step.is_check and not changes,
+        is_added_to=True,
+    )
 
 
 def _summed(changes: Iterable[actions.AttributeChange]) -> tuple[actions.AttributeChange, ...]:

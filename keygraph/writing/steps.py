@@ -27,7 +27,17 @@ from keygraph.writing.items import Refusals
 from keygraph.writing.moves import MoveSteps
 from keygraph.writing.new import NewSteps
 from keygraph.writing.presence import after_changes
-from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
+from keygraph.writing.requests import (
+    Change,
+    Create,
+    Delete,
+    Done,
+    Move,
+    Put,
+    Upsert,
+    WriteRequest,
+    emptied,
+)
 from keygraph.writing.rules import WriteAccess, are_unchanged, check_rules, missing, told_in_keys
 from keygraph.writing.step import TransactionStep, again, merged
 
@@ -142,7 +152,8 @@ class StepMaker(NewSteps, MoveSteps):
             is_followed = bool(self.maker(request.record).keys_that_follow(names))
             parts = [request.record.fields[name] for name in (*request.added, *request.taken)]
             in_sets = any(each.type.kind == "set" and len(each.attribute) > 1 for each in parts)
-            return is_in_key or is_counted or is_followed or in_sets or bool(self._undecided_ends(request))
+            is_relied = is_in_key or is_counted or is_followed or in_sets or bool(emptied(request))
+            return is_relied or bool(self._undecided_ends(request))
         return isinstance(request, Move) or self._tallies.has(request.record)
 
     def keys_of_ends(self, request: WriteRequest, stored: Stored = _NOTHING) -> list[Key]:

@@ -125,7 +125,7 @@ class Tallies:
             found = [key for key, item in items.items() if self._graph.recognise(item) is tally.owner]
             keys = tuple(found[:1]) or keys
             is_unknown = not found or at_path(items[found[0]], path) is None
-        return Addition(keys, path, amount, there, is_unknown)
+        return Addition(keys, tally.field, amount, there, is_unknown)
 
     def _find_paths(self, record: RecordType) -> list[Path]:
         """Returns the attributes that determine what an item of a type adds."""

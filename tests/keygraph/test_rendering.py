@@ -327,7 +327,7 @@ def test_equal_numbers_are_one_key() -> None:
         (BatchWrite(puts=({"PK": "A", "SK": "B", "state": ""},)), "The key state is empty."),
         (BatchWrite(puts=({"PK": "A", "SK": "B", "x": "x" * 409_600},)), "The item is larger than 400 KB."),
         (BatchWrite(puts=({"PK": "A", "SK": "B", "x": "\ud800"},)), "The item holds text that is not valid Unicode."),
-        (BatchWrite(puts=({"PK": "A", "SK": "B", "": "x"},)), "The item has a value without a name."),
+        (BatchWrite(puts=({"PK": "A", "SK": "B", "": "x"},)), "The item holds a value without a name."),
         (Scan(segment=1), "Segments are numbered from 0 to one less than their count, which is at most 1,000,000."),
         (BatchWrite(puts=({"PK": "A", "SK": "B", "s": frozenset()},)), "The item holds a set that is empty or of more than one type."),
     ],

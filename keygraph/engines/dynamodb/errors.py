@@ -14,6 +14,7 @@ from typing import Any
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
+from keygraph.dynamo.actions import UNFIT_SUM
 from keygraph.dynamo.items import Item, untyped_item
 from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.errors import (
@@ -75,6 +76,7 @@ _KEY_SIZE = re.compile(
     r"key attribute cannot contain an empty|exceeded the (maximum )?size limit", re.IGNORECASE
 )
 _ITEM_SIZE = re.compile(r"Item size .*exceeded", re.IGNORECASE)
+_SUM = re.compile(r"38 (significant )?digits|number (over|under)flow", re.IGNORECASE)
 _UNFIT = re.compile(
     r"incorrect data type|document path provided in the update expression is invalid", re.IGNORECASE
 )
@@ -208,6 +210,8 @@ def _unfit(message: str) -> BadUserInput | None:
     """Returns the error of a write that does not fit the stored item; None for another refusal."""
     if _ITEM_SIZE.search(message):
         return ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
+    if _SUM.search(message):
+        return BadUserInput(UNFIT_SUM)
     if _UNFIT.search(message):
         return BadUserInput("An update cannot change an attribute: the existing value has another type.")
     return None

@@ -14,12 +14,13 @@ from typing import Any
 from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import SetTo, key_of
-from keygraph.dynamo.items import Item, Value, to_typed
+from keygraph.dynamo.items import Item, Value, exact_sum, to_typed
 from keygraph.dynamo.store import Transaction
 from keygraph.dynamo.table import Key
 from keygraph.engines.dynamodb.requests import render
 from keygraph.errors import InputPath, KeygraphError, Refusal
 from keygraph.graph import Graph
+from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.lists.describe import DescribedRequest, described_requests, expression_text, value_text
 from keygraph.lists.placeholders import shown_key
 from keygraph.model.permissions import Permissions
@@ -299,7 +300,7 @@ class _Describing:
                 of_keys[key].where if key in of_keys else failures[0].path if failures else (),
                 self._attributes(body["Item"]) if isinstance(step.action, actions.PutItem) else None,
                 _with_unread(step, expression_text(body, "UpdateExpression")),
-                expression_text(body, "ConditionExpression"),
+                _with_unread(step, expression_text(body, "ConditionExpression")),
                 failures,
             )
 
@@ -375,14 +376,17 @@ class _Describing:
             yield f"Also a condition: {shown} as read. If not, the write is tried again."
 
 
-def _with_unread(step: TransactionStep, changes: str | None) -> str | None:
-    """Returns an update expression with `{what is read}` for amounts that a read determines."""
+def _with_unread(step: TransactionStep, text: str | None) -> str | None:
+    """Returns an expression with `{what is read}` for amounts that a read determines."""
     made = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
     for change in made:
-        if isinstance(change, actions.AddNumber) and changes and abs(change.amount) >= _UNREAD - 1:
-            sign = "-" if change.amount < 0 else ""
-            changes = changes.replace(f"{change.amount:f}", f"{sign}{{what is read}}")
-    return changes
+        if isinstance(change, actions.AddNumber) and text and abs(change.amount) >= _UNREAD - 1:
+            sign, opposite = ("-", "+") if change.amount < 0 else ("", "-")
+            text = text.replace(f"{change.amount:f}", f"{sign}{{what is read}}")
+            for end in (INT_MIN, INT_MAX):
+                bound = exact_sum((Decimal(end), change.amount.copy_negate()))
+                text = text.replace(f"{bound:f}", f"{end} {opposite} {{what is read}}")
+    return text
 
 
 def _joined(names: Iterable[str]) -> str:

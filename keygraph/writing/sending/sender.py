@@ -24,7 +24,6 @@ from keygraph.errors import (
     Reason,
     Refusal,
     TransactionCanceled,
-    TransactionTooLarge,
     WriteRefused,
 )
 from keygraph.graph import Graph
@@ -181,9 +180,6 @@ class TransactionSender:
         """
         try:
             await self.send(Transaction(tuple([step.action for step in steps]), uuid4().hex))
-        except TransactionTooLarge as error:
-            at = self.requests[0].where[:1]
-            raise WriteRefused([Refusal(error.code, error.parts, at, error.details)]) from error
         except ItemTooLarge:
             if self._is_whole:
                 raise

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from keygraph.dynamo.store import Query, Store
 from keygraph.dynamo.table import Key
-from keygraph.errors import KeygraphError, StoreError, WriteRefused
+from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal, StoreError, WriteRefused
 from keygraph.graph import Graph
 from keygraph.model.permissions import Permissions
 from keygraph.writing.items import Refusals
-from keygraph.writing.requests import Done, WriteAnswer, WriteRequest
+from keygraph.writing.requests import Change, Done, WriteAnswer, WriteRequest, place_of
 from keygraph.writing.sending.idempotency import IdempotencyKey
 from keygraph.writing.sending.removal import Removal, first_pages, named_nodes
 from keygraph.writing.sending.sender import TransactionSender
@@ -74,6 +74,8 @@ class Writer:
             if not isinstance(error, StoreError):
                 await removal.release()
             known = await sender.done_meanwhile() if isinstance(error, WriteRefused) else None
+            if known is None and isinstance(error, BadUserInput):
+                raise WriteRefused([_refusal(error, requests)]) from error
             if known is None:
                 raise
         else:
@@ -100,3 +102,11 @@ class Writer:
         self, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None
     ) -> TransactionSender:
         return TransactionSender(self._graph, self._store, self._steps, requests, idempotency_key)
+
+
+def _refusal(error: BadUserInput, requests: Sequence[WriteRequest]) -> Refusal:
+    """Returns why a write does not fit what is stored, at the only field that is added to, or at the whole input."""
+    changes = [each for each in requests if isinstance(each, Change)]
+    added = [(*place_of(each, name), FieldName(name)) for each in changes for name in each.added]
+    at = added[0] if len(added) == 1 else requests[0].where[:1]
+    return Refusal(error.code, error.parts, at, getattr(error, "details", {}))
