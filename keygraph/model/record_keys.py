@@ -275,23 +275,25 @@ def _slot_reader(keys: Keys, slot: Slot, own: str | None) -> IdentityReader:
     """Returns a function that reads the text of a slot from an item's keys here. If the item has only one of the two
     keys of an index, or if one, `own`, is the attribute of the value, that one is enough."""
     read_both = keys.reader((slot.name,))
-    halves = [(key, template) for key, template in keys.parts if slot in template.slots]
     if keys.index is None or len(keys.parts) == 1:
         return read_both
+    halves = [(key, template) for key, template in keys.parts if slot in template.slots]
+    own_half = [(key, template) for key, template in halves if key.name == own]
 
-    def read(item: Mapping[str, Value]) -> Texts | None:
-        texts = read_both(item)
-        if texts is not None:
-            return texts
-        for key, template in halves:
-            if key.name == own or all(key.name == name or item.get(name) is None for name in keys.names):
+    def read_half(item: Mapping[str, Value]) -> Texts | None:
+        for key, template in own_half or halves:
+            if own_half or all(key.name == name or item.get(name) is None for name in keys.names):
                 text = key.text(item.get(key.name))
                 found = None if text is None else (template.parse(text) or {}).get(slot.name)
                 if found is not None:
                     return (found,)
         return None
 
-    return read
+    def read(item: Mapping[str, Value]) -> Texts | None:
+        texts = read_both(item)
+        return read_half(item) if texts is None else texts
+
+    return read_half if own_half else read
 
 
 def value_readers(
