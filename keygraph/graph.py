@@ -18,7 +18,7 @@ from keygraph.dynamo.order import LAST
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName, Mistake, ModelError
 from keygraph.kept import kept
-from keygraph.keys.template import Slot
+from keygraph.keys.template import Slot, Template
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.resolve.options import graph_option_mistakes
@@ -27,6 +27,9 @@ from keygraph.resolve.rivals import Rivals
 
 _Made = TypeVar("_Made")
 _EMPTY = "is empty"
+_OTHER = "would be read back from the key as another value"
+_MOST_TRIED = 20
+"""How many characters of a text are looked at to say why a key is refused."""
 
 
 class Graph(RecordTypes):
@@ -105,7 +108,10 @@ class Graph(RecordTypes):
             return ""
         text = self.text_of(record, slot, value)
         if not text:
-            raise _refused(record, slot, f" of {record.name} {_EMPTY}")
+            held = (keys for keys in record.keys.values() if slot.name in {each.name for each in keys.slots})
+            raise _refused(
+                record, slot, f" of {record.name} {_EMPTY}{_part_of(next(held, record.table_keys))}"
+            )
         return text
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
@@ -215,7 +221,9 @@ class Graph(RecordTypes):
                 empty = (
                     slot for slot in slots if not texts.get(slot.name) and slot.name not in keys.optional
                 )
-                slots = [*empty][:1] or slots
+                slots, problem = [*empty][:1] or slots, f"{_EMPTY}{_part_of(keys)}"
+            elif problem == _OTHER and key is not None:
+                slots, problem = _separator_in(keys.templates[number], texts) or (slots, problem)
             names = [FieldName(record.leaf_name(slot.path)) for slot in slots]
             shown = [part for name in names for part in (" and ", name)][1:] or ["the key"]
             raise BadUserInput(*shown, f" of {record.name} {problem}")
@@ -239,10 +247,10 @@ class Graph(RecordTypes):
             return "cannot contain the character U+10FFFF, which ends ranges of keys"
         found = template.parse(key)
         if found is None:
-            return "would be read back from the key as another value"
+            return _OTHER
         # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
         if found != wanted and (keys.index is None or not any(slot.computed for slot in template.slots)):
-            return "would be read back from the key as another value"
+            return _OTHER
         rival = self._rivals.template(keys, number, texts, key)
         return None if rival is None else f'would make a key of another shape, "{rival}"'
 
@@ -251,6 +259,23 @@ class Graph(RecordTypes):
 def _named_slots(record: RecordType) -> list[tuple[Slot, str]]:
     """Returns the slots of a type's identity, with the names of the arguments that give them."""
     return [(slot, record.leaf_name(slot.path)) for slot in record.identity]
+
+
+def _part_of(keys: Keys) -> str:
+    """Returns the end of a message about a part of a key that is empty."""
+    return f", and part of its key{f' in {keys.index_name}' if keys.index else ''}"
+
+
+def _separator_in(template: Template, texts: Mapping[str, str | None]) -> tuple[list[Slot], str] | None:
+    """Returns the slot with a character for which a key is read back as another value, and the problem."""
+    own = {name: text for name in template.slot_names if (text := texts.get(name)) is not None}
+    for slot in template.slots:
+        text = own.get(slot.name, "")
+        for character in [each for each in dict.fromkeys(text) if not each.isalnum()][:_MOST_TRIED]:
+            without = {**own, slot.name: text.replace(character, "") or "x"}
+            if template.parse(template.render(without) or "") == without:
+                return [slot], f'cannot contain "{character}": it {_OTHER}'
+    return None
 
 
 def _refused(record: RecordType, slot: Slot, problem: str) -> BadUserInput:

@@ -11,6 +11,7 @@ from keygraph.declare.specifiers import options_of
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
+from keygraph.keys.types import PLAIN, FieldType
 from keygraph.model.candidates import possible, stands_beside
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -93,10 +94,24 @@ def _root_lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
 
 def _why_no_partition(records: Sequence[RecordType], paths: Sequence[AccessPath]) -> tuple[str, str]:
     """Explains why no partition has items of all types, given the paths of each, and how to fix it."""
+    mend = "Give them one index with the same partition template, or declare a list of each."
+    for one, other in combinations(paths, 2):
+        partition, same = one.keys.partition, other.keys.partition
+        if one.keys.index_name == other.keys.index_name and str(partition) == str(same):
+            for mine, theirs in zip(partition.slots, same.slots, strict=False):
+                types = [_annotation(each.text.type) for each in (mine, theirs)]
+                if types[0] != types[1]:
+                    mend = f"Declare {{{mine.name}}} with one type: it is {types[0]} in {one.record.name} and {types[1]} in {other.record.name}."
     return (
         f"no partition has items of all of {' and '.join(each.name for each in records)}: {_shown(paths)}.",
-        "Give them one index with the same partition template, or declare a list of each.",
+        mend,
     )
+
+
+def _annotation(type_: FieldType) -> str:
+    """Returns a type as a model writes it."""
+    names = {kind: getattr(annotation, "__name__", str(annotation)) for annotation, kind in PLAIN.items()}
+    return type_.name if type_.python is not None else names.get(type_.kind, type_.name)
 
 
 def _why_no_list(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
@@ -155,7 +170,7 @@ def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] 
     absent = [slot for slot in lacking if (end, *slot.path) not in there]
     names = " and ".join(f"{{{slot.under(end).name}}}" for slot in absent or lacking)
     if absent:
-        problem = f"{keys} ({path.keys}) does not have {names}, and so is the same for several."
+        problem = f"{keys} ({path.keys}) lacks {names}, so all of {owner.name} that differ only there would have the same list."
         mend = f"Put {names} into the partition template, or at the beginning of the sort template."
     else:
         problem = (

@@ -19,7 +19,7 @@ from keygraph.dynamo.table import Key
 
 MARK = "keygraph:deleting"
 _PATH = (MARK,)
-_SECONDS = 30
+SECONDS = 30
 """How long a mark is valid; a delete that takes longer sets it again."""
 UNMARKED: Condition = Not(Exists(_PATH))
 
@@ -41,7 +41,7 @@ def token_of(item: Item) -> str:
 
 def set_mark(token: str) -> AttributeChange:
     """Returns the change that marks an item from now on."""
-    return SetTo(_PATH, f"{token}{int(time.time()) + _SECONDS}")
+    return SetTo(_PATH, f"{token}{int(time.time()) + SECONDS}")
 
 
 def has_mark(token: str) -> Condition:

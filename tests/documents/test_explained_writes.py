@@ -107,7 +107,9 @@ async def test_each_condition_says_what_a_client_is_told(shop: Served) -> None:
         )
     ]
     refused = _write(shop, ORDER.replace('"DEF456"', '""'))[1]
-    assert refused.problem == ("BAD_USER_INPUT at input.items[1].productId: productId of Product is empty")
+    assert refused.problem == (
+        "BAD_USER_INPUT at input.items[1].productId: productId of Product is empty, and part of its key"
+    )
     assert refused.transactions == ()
 
 

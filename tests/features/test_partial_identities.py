@@ -211,7 +211,7 @@ def test_an_index_that_lacks_the_rest_of_the_identity_is_no_path() -> None:
     [told] = mistakes(Person, Stay, table=table)
     assert told == (
         "Person.stays: there is no path to Stay: its key in by-guest (PERSON#{guest.person_id} / {guest.person_id}) "
-        "does not have {guest.owner}, and so is the same for several. "
+        "lacks {guest.owner}, so all of Person that differ only there would have the same list. "
         "Put {guest.owner} into the partition template, or at the beginning of the sort template."
     )
 

@@ -97,8 +97,8 @@ def test_a_path_that_lacks_a_part_of_the_owner() -> None:
         day: date
 
     assert mistakes(Tree, Person, Leaf) == [
-        "Tree.people: there is no path to Person: its table key (TREE#{tree.tree} / PERSON#{person_id}) does not have "
-        "{tree.owner}, and so is the same for several. "
+        "Tree.people: there is no path to Person: its table key (TREE#{tree.tree} / PERSON#{person_id}) lacks "
+        "{tree.owner}, so all of Tree that differ only there would have the same list. "
         "Put {tree.owner} into the partition template, or at the beginning of the sort template.",
         "Tree.leaves: there is no path to Leaf: in its table key (LEAVES / {day}#OWNER#{tree.owner}#TREE#{tree.tree}), "
         "{tree.owner} and {tree.tree} comes after {day}, which is not known. "

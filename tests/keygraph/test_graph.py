@@ -37,7 +37,7 @@ def test_an_id_makes_a_key() -> None:
 @pytest.mark.parametrize(
     ("user_id", "said"),
     [
-        ("", "user_id of User is empty"),
+        ("", "user_id of User is empty, and part of its key"),
         (
             "12345#SHARD3",
             'user_id of User would make a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
@@ -46,7 +46,7 @@ def test_an_id_makes_a_key() -> None:
         ("x" * 1020, "user_id of User would make a key of more than 1,024 bytes"),
         ("x" * 2044, "user_id of User would make a key of more than 2,048 bytes"),
         ("é" * 1022, "user_id of User would make a key of more than 2,048 bytes"),
-        (None, "user_id of User is empty"),
+        (None, "user_id of User is empty, and part of its key"),
     ],
 )
 def test_an_id_that_makes_no_key_is_refused(user_id: str | None, said: str) -> None:
@@ -84,7 +84,8 @@ def test_a_value_that_would_be_read_back_as_another() -> None:
     repository = graph.types["Repository"]
     assert graph.identity(repository, {"owner": "a", "name": "x#b"}) == ("a", "x#b")
     with pytest.raises(
-        BadUserInput, match="owner and name of Repository would be read back from the key as another value"
+        BadUserInput,
+        match='owner of Repository cannot contain "#": it would be read back from the key as another value',
     ):
         graph.identity(repository, {"owner": "a#x", "name": "b"})
 

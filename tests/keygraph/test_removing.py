@@ -419,7 +419,8 @@ async def test_a_mark_that_was_left_behind(teams: Teams, monkeypatch: pytest.Mon
     assert marked is not None
     await teams.store.send(Write(PutItem({**marked, MARK: "1234#9999999999"})))
     put = Put(membership, {"team": RED, "person": ANN})
-    assert (await teams.refused(put))[0] == "CONFLICT"
+    told = "A node that this writes or names is being deleted or moved. Try again in 30 seconds."
+    assert (await teams.refused(put))[:2] == ("CONFLICT", told)
     assert (await teams.refused(Change(person, ANN, {"favorite": RED})))[0] == "CONFLICT"
     assert (await teams.refused(put, Change(team, RED, {"name": "Red"})))[0] == "CONFLICT"
     await teams.write(Change(team, RED, {"name": "Red"}))

@@ -101,6 +101,23 @@ def test_no_partition_has_all_types() -> None:
     ]
 
 
+def test_one_template_with_two_types_is_no_common_partition() -> None:
+    """The advice would be to do what is done already."""
+
+    @node("LIFT#{lift_id}", "A#{day}")
+    class Lift:
+        lift_id: ID
+        day: date
+
+    @record("LIFT#{lift_id}", "B#{day}")
+    class LiftDay:
+        lift_id: str
+        day: date
+
+    [told] = wrong(Lift, LiftDay, lists={"lifts": many(Lift | LiftDay)})
+    assert told.endswith("Declare {lift_id} with one type: it is ID in Lift and str in LiftDay.")
+
+
 def test_lists_at_the_root_are_checked() -> None:
     """A list would be missing in the schema without a word."""
     types = User, Post, Photo, Note

@@ -313,8 +313,12 @@ async def test_a_message_calls_a_key_field_as_the_schema_does(shop: World) -> No
     """A client would look for an argument that the schema does not have."""
     document = '{ user(userId: "") { name } }'
     answer = await shop.service.execute(document)
-    assert [error["message"] for error in answer["errors"]] == ["userId of User is empty"]
-    assert [step.problem for step in shop.service.explain(document).steps] == ["userId of User is empty"]
+    assert [error["message"] for error in answer["errors"]] == [
+        "userId of User is empty, and part of its key"
+    ]
+    assert [step.problem for step in shop.service.explain(document).steps] == [
+        "userId of User is empty, and part of its key"
+    ]
 
 
 by_kind = Index("by-kind", "GPK", "GSK", projection="KEYS_ONLY")

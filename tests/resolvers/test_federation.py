@@ -194,7 +194,7 @@ async def test_fields_of_other_servers(served: World) -> None:
         ({"__typename": ["User"]}, "representations: \"['User']\" is not the __typename of an entity"),
         ({"__typename": "User"}, "representations.userId: a representation has all fields of one key of User"),
         ({"__typename": "User", "userId": {}}, "representations.userId: expected a value of type id"),
-        ({"__typename": "User", "userId": ""}, "userId of User is empty"),
+        ({"__typename": "User", "userId": ""}, "userId of User is empty, and part of its key"),
         ({**ANN, "rank": {}}, "representations.rank: expected a value of type Rank"),
         ({**ANN, "rank": []}, "representations.rank: expected a value of type Rank"),
         ({**ANN, "rank": ["LOW", [[]]]}, "representations.rank: expected a value of type Rank"),

@@ -127,7 +127,7 @@ async def test_records_are_created_with_a_node_under_a_lossy_key(repos: World) -
 async def test_an_empty_key_is_refused_under_a_lossy_key(repos: World) -> None:
     """The key of no repository would be taken for a failure of the server."""
     mutation = 'mutation { deleteIssue(input: { repoName: "", number: 1 }) { deletedId } }'
-    assert ("BAD_USER_INPUT", "name of Repo is empty") in await repos.errors(mutation)
+    assert ("BAD_USER_INPUT", "name of Repo is empty, and part of its key") in await repos.errors(mutation)
 
 
 # --- Optional parts -----------------------------------------------------------------------------------
@@ -238,7 +238,9 @@ async def test_a_record_names_a_node_with_or_without_an_optional_part(rooms: Wor
 async def test_an_empty_text_is_no_absent_part(rooms: World, mutation: str) -> None:
     """A room in the wing with the empty name would be written under the key of the room in no wing."""
     before = await stored_rooms(rooms)
-    assert await rooms.errors(f"mutation {{ {mutation} }}") == [("BAD_USER_INPUT", "wing of Room is empty")]
+    assert await rooms.errors(f"mutation {{ {mutation} }}") == [
+        ("BAD_USER_INPUT", "wing of Room is empty, and part of its key")
+    ]
     assert await stored_rooms(rooms) == before
 
 
@@ -291,7 +293,7 @@ async def test_only_the_empty_part_of_an_index_is_named(make_store: MakeStore) -
     made = world(guests, await make_store(guests.table))
     create = 'mutation { createGuest(input: { guestId: 1, lastName: "Doe", firstName: "" }) { guest { lastName } } }'
     [error] = (await made.service.execute(create))["errors"]
-    assert error["message"] == "firstName of Guest is empty"
+    assert error["message"] == "firstName of Guest is empty, and part of its key in by-name"
     assert error["extensions"]["path"] == ["input", "firstName"]
 
 

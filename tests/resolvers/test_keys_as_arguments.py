@@ -180,7 +180,7 @@ async def test_keys_that_are_no_values(book: World) -> None:
         ("links", "-1", "number of Page has a value that its key cannot hold"),
         ("days", "20240501", "to: '20240501' is no Day's `id` or key"),
         ("colors", "b", "to: 'b' is no Paint's `id` or key"),
-        ("authors", "", "name of Author is empty"),
+        ("authors", "", "name of Author is empty, and part of its key"),
         (
             "times",
             "2024-05-01T12:00:00+02:00",

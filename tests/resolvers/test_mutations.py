@@ -256,7 +256,7 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
     ]
     assert await library.errors(
         'mutation { createBook(input: {bookId: "", title: "X", authorName: "Ann"}) { book { bookId } } }'
-    ) == [("BAD_USER_INPUT", "bookId of Book is empty", ["input", "bookId"])]
+    ) == [("BAD_USER_INPUT", "bookId of Book is empty, and part of its key", ["input", "bookId"])]
     wrong = await library.errors(
         """mutation { write(input: {actions: [
              {createBook: {bookId: "", title: "", authorName: "", chapters: [{number: 1, heading: "A"}]}},
@@ -265,13 +265,13 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
              {deleteLoan: {bookId: "", shelf: {room: "", shelf: "1"}}}]}) { results { __typename } } }"""
     )
     assert [(message, path[2:]) for _, message, path in wrong] == [
-        ("name of Author is empty", [0, "createBook", "authorName"]),
-        ("bookId of Book is empty", [0, "createBook", "bookId"]),
-        ("name of Author is empty", [1, "updateAuthor", "name"]),
+        ("name of Author is empty, and part of its key", [0, "createBook", "authorName"]),
+        ("bookId of Book is empty, and part of its key", [0, "createBook", "bookId"]),
+        ("name of Author is empty, and part of its key", [1, "updateAuthor", "name"]),
         ("prizes is changed twice.", [2, "updateAuthor", "prizes"]),
-        ("bookId of Book is empty", [3, "deleteLoan", "bookId"]),
-        ("room of Shelf is empty", [3, "deleteLoan", "shelf"]),
-        ("title of Book is empty", [0, "createBook", "title"]),
+        ("bookId of Book is empty, and part of its key", [3, "deleteLoan", "bookId"]),
+        ("room of Shelf is empty, and part of its key", [3, "deleteLoan", "shelf"]),
+        ("title of Book is empty, and part of its key in by-author", [0, "createBook", "title"]),
         ("prizes cannot be stored: it is an empty set.", [1, "updateAuthor", "prizes"]),
     ]
     assert await library.errors(

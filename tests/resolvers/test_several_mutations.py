@@ -134,7 +134,12 @@ async def test_each_on_its_own_tells_what_became_of_it(shop: World) -> None:
     missing = "productSku: there is no Product with this key."
     assert told(found) == [
         ([*at, 1], "NOT_FOUND", missing, ["input", "inputs", 1, "productSku"]),
-        ([*at, 3], "BAD_USER_INPUT", "sku of Product is empty", ["input", "inputs", 3, "productSku"]),
+        (
+            [*at, 3],
+            "BAD_USER_INPUT",
+            "sku of Product is empty, and part of its key",
+            ["input", "inputs", 3, "productSku"],
+        ),
     ]
     assert await count(shop) == 6
 

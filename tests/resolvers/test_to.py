@@ -140,7 +140,7 @@ async def test_pages(lent: World) -> None:
     ("ids", "message"),
     [
         ([book_id("b")], "to: expected ids of Member, and this is one of Book"),
-        ([member_id("ann"), ""], "memberId of Member is empty"),
+        ([member_id("ann"), ""], "memberId of Member is empty, and part of its key"),
         ([member_id(f"m{number}") for number in range(101)], "to: at most 100 ids"),
     ],
 )

@@ -29,7 +29,7 @@ from keygraph.errors import (
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
 from keygraph.writing.ground import Stored
-from keygraph.writing.marks import is_marked, removal_of_old
+from keygraph.writing.marks import SECONDS, is_marked, removal_of_old
 from keygraph.writing.requests import Done, WriteRequest
 from keygraph.writing.sending.idempotency import (
     IdempotencyKey,
@@ -44,6 +44,9 @@ from keygraph.writing.steps import StepMaker
 _TRIES = 10
 _PAUSE = 0.005
 """The longest pause before the second try, in seconds; it doubles with each try."""
+
+_BUSY = "Others change the same items all the time. Try again."
+_MARKED = f"A node that this writes or names is being deleted or moved. Try again in {SECONDS} seconds."
 
 _PASSING = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
 """The codes that another try may not meet."""
@@ -76,6 +79,8 @@ class TransactionSender:
         self._is_whole = False
         self._are_nodes_read = False
         self._tries = 0
+        self._is_marked = False
+        """Whether the last try failed because a node is being deleted or moved."""
 
     @property
     def own_actions(self) -> int:
@@ -220,6 +225,7 @@ class TransactionSender:
         # A changed item may lack a map, or have values that only an index's key holds.
         self._is_whole = self._is_whole or bool(failed)
         self._are_nodes_read = self._are_nodes_read or any(step.is_added_to for step, _ in failed)
+        self._is_marked = any(is_marked(reason.item) for _, reason in failed)
         for step, reason in failed:
             # An expired mark is removed.
             if reason.item is not None and is_marked(reason.item):
@@ -234,6 +240,6 @@ class TransactionSender:
         """Waits before another try. Raises WriteRefused after too many."""
         self._tries += 1
         if self._tries == _TRIES:
-            told = ("Others change the same items all the time. Try again.",)
+            told = (_MARKED if self._is_marked else _BUSY,)
             raise WriteRefused([Refusal(Code.CONFLICT, told, self.requests[0].where)])
         await asyncio.sleep(random.uniform(0, _PAUSE * 2**self._tries))
