@@ -250,7 +250,7 @@ async def test_it_takes_the_fewest_requests(lists: World, document: str) -> None
 async def test_each_type_is_aggregated_on_its_own(lists: World) -> None:
     """What was bought, and how it was judged, would take a list of each type."""
     document = """{ user(userId: "ann") { activity(first: 1, where: { review: { stars: { gte: 1 } } }) {
-      aggregate { count order { count } review { count sum(field: STARS) groupBy(field: STARS) { key } } }
+      totalCount aggregate { count order { count } review { count sum(field: STARS) groupBy(field: STARS) { key } } }
     } } }"""
     shown = (await lists.ask(ACTIVITY.replace("ARGUMENTS", "first: 100")))["user"]["activity"]["edges"]
     stars = [each["node"]["stars"] for each in shown if each["node"].get("stars")]
@@ -268,6 +268,7 @@ async def test_each_type_is_aggregated_on_its_own(lists: World) -> None:
         },
     }
     cost = answer["extensions"]["cost"]
+    assert cost["actual"]["requests"] == 2  # the user, and all of the list
     for name in ("requests", "roundTrips", "items", "readUnits"):
         assert cost["actual"][name] <= cost["bound"][name], name
 

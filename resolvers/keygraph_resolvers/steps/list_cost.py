@@ -238,10 +238,11 @@ class ListCost:
             1, 1, 1, budget, self.per_page, is_filtered=self.is_filtered, is_searched=is_searched
         )
 
-    def all(self, starts: Starts) -> StepCost:
-        """Returns the cost of all of each owner's list that is aggregated, within the budget."""
+    def all(self, starts: Starts) -> tuple[StepCost, Starts]:
+        """Returns the cost of all of each owner's list that is aggregated, within the budget, and when the rest is read:
+        what the budget does not show of it."""
         if not self.has_aggregate or self.named is not None or self.is_key_lookup:
-            return StepCost()  # included in what the page reads
+            return StepCost(), starts  # included in what the page reads
         whole = replace(
             self,
             size=self.limits.read_budget,
@@ -250,10 +251,10 @@ class ListCost:
             looks_back=False,
             ends_among_equals=False,
         )
-        _, starts = self.decided(starts)
-        cost, _, _ = whole._pages(starts)
+        _, decided = self.decided(starts)
+        cost, after, _ = whole._pages(decided)
         cost.is_open = True
-        return cost
+        return cost, replace(starts, round_trips=starts.round_trips | after.round_trips)
 
     def count(self, starts: Starts) -> StepCost:
         """Returns the cost of counting each owner's list: as many pages as it may read."""

@@ -219,14 +219,28 @@ class ListStep(Step):
         elif connection.arguments.to is not None:
             self._read_edges_to(run, bound, round_trip)
         else:
-            for asked in bound.aggregates:
-                self._aggregate(run, bound, asked, round_trip)
-            if self.page is not None:
-                self.page.read(run, bound, round_trip)
-            if self.has_total:
-                request = CountOf(connection.neighbours, run.limits.count_pages)
-                read = Read((bound.place,), round_trip)
-                run.scheduler.load(request, read, partial(_total_came, bound))
+            self._read_parts(run, bound, round_trip)
+
+    def _read_parts(self, run: Run, bound: BoundList, round_trip: int) -> None:
+        """Reads the page and the count, or all of the list if it is aggregated: the others are a part of that."""
+        if self.aggregates_items:
+            budget, arguments = run.limits.read_budget, bound.connection.arguments
+            has_page = self.page is not None and not arguments.has_cursor
+            extent = Extent(budget, budget=budget, attributes=arguments.extent.attributes)
+            after = self.page.after if self.page is not None and has_page else NEVER
+            read = Read((bound.place,), round_trip, after, goes_on=True)
+            whole = PageOf(bound.connection.neighbours, extent)
+            run.scheduler.load(whole, read, partial(self._aggregated, run, bound))
+            if has_page:
+                return
+        elif self._is_counted:
+            self._count(run, bound, round_trip)
+        if self.page is not None:
+            self.page.read(run, bound, round_trip)
+
+    def _count(self, run: Run, bound: BoundList, round_trip: int) -> None:
+        request = CountOf(bound.connection.neighbours, run.limits.count_pages)
+        run.scheduler.load(request, Read((bound.place,), round_trip), partial(_count_came, bound))
 
     def is_read(self, bound: BoundList) -> bool:
         """Returns whether something is requested from the list that can be answered."""
@@ -241,35 +255,24 @@ class ListStep(Step):
         """Whether all of the list is read, to aggregate it."""
         return any(not each.counts_only for each in self.aggregates)
 
-    def _aggregate(self, run: Run, bound: BoundList, asked: AskedAggregate, round_trip: int) -> None:
-        """Reads all of the list, within the budget, to aggregate it; a page of it is a part of that."""
-        neighbours, budget = bound.connection.neighbours, run.limits.read_budget
-        if asked.counts_only:
-            read = Read((bound.place,), round_trip)
-            request = CountOf(neighbours, run.limits.count_pages)
-            run.scheduler.load(request, read, partial(_count_came, bound, asked))
+    def _aggregated(self, run: Run, bound: BoundList, answer: Found | Exception, round_trip: int) -> None:
+        """Continues when all of the list has come, or as much as the budget allows."""
+        if bound.found is None:
             return
-        attributes = bound.connection.arguments.extent.attributes
-        extent = Extent(budget, budget=budget, attributes=attributes)
-        read = Read((bound.place,), round_trip, goes_on=True)
-        then = partial(self._aggregated, run, bound, asked)
-        run.scheduler.load(PageOf(neighbours, extent), read, then)
-
-    def _aggregated(
-        self, run: Run, bound: BoundList, asked: AskedAggregate, answer: Found | Exception, round_trip: int
-    ) -> None:
-        found: Any = answer
-        if isinstance(answer, Found):
-            is_whole = (
-                answer.resume is None and not answer.more and len(answer.items) < run.limits.read_budget
-            )
-            found = None
-            if is_whole and bound.found is not None:
-                objects = [Edge(bound.connection, each) for each in answer.items]
-                run.scheduler.spawn(asked.add_to(bound.found.found, run, objects))
-                return
-        if bound.found is not None:
-            bound.found.found[asked.selected] = found
+        if (
+            isinstance(answer, Found)
+            and answer.resume is None
+            and not answer.more
+            and len(answer.items) < run.limits.read_budget
+        ):
+            self.count_found(run, bound, answer.items)
+        else:
+            missing = answer if isinstance(answer, Exception) else None
+            bound.found.found |= {each.selected: missing for each in bound.aggregates}
+            if self._is_counted:
+                self._count(run, bound, round_trip)
+        if self.page is not None and not bound.connection.arguments.has_cursor:
+            self.page.read(run, bound, round_trip)
 
     # --- What other items decide --------------------------------------------------------------------------
 
@@ -358,9 +361,10 @@ class ListStep(Step):
                 return StepCost(), ()
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
-        cost, below = most.page(run, starts)
-        cost.add(most.count(starts))
-        cost.add(most.all(starts))
+        whole, after = most.all(starts)
+        cost, below = most.page(run, after)
+        cost.add(most.count(after))
+        cost.add(whole)
         return cost, below
 
     def most(self, run: Run) -> ListCost:
@@ -405,7 +409,7 @@ class ListStep(Step):
             shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments, is_whole=True)
             yield shown
-        if self._is_counted and view.may_go_on():
+        elif self._is_counted and view.may_go_on():
             shown = replace(base, kind="count", attributes=(), steps=[])
             explain_requests(view, shown, where, self.path, self.arguments)
             yield shown
@@ -424,17 +428,15 @@ def why_not_consistent(path: AccessPath) -> BadUserInput | None:
     )
 
 
-def _count_came(
-    bound: BoundList, asked: AskedAggregate, answer: int | Exception | None, round_trip: int
-) -> None:
-    if bound.found is not None:
-        counted: Any = asked.of_count(answer) if isinstance(answer, int) else answer
-        bound.found.found[asked.selected] = counted
-
-
-def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:
-    if bound.found is not None:
+def _count_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:
+    if bound.found is None:
+        return
+    if bound.step.has_total:
         bound.found.total = answer
+    for each in bound.aggregates:
+        if each.counts_only:
+            counted: Any = each.of_count(answer) if isinstance(answer, int) else answer
+            bound.found.found[each.selected] = counted
 
 
 class PageStep(Priced):
