@@ -238,6 +238,27 @@ async def test_pages_of_one_list_from_both_ends(travel: World) -> None:
     ]
 
 
+@pytest.mark.xfail(strict=True, reason="Only pages of one selection are read with the node")
+@pytest.mark.parametrize(
+    ("document", "requests"),
+    [
+        ('{ trip(tripId: "a") { title notes { aggregate { min(field: NUMBER) } } } }', 1),
+        (
+            """{ a: trip(tripId: "a") { title letters(first: 2) { nodes { text } } }
+            b: trip(tripId: "a") { letters(last: 2) { nodes { text } } } }""",
+            2,
+        ),
+    ],
+)
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_what_else_one_query_could_read(travel: World, document: str, requests: int) -> None:
+    """What stands beside a node would be read apart, though its partition is small."""
+    await travel.put(*trip_items("a", letters=5, notes=3))
+    travel.forget()
+    await travel.ask(document)
+    assert len(sent(travel)) == requests
+
+
 async def test_a_page_that_another_field_reads_with_the_node(travel: World) -> None:
     """The beginning of a list would be read again beside the Query that reads it with its node."""
     await travel.put(*trip_items("a", guests=4))
