@@ -73,7 +73,7 @@ class Asking:
     def request(self) -> WriteRequest:
         makers: list[Callable[[], WriteRequest]] = [
             self._of_person,
-            self._of_passing,
+            self.of_passing,
             self._of_note,
             self._of_friend,
             self._of_friend,
@@ -100,7 +100,7 @@ class Asking:
             return self._change(person, (name,), given, points=3, log=[self._stamp], tags={"a", "b"})
         return self._change(person, (name,), given, log=[self._stamp], taken={"tags": {"a"}})
 
-    def _of_passing(self) -> WriteRequest:
+    def of_passing(self) -> WriteRequest:
         [name] = one = self._pick(PASSING)
         match self._pick(["create", "create", "delete", "detach", "move"]):
             case "create":

@@ -1,6 +1,7 @@
 """One history: many writers and readers at once, what each was told and when, and whether one order explains it all.
 
-The order is looked for thing by thing (`plain.thing`), since no transaction of a history needs to know two of them, but a move,
+Some transactions are sent several times at once under one idempotency key: they are one, and all that are told that it was done
+are told the same. The order is looked for thing by thing (`plain.thing`), since no transaction of a history needs to know two of them, but a move,
 whose two things are one then. Of the nodes that a thing is between no more is known than whether they are there. Whoever was told
 nothing may have written, at any time since, or not.
 """
@@ -16,7 +17,9 @@ from dataclasses import dataclass, replace
 
 from keygraph.dynamo.store import Store
 from keygraph.errors import StoreError, WriteRefused
+from keygraph.model.record_keys import Texts
 from keygraph.writing.requests import Create, Delete, Move, Upsert, WriteRequest
+from keygraph.writing.sending.idempotency import IdempotencyKey
 from keygraph.writing.sending.writer import Writer
 from tests.keygraph.histories.asking import CLUBS, PASSING, PEOPLE, Asking, beginning, person
 from tests.keygraph.histories.declared import graph
@@ -24,6 +27,8 @@ from tests.keygraph.histories.plain import Name, Refused, State, Values, after, 
 from tests.keygraph.histories.table import contents, mistakes, one
 
 _BUSY = "Others change"
+_NOTE = "note of a key"
+"""Stands for a type's name in the name of the note of an idempotency key."""
 _MOST_LOOKED_AT = 200_000
 NODES: State = {
     **{("Person", name): {"name": name[0]} for name in PEOPLE},
@@ -45,6 +50,10 @@ class Event:
     name: Name | None = None
     """What was read."""
     values: Values | None = None
+    key: str | None = None
+    """The idempotency key of a transaction."""
+    answer: Sequence[tuple[str, Texts, int]] | None = None
+    """What was answered for each request of a transaction that was done: its type, its identity, how many were detached."""
 
     @property
     def is_sure(self) -> bool:
@@ -54,31 +63,51 @@ class Event:
         """The state after the event; None where it cannot happen in this one."""
         if self.name is not None:
             return state if state.get(self.name) == self.values else None
+        note: Name = (_NOTE, (self.key or "",))
+        if note in state:
+            return None if self.codes else state
         try:
             new = after(state, self.requests)
         except Refused as refused:
             return state if self.codes and self.codes <= refused.codes else None
-        return None if self.codes else new
+        if self.codes:
+            return None
+        return new if self.key is None else {**new, note: {}}
+
+
+def sent_at_once(seed: str) -> int:
+    """How often the transaction with that seed is sent at once: several times under one idempotency key, or once without."""
+    return random.Random(f"{seed} key").choice([1, 1, 2, 3])
+
+
+def event_of(seed: str, start: float) -> Event:
+    """One of the times when the transaction with that seed is sent. Nothing is told yet."""
+    return Event(start, requests=asked(seed), codes=None, key=seed if sent_at_once(seed) > 1 else None)
 
 
 def asked(seed: str) -> list[WriteRequest]:
     """The transaction with that seed. Every tenth one is of two records that nothing else is of."""
     dice = random.Random(seed)
     asking = Asking(dice.choice, seed)
+    if sent_at_once(seed) > 1 and dice.random() < 0.3:
+        return [asking.of_passing()]
     return asking.pair() if dice.random() < 0.1 else asking.requests()
 
 
-async def write(writer: Writer, requests: Sequence[WriteRequest]) -> frozenset[str] | None:
-    """The codes that are told; None where nothing is told."""
+async def write(writer: Writer, event: Event) -> None:
+    """Carries out the transaction of an event, which then has what was told: nothing where the store failed."""
+    key = None if event.key is None else IdempotencyKey((event.key,), event.key.encode())
     try:
-        await writer.write(requests)
+        answer = await writer.write(event.requests, key)
     except WriteRefused as refused:
         found = [each for each in refused.refusals if _BUSY not in each.message]
         # That others were faster can be so at any time.
-        return frozenset(each.code for each in found) or frozenset({_BUSY})
+        event.codes = frozenset(each.code for each in found) or frozenset({_BUSY})
     except StoreError:
-        return None
-    return frozenset()
+        pass
+    else:
+        event.codes = frozenset()
+        event.answer = [(each.record.name, each.identity, each.detached) for each in answer.done]
 
 
 async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
@@ -87,12 +116,17 @@ async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
     events: list[Event] = []
     writer = Writer(graph, store)
 
+    async def sends(seed: str) -> None:
+        event = event_of(seed, next(clock))
+        events.append(event)
+        await write(writer, event)
+        event.end = next(clock) if event.is_sure else math.inf
+
     async def works(number: int) -> None:
         for turn in range(each):
             mine = f"{seed}-{number}-{turn}"
-            requests = asked(mine)
             if random.Random(f"{mine} reads").random() < 0.2:
-                name = name_of(requests[0])
+                name = name_of(asked(mine)[0])
                 start = next(clock)
                 try:
                     values = await one(store, name)
@@ -100,10 +134,7 @@ async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
                     continue
                 events.append(Event(start, next(clock), name=name, values=values))
             else:
-                event = Event(next(clock), requests=requests, codes=None)
-                events.append(event)
-                event.codes = await write(writer, requests)
-                event.end = next(clock) if event.is_sure else math.inf
+                await asyncio.gather(*(sends(mine) for _ in range(sent_at_once(mine))))
 
     await asyncio.gather(*map(works, range(writers)))
     return events
@@ -114,7 +145,7 @@ async def begin(store: Store) -> State:
     writer = Writer(graph, store)
     await writer.write(beginning())
     for number in range(80):
-        await write(writer, [Asking(random.Random(number).choice, "first").request()])
+        await write(writer, Event(0, requests=[Asking(random.Random(number).choice, "first").request()]))
     return await contents(store)
 
 
@@ -125,7 +156,18 @@ async def problems(store: Store, beginning_: State, events: Sequence[Event]) -> 
     """What is wrong with what is left: with the items, with halves, and with what no order explains."""
     found = await mistakes(store)
     left = await contents(store)
-    return [*found, *_halves(left, events), *unexplained(beginning_, left, events)]
+    return [*found, *_halves(left, events), *_unlike(events), *unexplained(beginning_, left, events)]
+
+
+def _unlike(events: Iterable[Event]) -> Iterator[str]:
+    """The idempotency keys whose requests were answered in several ways."""
+    answers: dict[str, list[object]] = {}
+    for event in events:
+        if event.key is not None and event.answer is not None:
+            answers.setdefault(event.key, []).append(event.answer)
+    for key, several in answers.items():
+        if any(each != several[0] for each in several):
+            yield f"{key} was answered {several}"
 
 
 def _halves(left: Mapping[Name, Values], events: Iterable[Event]) -> Iterator[str]:
@@ -163,10 +205,11 @@ def _parts(event: Event) -> Iterator[tuple[Event, set[_Thing]]]:
     if event.name is not None:
         yield event, {thing(event.name)}
     elif not event.codes or (len(event.requests) == 1 and _BUSY not in event.codes):
-        for request in event.requests:
+        for number, request in enumerate(event.requests):
             is_of_all = request.record is person and isinstance(request, Delete | Move)
             if not (is_of_all and "CONFLICT" in (event.codes or ())):
-                yield replace(event, requests=[request]), things(request)
+                key = None if event.key is None else f"{event.key} {number}"
+                yield replace(event, requests=[request], key=key), things(request)
 
 
 def _together(alone: Iterable[set[_Thing]], parts: Iterable[tuple[Event, set[_Thing]]]) -> list[set[_Thing]]:
@@ -264,7 +307,7 @@ class Order:
         return {name: _stub(name) if _is_passing(name) else values for name, values in new.items()}
 
     def _is_left(self, state: State) -> bool:
-        names = {*self._left, *(name for name in state if name not in NODES)}
+        names = {*self._left, *(name for name in state if name not in NODES and name[0] != _NOTE)}
         return all(state.get(name) == self._left.get(name) for name in names)
 
 

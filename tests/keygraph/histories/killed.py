@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import multiprocessing
 import os
 import random
@@ -16,7 +15,7 @@ from typing import Any
 from keygraph.engines.open import open_store
 from keygraph.writing.sending.writer import Writer
 from tests.keygraph.histories.declared import graph
-from tests.keygraph.histories.history import Event, asked, write
+from tests.keygraph.histories.history import Event, event_of, sent_at_once, write
 
 TASKS = 8
 _LIVES = (0.02, 0.3)
@@ -78,7 +77,9 @@ def _noted(path: Path, seed: str, until: float) -> Iterator[Event]:
         except ValueError:
             continue  # it was killed in the middle of it
         if number not in events:
-            events[number] = Event(at, math.inf, until, asked(f"{seed}-{number}"), None)
+            transaction, _, _ = number.rpartition("-")
+            events[number] = event_of(f"{seed}-{transaction}", at)
+            events[number].until = until
         elif codes is not None:
             events[number].end, events[number].codes = at, frozenset(codes)
     yield from events.values()
@@ -96,12 +97,17 @@ async def _write_on(url: str, path: Path, seed: str) -> None:
         told = None if codes is None else sorted(codes)
         os.write(notes, f"{json.dumps([number, time.monotonic(), told])}\n".encode())
 
+    async def sends(transaction: str, time: int, writer: Writer) -> None:
+        event = event_of(f"{seed}-{transaction}", 0)
+        note(f"{transaction}-{time}")
+        await write(writer, event)
+        note(f"{transaction}-{time}", event.codes)
+
     async def works(task: int, writer: Writer) -> None:
         for turn in range(10_000):
-            number = f"{task}-{turn}"
-            requests = asked(f"{seed}-{number}")
-            note(number)
-            note(number, await write(writer, requests))
+            transaction = f"{task}-{turn}"
+            times = range(sent_at_once(f"{seed}-{transaction}"))
+            await asyncio.gather(*(sends(transaction, time, writer) for time in times))
 
     async with open_store(url, graph.table) as store, asyncio.TaskGroup() as group:
         for task in range(TASKS):
