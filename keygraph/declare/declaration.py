@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,16 @@ Writes: TypeAlias = bool | Sequence[WriteName]
 DEFAULT_ITEM_BYTES = 1024
 """The assumed size of an item, in bytes, if its type declares no `item_bytes`."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
+
+
+class SharedDefault:
+    """Makes copies of a default that is assigned to a field and can be changed, which dataclasses refuse."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return copy.deepcopy(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,11 @@ They only record: a decorated class is a keyword-only dataclass with a `Declarat
 
 from __future__ import annotations
 
-import copy as copying
 import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, replace
-from functools import partial
 from types import FrameType
 from typing import Any, Literal, TypeVar, cast, dataclass_transform, get_origin, overload
 
@@ -22,6 +20,7 @@ from keygraph.declare.declaration import (
     ListOptions,
     Notes,
     Rule,
+    SharedDefault,
     StoredAs,
     TypeValue,
     WalkOptions,
@@ -33,15 +32,16 @@ from keygraph.declare.declaration import (
 from keygraph.declare.specifiers import (
     Many,
     One,
-    Specifier,
     copy,
     counts,
     created,
+    is_mutable,
     many,
     new_id,
     one,
     ranked,
     reach,
+    specifier_of,
     stored,
     sums,
     ttl,
@@ -236,18 +236,13 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
         given = cls.__dict__.get(name, MISSING)
         if given is MISSING and _is_list(annotation, frame):
             given = many()
-        if not isinstance(given, Specifier):
-            continue
-        own[name], notes[name] = given.meaning, given.notes
-        is_made = isinstance(given.meaning, StoredAs) and given.meaning.kept not in (None, "id")
-        if is_made or isinstance(given.meaning, ListOptions | WalkOptions):
-            setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
-        elif given.default is MISSING:
-            delattr(cls, name)
-        elif isinstance(given.default, list | dict | set):
-            setattr(cls, name, dataclasses.field(default_factory=partial(copying.copy, given.default)))
-        else:
-            setattr(cls, name, given.default)
+        specifier = specifier_of(given)
+        if specifier is not None:
+            own[name], notes[name] = specifier.meaning, specifier.notes
+            # A specifier may be assigned to several fields.
+            setattr(cls, name, specifier.as_field())
+        elif given is not MISSING and not isinstance(given, dataclasses.Field) and is_mutable(given):
+            setattr(cls, name, dataclasses.field(default_factory=SharedDefault(given)))
     declaration = replace(
         told,
         docstring=cls.__dict__.get("__doc__"),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy as copying
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from keygraph.access.language import AccessRule
 from keygraph.declare.declaration import NO_NOTES, Kept, ListOptions, Notes, StoredAs, WalkOptions
 from keygraph.dynamo.table import Index
 from keygraph.keys.formats import Epoch, Format
+from keygraph.keys.types import IN_MAP
 
+_SPECIFIER = "keygraph.specifier"
+"""The key of a specifier in the metadata of a field."""
 T = TypeVar("T")
 
 
@@ -41,9 +47,33 @@ Context: TypeAlias = Annotated[Any, "the context of the operation"]
 
 @dataclass(frozen=True, slots=True)
 class Specifier:
+    """What is assigned to a field, in the metadata of a field of a dataclass."""
+
     meaning: StoredAs | ListOptions | WalkOptions
     default: Any
     notes: Notes = NO_NOTES
+
+    def as_field(self) -> Any:
+        """Returns the field of a dataclass. In one that is no record type, it may only have a name and a default."""
+        meaning, default = self.meaning, self.default
+        if not isinstance(meaning, StoredAs) or meaning.kept not in (None, "id"):
+            notes: dict[str, Any] = {_SPECIFIER: self, IN_MAP: None}
+            return dataclasses.field(init=False, default=None, repr=False, compare=False, metadata=notes)
+        is_name = meaning == StoredAs(meaning.path[:1], {}) and self.notes == NO_NOTES
+        notes = {_SPECIFIER: self, IN_MAP: "".join(meaning.path) if is_name else None}
+        if is_mutable(default):
+            return dataclasses.field(default_factory=partial(copying.deepcopy, default), metadata=notes)
+        return dataclasses.field(default=default, metadata=notes)
+
+
+def specifier_of(given: object) -> Specifier | None:
+    """Returns the specifier that is assigned to a field; None for anything else."""
+    return given.metadata.get(_SPECIFIER) if isinstance(given, dataclasses.Field) else None
+
+
+def is_mutable(default: object) -> bool:
+    """Returns whether records cannot share a default."""
+    return type(default).__hash__ is None
 
 
 def stored(
@@ -59,6 +89,7 @@ def stored(
     **attributes: str,
 ) -> Any:
     """The attribute that holds the field: `stored("agentID")`, or a path into a map: `stored("data", "version")`.
+    In the dataclass of a map, it takes only a name and a default.
 
     `format=Epoch("ms")` sets the format of its values there, and in keys whose placeholder has no format.
 
@@ -76,7 +107,7 @@ def stored(
     meaning = StoredAs(
         path, {**attributes, **named}, written, in_key=in_key, whole_key=whole_key, access=rules
     )
-    return Specifier(meaning, default, Notes(deprecated, shareable, external))
+    return Specifier(meaning, default, Notes(deprecated, shareable, external)).as_field()
 
 
 def created(
@@ -169,9 +200,8 @@ def ttl(
     does not expire.
     """
     path = () if attribute is None else (attribute,)
-    return Specifier(
-        StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access), default, Notes(deprecated)
-    )
+    meaning = StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access)
+    return Specifier(meaning, default, Notes(deprecated)).as_field()
 
 
 def _kept(
@@ -182,9 +212,9 @@ def _kept(
     access: Sequence[AccessRule] = (),
     deprecated: str | None = None,
     of: str = "",
-) -> Specifier:
+) -> Any:
     meaning = StoredAs(path, {}, format, kept, of, in_key, access=access)
-    return Specifier(meaning, None, Notes(deprecated))
+    return Specifier(meaning, None, Notes(deprecated)).as_field()
 
 
 _ANY_INDEX: Any = object()
@@ -223,14 +253,15 @@ def one(
 
 def _chosen(
     at: str | None, index: Index | None, access: Sequence[AccessRule], notes: Notes, of: object = None
-) -> Specifier:
+) -> Any:
     is_any = index is _ANY_INDEX
-    return Specifier(ListOptions(at, None if is_any else index, is_any, access, of), None, notes)
+    return Specifier(ListOptions(at, None if is_any else index, is_any, access, of), None, notes).as_field()
 
 
 def options_of(given: object) -> ListOptions | None:
     """Returns the options of `many(…)` or `one(…)`; None for anything else."""
-    meaning = given.meaning if isinstance(given, Specifier) else None
+    specifier = specifier_of(given)
+    meaning = None if specifier is None else specifier.meaning
     return meaning if isinstance(meaning, ListOptions) else None
 
 
@@ -248,7 +279,7 @@ def reach(
     `depth` is the most edges between a node and the start, `budget` the most items that one page may examine, if less
     than the server's limit. `access` says who may read it, by conditions on this node.
     """
-    return Specifier(WalkOptions(lists, budget, access, depth), None, Notes(deprecated))
+    return Specifier(WalkOptions(lists, budget, access, depth), None, Notes(deprecated)).as_field()
 
 
 def ranked(
@@ -268,4 +299,4 @@ def ranked(
     is left out, and the first list's nodes too unless `include_first`. `budget` is the most items it may examine.
     """
     options = WalkOptions(lists, budget, access, None, weight, decay, include_first)
-    return Specifier(options, None, Notes(deprecated))
+    return Specifier(options, None, Notes(deprecated)).as_field()

@@ -155,8 +155,20 @@ class FieldType:
         return f"{self.kind} of {self.of.name}" if self.of else self.kind
 
 
+IN_MAP = "keygraph.in_map"
+"""What the metadata of a nested dataclass's field says of its attribute: its name, empty for the usual one. None: more than a
+name and a default was given."""
+
+
 class UnknownType(Exception):
-    """The annotation is not a field type; the message says which part is wrong."""
+    """The annotation is not a field type; the message says which part is wrong, and `mend` how to fix it."""
+
+    def __init__(self, problem: str, mend: str = "") -> None:
+        super().__init__(problem)
+        self.mend = mend or (
+            "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass "
+            "or JSON, or list the type in the graph."
+        )
 
 
 def is_optional(annotation: object) -> tuple[object, bool]:
@@ -246,13 +258,22 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
         hints = typing.get_type_hints(cls, include_extras=True)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
         raise UnknownType(f"{cls.__name__} cannot be read: {error}") from None
-    members = []
+    members: list[Member] = []
     for declared in dataclasses.fields(cls):
+        own = declared.metadata.get(IN_MAP, "")
+        attribute = own or cased(declared.name, style.case)
+        same = [each.name for each in members if each.attribute == attribute]
+        if own is None or same:
+            shown = f"{cls.__name__}.{declared.name}"
+            problem = f"{shown} is in a map" if own is None else f"{shown} is in the attribute of {same[0]}"
+            raise UnknownType(
+                problem, 'In a dataclass, write stored("name") with another name for each field.'
+            )
         annotation, optional = is_optional(hints[declared.name])
         type_ = field_type(annotation, style, inside)
         factory = declared.default_factory
         default = declared.default if factory is MISSING else factory()
-        members.append(Member(declared.name, type_, optional, cased(declared.name, style.case), default))
+        members.append(Member(declared.name, type_, optional, attribute, default))
     return tuple(members)
 
 
@@ -418,8 +439,11 @@ def _decode_object(type_: FieldType, value: Value) -> Any:
         if member.attribute not in content and member.has_default:
             continue
         if found is None and not member.optional:
-            raise ValueError(f"{member.name} is missing")
-        values[member.name] = None if found is None else decode(member.type, found)
+            raise ValueError(f"a map without {member.attribute}")
+        try:
+            values[member.name] = None if found is None else decode(member.type, found)
+        except ValueError as error:
+            raise ValueError(f"a map whose {member.attribute} is {error}") from None
     return type_.cls(**values)
 
 

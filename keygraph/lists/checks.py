@@ -26,6 +26,7 @@ from keygraph.graph import Graph
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.types import decode
 from keygraph.lists.ranges import Narrowing
+from keygraph.model.fields import missing
 from keygraph.model.instances import instance
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
@@ -87,7 +88,7 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
     def read_end(item: Item) -> Any:
         value = None if attribute is None else at_path(item, attribute)
         if value is None:
-            raise CorruptItem(f"{record.name}.{name} is missing in an item")
+            raise CorruptItem(missing(record.name, name, [attribute or (name,)]))
         return decode(type_, value)  # type: ignore[arg-type]  # an attribute's value
 
     return read_end

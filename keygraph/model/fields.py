@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -71,6 +71,12 @@ STORED_AS_READ: Mapping[Kind, type] = {
 """The kinds of fields whose value is the attribute's value, with its Python type."""
 
 
+def missing(owner: str, name: str, paths: Iterable[Path]) -> str:
+    """Returns what is wrong with an item that lacks a field or an end, with its attributes if they have other names."""
+    shown = " and ".join(".".join(path) for path in paths)
+    return f"{owner}.{name} is missing in an item{'' if shown == name else f' (attribute {shown})'}"
+
+
 def field_reader(
     field: Field, owner: str, read_keys: ValueReader, *, is_key: bool, plain: type | None
 ) -> ValueReader:
@@ -96,7 +102,7 @@ def field_reader(
         if value is None and field.has_default:
             value = field.default
         if value is None and not field.optional:
-            raise CorruptItem(f"{owner}.{field.name} is missing in an item")
+            raise CorruptItem(missing(owner, field.name, [field.attribute]))
         return value
 
     if is_key:

@@ -18,6 +18,7 @@ from keygraph.declare.declaration import (
     Declaration,
     Kept,
     ListOptions,
+    SharedDefault,
     StoredAs,
     WalkOptions,
     declaration_of,
@@ -207,14 +208,7 @@ class _FieldsOf:
         try:
             type_ = field_type(annotation, self.style)
         except UnknownType as error:
-            self._tell(
-                "unknown-type",
-                name,
-                f"{error}.",
-                "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass "
-                "or JSON, or list the type in the graph.",
-                is_breaking=True,
-            )
+            self._tell("unknown-type", name, f"{error}.", error.mend, is_breaking=True)
             return
         if own is not None and own.attributes:
             self._tell(
@@ -311,6 +305,9 @@ class _FieldsOf:
         for declared in dataclasses.fields(self.record.cls):
             if declared.name == name:
                 factory = declared.default_factory
+                if isinstance(factory, SharedDefault):
+                    problem = f"its default, {factory.value!r}, would be one object of all records."
+                    self._tell("default", name, problem, f"Write stored(default={factory.value!r}).")
                 return declared.default if factory is MISSING else factory()
         return MISSING
 

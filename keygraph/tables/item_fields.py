@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
+from keygraph.model.fields import missing
 from keygraph.model.records import RecordType
 from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.tables.item_keys import ItemKeys
@@ -44,7 +45,7 @@ class ItemFields:
                 yield end.name, str(error)
                 continue
             if is_missing:
-                yield end.name, f"{self._record.name}.{end.name} is missing in an item"
+                yield end.name, missing(self._record.name, end.name, end.attributes.values())
 
     def refusal(self, item: Item) -> str | None:
         """Returns why the item is refused, with the attribute that was probably meant; None if nothing is wrong."""

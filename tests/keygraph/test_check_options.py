@@ -195,6 +195,7 @@ def test_defaults() -> None:
         words: list[str] = stored(default=["a"])
         price: Decimal = Decimal("1.50")
         since: datetime = datetime(2024, 1, 1, tzinfo=UTC)
+        tags: list[str] = []  # noqa: RUF012  (the mistake)
 
     mend = "Change the default or the annotation."
     assert mistakes(Thing) == [
@@ -203,6 +204,7 @@ def test_defaults() -> None:
         f"Thing.colour: its default, 'red', is not of type Colour. {mend}",
         f"Thing.name: its default, 5, is not of type string. {mend}",
         f"Thing.at: its default, datetime.date(2024, 1, 1), is not of type datetime. {mend}",
+        "Thing.tags: its default, [], would be one object of all records. Write stored(default=[]).",
     ]
 
 

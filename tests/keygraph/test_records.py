@@ -129,7 +129,11 @@ def test_a_field_without_both_has_its_default() -> None:
             "grade",
             "Student.grade of an item is not of type Grade: it is none of the enum's values",
         ),
-        ({**ANN, "GSI1SK": "then"}, "created_at", "Student.created_at is missing in an item"),
+        (
+            {**ANN, "GSI1SK": "then"},
+            "created_at",
+            "Student.created_at is missing in an item (attribute createdAt)",
+        ),
     ],
 )
 def test_a_corrupt_item_is_named_without_its_value(item: Item, name: str, said: str) -> None:

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keygraph import stored, version
+from keygraph.dynamo.items import Item
 from keygraph.keys.types import (
     ID,
     JSON,
@@ -66,6 +68,25 @@ class Comment:
 @dataclass
 class Misspelt:
     text: Adress  # type: ignore[name-defined]  # noqa: F821  (what is tested)
+
+
+@dataclass
+class Plot:
+    owner: str = stored("Owner#")
+    size: int | None = stored("m2", default=None)
+    crops: list[str] = stored(default=[])  # noqa: RUF009  (each has its own)
+    place: Address | None = None
+
+
+@dataclass
+class Twice:
+    one: str = stored("same")
+    other: str = stored("same")
+
+
+@dataclass
+class Counted:
+    number: int = version()
 
 
 def typed(annotation: object) -> FieldType:
@@ -125,6 +146,8 @@ def test_elements_may_be_optional() -> None:
         (Shade, "the values of Shade are neither text nor integers"),
         (Comment, "Comment contains itself"),
         (list[Comment], "Comment contains itself"),
+        (Twice, "Twice.other is in the attribute of one"),
+        (Counted, "Counted.number is in a map"),
         (Misspelt, "Misspelt cannot be read: name 'Adress' is not defined"),
         (Annotated[str, {"not": "hashable"}], "Annotated is not a field type"),
         (set[Address], "a set cannot hold values of type Address"),
@@ -254,6 +277,30 @@ def test_nested_dataclasses_are_stored_in_the_graphs_case() -> None:
     """A map's fields would be looked for under names that the table does not use."""
     assert decode(field_type(Address, AttributeStyle("snake")), {"street_name": "A"}).street_name == "A"
     assert decode(field_type(Address, AttributeStyle("pascal")), {"StreetName": "A"}).street_name == "A"
+
+
+def test_the_fields_of_a_nested_dataclass_can_be_stored_under_other_names() -> None:
+    """Maps of a table that is there already could be read only with the names that Python allows."""
+    plot = Plot(owner="Ann")
+    assert encode(typed(Plot), plot) == {"Owner#": "Ann", "crops": []}
+    plot.crops.append("rye")
+    assert decode(typed(Plot), {"Owner#": "Ann", "m2": Decimal(7)}) == Plot(owner="Ann", size=7, crops=[])
+    with pytest.raises(TypeError, match="owner"):
+        Plot()
+
+
+@pytest.mark.parametrize(
+    ("stored_map", "said"),
+    [
+        ({"owner": "Ann"}, "a map without Owner#"),
+        ({"Owner#": "Ann", "m2": "7"}, "a map whose m2 is a str"),
+        ({"Owner#": "Ann", "place": {"street_name": "A"}}, "a map whose place is a map without streetName"),
+    ],
+)
+def test_what_is_wrong_in_a_map_names_the_attribute(stored_map: Item, said: str) -> None:
+    """Nobody would see that a name has another case in the table."""
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        decode(typed(Plot), stored_map)
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e-200])

@@ -395,9 +395,9 @@ def test_an_item_without_a_field_that_it_needs_is_refused() -> None:
     result = run("load", lines, "--store", FILE, "--skip-refused")
     assert without_times(result.stdout) == "Loaded 1 item in N s into EcommerceData, 3 refused.\n"
     assert result.stderr.splitlines() == [
-        "items.jsonl:1: User.user_type is missing in an item: it has user_type, and userType was probably meant.",
+        "items.jsonl:1: User.user_type is missing in an item (attribute userType): it has user_type, and userType was probably meant.",
         "items.jsonl:2: User.user_type of an item is not of type UserType: it is none of the enum's values.",
-        "items.jsonl:3: OrderItem.total_price is missing in an item.",
+        "items.jsonl:3: OrderItem.total_price is missing in an item (attribute totalPrice).",
     ]
     assert items_in(FILE) == [user(3)]
 
