@@ -24,9 +24,11 @@ from tests.resolvers.judge.values import (
     AWKWARD_TEXTS,
     COLOURS,
     DECIMALS,
+    EXACT_DECIMALS,
     FLAGS,
     LOWER,
     MOMENTS,
+    NUMBERED_IDS,
     NUMBERS,
     PLAIN_TEXTS,
     SECONDS,
@@ -147,7 +149,8 @@ class _Maker:
 
     def give_fields(self, made: Type, count: int) -> None:
         for number in range(count):
-            kind = self.pick_pool(FLAGS) if self.chance(8) else self.kind()
+            others = (FLAGS, NUMBERED_IDS, EXACT_DECIMALS)
+            kind = self.pick_pool(self.random.choice(others)) if self.chance(4) else self.kind()
             name = f"{made.name.lower()}_{'xyzuvw'[number]}"
             made.fields[name] = Field(name, kind, self.chance(2), name)
         if self.chance(3):

@@ -146,3 +146,13 @@ SECONDS = replace(
 COLOURS = Kind("Colour", ("red", "green", "blue"), (Form("", str, ordered=False),), shown=str.upper)
 """An enum, whose members are called as their values in capitals."""
 FLAGS = Kind("bool", (True, False))
+NUMBERED_IDS = Kind("ID", ("1", "2", "7", "8"), attribute=Decimal, order=_bytes)
+"""Ids that are stored as numbers. Of one digit each, so that texts and numbers have one order."""
+EXACT_DECIMALS = Kind(
+    "Decimal",
+    tuple(
+        map(Decimal, ("0.30000000000000004", "-" + "9" * 38, "12345678901234567890.123456789012345678", "7"))
+    ),
+    shown=str,
+)
+"""Numbers with more digits than a float has."""
