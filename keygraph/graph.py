@@ -129,7 +129,7 @@ class Graph(RecordTypes):
         Raises BadUserInput if no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
-        text = slot.text.bound(text)
+        text = slot.text.bound(text, is_low=is_low)
         if slot.text.is_descending:
             is_low, difference = not is_low, -difference
         if not slot.text.has_order(text):

@@ -19,7 +19,16 @@ from typing import Any, cast
 from keygraph.dynamo.items import number, number_text
 from keygraph.keys.formats import Format
 from keygraph.keys.pattern import ANY, DIGITS, CharStep, CharSteps, TextPattern, common_char, read_pattern
-from keygraph.keys.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, moment_text
+from keygraph.keys.types import (
+    ISO_DATE,
+    ISO_DATETIME,
+    FieldType,
+    Moment,
+    first_text,
+    in_utc,
+    last_text,
+    moment_text,
+)
 
 ANY_TEXT: CharSteps = (((ANY, False, True),),)
 """The steps of a text without restrictions."""
@@ -150,13 +159,22 @@ class KeyText(ABC):
         """The first text of a time (True) or the last one; None if texts do not begin with a time."""
         return None if self.declared is None else self.declared.time_bound
 
-    def bound(self, text: str) -> str:
+    def bound(self, text: str, *, is_low: bool) -> str:
         """Returns the text of a range's first or last value, so that it is in order among those of keys."""
         return text
+
+    def decides(self, low: Any, high: Any) -> bool:
+        """Returns whether the texts from one value to another, of which one may be None, are exactly their texts."""
+        return not self.lossy and not self.width
 
     def is_wider(self, text: str) -> bool:
         """Returns whether a number has more digits than its padding, so that it is out of order."""
         return self.width is not None and len(text.rstrip("\0")) > self.width
+
+    @property
+    def may_be_wider(self) -> bool:
+        """Whether numbers with more digits than the padding are expected: times have 10, or 13, until the year 2286."""
+        return self.width is not None and self.width < _AMPLE_WIDTH
 
     def has_order(self, text: str) -> bool:
         """Returns whether the text is in order among the others: negative padded numbers are not."""
@@ -189,7 +207,7 @@ class KeyText(ABC):
             return 0
         said = self.value(text)
         if isinstance(value, datetime) and isinstance(said, datetime):
-            said, value = (each if each.tzinfo else each.replace(tzinfo=UTC) for each in (said, value))
+            said, value = in_utc(said), in_utc(value)
         return 0 if said == value else -1 if said < value else 1
 
     @cached_property
@@ -207,6 +225,9 @@ class KeyText(ABC):
         except (ValueError, OverflowError):
             return False
 
+
+_AMPLE_WIDTH = 10
+"""To how many digits numbers are padded if nobody expects larger ones."""
 
 _COVERED_KINDS = {
     ("int", "long"),
@@ -398,6 +419,14 @@ class IsoDatetime(KeyText):
     def value(self, text: str) -> datetime:
         return Moment.of_text(text)
 
+    def bound(self, text: str, *, is_low: bool) -> str:
+        at = self.value(text)
+        return first_text(at)[0] if is_low else last_text(at)
+
+    def decides(self, low: datetime | None, high: datetime | None) -> bool:
+        # Where the range begins or ends within a second, the texts of that second are in another order.
+        return high is None and (low is None or not low.microsecond)
+
     def accepts(self, text: str) -> bool:
         try:
             Moment.of_text(text)
@@ -532,7 +561,7 @@ class DeclaredText(KeyText):
     def value(self, text: str) -> Any:
         return self._format.value(text)
 
-    def bound(self, text: str) -> str:
+    def bound(self, text: str, *, is_low: bool) -> str:
         return self._format.bound(text)
 
     def difference(self, text: str, value: Any) -> int:

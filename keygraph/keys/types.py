@@ -14,7 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cache, partial, reduce
@@ -98,6 +98,36 @@ def moment_text(value: datetime) -> str:
     if value.tzinfo is None:
         return value.isoformat(timespec="auto")
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="auto") + "Z"
+
+
+def in_utc(value: datetime) -> datetime:
+    """Returns a time with a zone: one without is in UTC."""
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def first_text(value: datetime, *, is_after: bool = False) -> tuple[str, tuple[str, ...]]:
+    """Returns the text from which on times in UTC are not before this one (or are after it), and the earlier ones that
+    still sort after that text: `.` comes before `Z`, so a time without a fraction sorts after those of its second that
+    have one. Raises OverflowError if no time is after it.
+
+    A text that leaves out what is zero begins all texts of the time.
+    """
+    separator = moment_text(value)[10:11] or "T"
+    # A time has six digits after the point: what is after this one is not before the next.
+    at = in_utc(value).astimezone(UTC).replace(tzinfo=None) + timedelta(microseconds=is_after)
+    whole, _, fraction = at.isoformat(separator, timespec="microseconds").partition(".")
+    digits = fraction.rstrip("0")
+    if not digits:
+        return whole.removesuffix(":00").removesuffix(f"{separator}00:00"), ()
+    shorter = (f"{whole}.{digits[:length]}Z" for length in range(1, len(digits)))
+    return f"{whole}.{digits}", (f"{whole}Z", *shorter)
+
+
+def last_text(value: datetime) -> str:
+    """Returns the last text of the second in which a time is."""
+    separator = moment_text(value)[10:11] or "T"
+    at = in_utc(value).astimezone(UTC).replace(tzinfo=None)
+    return f"{at.isoformat(separator, timespec='seconds')}Z"
 
 
 @dataclass(frozen=True)

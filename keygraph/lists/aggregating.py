@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Context, Decimal
 from enum import Enum
 from typing import Any
 
 from keygraph.dynamo.items import exact_sum, number, number_text
 from keygraph.errors import BadUserInput, CorruptItem
-from keygraph.keys.types import FieldType, Kind, moment_text
+from keygraph.keys.template import Slot
+from keygraph.keys.text import IsoDatetime
+from keygraph.keys.types import FieldType, Kind, in_utc, moment_text
 from keygraph.lists.listing import Located
 from keygraph.model.records import RecordType
 
@@ -32,6 +34,8 @@ class AggregateField:
     type: FieldType
     number: int | None = None
     """The number of the part in the end's key; None for a field."""
+    is_first: bool = False
+    """Whether the list is in the order of its texts, since they come first in the keys."""
 
     @property
     def is_number(self) -> bool:
@@ -45,13 +49,26 @@ class AggregateField:
     def is_grouped(self) -> bool:
         return self.type.kind in _GROUPED
 
+    def order(self, value: Any) -> Any:
+        """Returns the sort key of a value: a time is in UTC without a zone, and in the order of the keys if the list
+        has it too."""
+        if not isinstance(value, datetime):
+            return value
+        return moment_text(value) if self.is_first else in_utc(value)
 
-def aggregate_fields(record: RecordType, told: Iterable[str]) -> Iterator[AggregateField]:
-    """Yields what can be aggregated for items that contain these fields and ends."""
+
+def aggregate_fields(
+    record: RecordType, told: Iterable[str], order: Slot | None = None
+) -> Iterator[AggregateField]:
+    """Yields what can be aggregated for items that contain these fields and ends. `order` is what lists of them are
+    ordered by."""
     names = frozenset(told)
     for field in record.fields.values():
         if field.name in names and field.type.kind in (_ORDERED | _GROUPED):
-            yield AggregateField(field.name, field.name, field.type)
+            is_first = (
+                order is not None and order.path == (field.name,) and isinstance(order.text, IsoDatetime)
+            )
+            yield AggregateField(field.name, field.name, field.type, is_first=is_first)
     for end in record.ends.values():
         if end.name in names and end.text is None:
             for number, slot in enumerate(end.identity):
@@ -122,10 +139,10 @@ class Aggregated:
         return _DIGITS.divide(self._sum(field), Decimal(len(values))) if values else None
 
     def min(self, field: AggregateField) -> Any:
-        return plain(min(self.values(field), key=_order, default=None))
+        return plain(min(self.values(field), key=field.order, default=None))
 
     def max(self, field: AggregateField) -> Any:
-        return plain(max(self.values(field), key=_order, default=None))
+        return plain(max(self.values(field), key=field.order, default=None))
 
     def groups(self, field: AggregateField) -> list[tuple[Any, Aggregated]]:
         """Returns the items by a field's value, the largest groups first; equal ones by the value, with None last."""
@@ -137,13 +154,6 @@ class Aggregated:
             return -len(group[1]), group[0] is None, str(group[0])
 
         return [(key, Aggregated(self._record, items)) for key, items in sorted(found.items(), key=order)]
-
-
-def _order(value: Any) -> Any:
-    """Returns the sort key of a field's values: times without a zone are in UTC."""
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
-    return value
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,8 @@ from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix,
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput, FieldName
 from keygraph.keys.template import Maybe, Slot, Template, Token
+from keygraph.keys.text import IsoDatetime
+from keygraph.keys.types import in_utc
 from keygraph.model.paths import AccessPath, Argument
 
 
@@ -36,8 +38,7 @@ class ValueRange:
 
 
 def _in_order(value: Any) -> Any:
-    is_local = isinstance(value, datetime) and value.tzinfo is None
-    return value.replace(tzinfo=UTC) if is_local else value
+    return in_utc(value) if isinstance(value, datetime) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Narrowing:
         low, high = self.low, self.high
         if high is not None and slot.text.is_wider(high):
             high = None
-        if low is not None and slot.text.is_wider(low):
+        if low is not None and (slot.text.is_wider(low) or (high is None and self._hides_wider(low, slot))):
             low = "1"
         return Narrowing(None, low, high, self.prefix)
 
@@ -86,14 +87,25 @@ class Narrowing:
             return False
         if self.values is None or slot.text.width is None:
             return self.values is None
-        bounds = [each for each in (self.low, self.high) if each is not None]
-        return (self.high is None or self.high.startswith("0")) and not any(map(slot.text.is_wider, bounds))
+        if self.high is None:
+            return self.low is None or not (slot.text.is_wider(self.low) or self._hides_wider(self.low, slot))
+        return self.high.startswith("0") and not (self.low is not None and slot.text.is_wider(self.low))
+
+    @staticmethod
+    def _hides_wider(low: str, slot: Slot) -> bool:
+        """Returns whether numbers with more digits than the padding may come before a number in the key: 1000 before
+        999."""
+        return slot.text.may_be_wider and not low.startswith("0")
 
     def fills(self, slot: Slot) -> bool:
-        """Returns whether both bounds are as wide as the padding of their numbers.
+        """Returns whether what is in the key's range is expected to be in the range of values.
 
-        A wider number in between is left out, but nobody expects one: 14 digits where times have 13 are the year 2286.
+        Both bounds are as wide as the padding of their numbers: a wider number in between is left out, but nobody
+        expects one, as 14 digits where times have 13 are the year 2286. Or of the times in the key's range only some of
+        the first and the last second are left out.
         """
+        if isinstance(slot.text, IsoDatetime) and self.values is not None:
+            return True
         bounds = (self.low or "0", self.high or "0")
         return slot.text.width is not None and all(
             len(each) == slot.text.width and not each.startswith(("0", "-")) for each in bounds

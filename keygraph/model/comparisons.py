@@ -29,7 +29,7 @@ from keygraph.dynamo.conditions import (
 from keygraph.dynamo.foreseen import ALWAYS, NEVER
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.limits import IN_VALUES
-from keygraph.keys.types import FieldType, decode, encode, stored_forms
+from keygraph.keys.types import FieldType, decode, encode, first_text, in_utc, stored_forms
 from keygraph.keys.union import WholeKey
 
 EQUALITY = ("eq", "ne", "in")
@@ -81,6 +81,8 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
     if value is None:
         return _null_comparison(path, operator)
     element = type_.of or type_
+    if element.kind == "datetime" and element.written is None and operator in ("between", *_OPPOSITE):
+        return _of_moments(path, operator, value)
 
     def attribute(given: Any) -> Any:
         try:
@@ -121,6 +123,22 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
     of_number = Eq if operator == "beginsWith" or (operator == "contains" and type_ is element) else None
     compare = _SIMPLE[operator]
     return _any((compare(path, text), *((of_number or compare)(path, each) for each in others)))
+
+
+def _of_moments(path: Path, operator: str, value: Any) -> Condition:
+    """Returns the comparison of a time that is written in UTC, by instants."""
+    if operator == "between":
+        low, high = value["from"], value["to"]
+        if in_utc(low) > in_utc(high):
+            raise ValueError("from is above to")
+        return And((_of_moments(path, "gte", low), _of_moments(path, "lte", high)))
+    try:
+        first, earlier = first_text(value, is_after=operator in ("lte", "gt"))
+    except OverflowError:
+        raise ValueError("a value that cannot be stored") from None
+    if operator in ("lt", "lte"):
+        return Or((Lt(path, first), In(path, earlier))) if earlier else Lt(path, first)
+    return And((Ge(path, first), Not(In(path, earlier)))) if earlier else Ge(path, first)
 
 
 def equal_to_any(type_: FieldType, path: Path, values: Iterable[Value]) -> Condition:

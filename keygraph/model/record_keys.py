@@ -372,12 +372,13 @@ def text_reader(read: IdentityReader, place: int, rewritten: Callable[[str], str
 
 
 def lenient_reader(attribute: Path, slot: Slot, type_: FieldType) -> TextReader:
-    """Returns a function that reads the text of a slot from its value's attribute; None for one that does not fit."""
+    """Returns a function that reads the text of a slot from its value's attribute; None for one that does not fit, or
+    is empty, which is an absent part."""
 
     def read(item: Mapping[str, Value]) -> str | None:
         value = cast(Value, at_path(item, attribute))
         try:
-            return None if value is None else slot.text.render(decode(type_, value))
+            return None if value is None else slot.text.render(decode(type_, value)) or None
         except (ValueError, TypeError, OverflowError):
             return None
 

@@ -122,9 +122,11 @@ class ItemKeys:
             except ValueError:
                 continue
             try:
-                said[slot.name] = slot.text.render(decoded)
+                text = slot.text.render(decoded)
             except (ValueError, TypeError, OverflowError):
                 unwritable[self._record.leaf_name(slot.path)] = None
+            else:
+                said |= {slot.name: text} if text else {}  # an empty part is an absent one
         return said, list(unwritable)
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:

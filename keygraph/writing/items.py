@@ -270,7 +270,7 @@ class ItemMaker:
         `given` are values that the item was made from; they are not read from it again. What only index keys of a
         replaced item hold stays in them.
         """
-        texts = self._texts(item, given, where, refusals)
+        texts = self._texts(item, given, where, refusals, replaced)
         if replaced is None or refusals.found:
             return self.with_rendered(item, texts, where, refusals)
         held = self._held_in_indexes(replaced)
@@ -447,9 +447,15 @@ class ItemMaker:
         return texts
 
     def _texts(
-        self, item: Item, given: Mapping[str, Any], where: InputPath, refusals: Refusals
+        self,
+        item: Item,
+        given: Mapping[str, Any],
+        where: InputPath,
+        refusals: Refusals,
+        replaced: Replaced | None,
     ) -> dict[str, str | None]:
-        """Returns the texts, by slot, that the attributes of an item give to its keys; no shards."""
+        """Returns the texts, by slot, that the attributes of an item give to its keys; no shards. An empty text that
+        was already stored is an absent part."""
         texts: dict[str, str | None] = {}
         for slot, text_of_end, read in self._readers:
             if refusals.found and slot.computed:
@@ -460,7 +466,11 @@ class ItemMaker:
                     read(item) if identity is None or text_of_end is None else text_of_end(identity)
                 )
             except KeygraphError as error:
-                refusals.take((*where, self.shown(slot.path[0])), error)
+                name = slot.path[0]
+                path = self.record.attribute_of(slot.path)
+                is_stored = replaced is not None and name not in replaced.names
+                if not (is_stored and path is not None and at_path(item, path) == ""):
+                    refusals.take((*where, self.shown(name)), error)
         return texts
 
     def _end_text(self, slot: Slot) -> Callable[[Texts], str | None] | None:

@@ -66,7 +66,7 @@ class AggregateTypes:
         return ServedField("aggregate", nullable(self._types[name]), kind, description=_DESCRIBED)
 
     def _of_path(self, field: str, path: AccessPath, described: str) -> StrawberryField:
-        fields = [*aggregate_fields(path.record, path.told)]
+        fields = [*aggregate_fields(path.record, path.told, next(iter(path.rest.slots), None))]
         return self._field(field, aggregate_name(path), path.record, fields, described)
 
     def _field(

@@ -236,8 +236,8 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
 def _value_range(slot: Slot, said: Mapping[str, Any]) -> ValueRange | None:
     """The range of values if the range of their texts is not enough; None if it is, or there is no range."""
     low, high = said.get("from"), said.get("to")
-    is_said_by_text = slot.computed or slot.text.type.is_text or not (slot.lossy or slot.text.width)
-    return None if is_said_by_text or low is high is None else ValueRange(low, high)
+    is_decided = slot.computed or slot.text.type.is_text or slot.text.decides(low, high)
+    return None if is_decided or low is high is None else ValueRange(low, high)
 
 
 def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:

@@ -1,0 +1,138 @@
+"""Ranges of times are decided by instants: also in the second that a bound touches."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keygraph import ID, Graph, Many, Table, node, record, rule
+from keygraph.dynamo.conditions import holds
+from keygraph.dynamo.items import Item
+from keygraph.keys.types import FieldType, Moment, in_utc
+from keygraph.model.comparisons import comparison
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+
+
+@node("SITE#{site_id}")
+class Site:
+    site_id: ID
+    visits: Many[Visit]
+
+
+@record(
+    "{site}",
+    "AT#{at}",
+    check=[rule({"left": {"gte": datetime(2024, 1, 1, 10, tzinfo=UTC)}}, "Left too early.")],
+)
+class Visit:
+    site: Site
+    at: datetime
+    left: datetime | None
+
+
+graph = Graph(Table("Sites", partition_key="PK", sort_key="SK"), Site, Visit)
+TEXTS = [
+    f"2024-01-01T{text}"
+    for text in (
+        "09:59:59.999999Z", "10:00:00.000Z", "10:00:00.25Z", "10:00:00.250001Z", "10:00:00.519139Z",
+        "10:00:00.5Z", "10:00:00Z", "10:00:00", "10:00:01.000001Z", "10:00:01Z",
+    )
+]  # fmt: skip
+BOUNDS = ["10:00:00Z", "10:00:00.25Z", "10:00:00.519139Z", "10:00:01Z", "11:00:01+01:00"]
+
+
+def instant(text: str) -> datetime:
+    return in_utc(datetime.fromisoformat(text))
+
+
+@pytest.fixture
+async def sites(make_store: MakeStore) -> World:
+    made = world(graph.check(), await make_store(graph.table))
+    items: list[Item] = [{"PK": "SITE#1", "SK": f"AT#{text}", "left": text} for text in TEXTS]
+    await made.put({"PK": "SITE#1", "SK": "SITE#1"}, *items)
+    return made
+
+
+@pytest.mark.parametrize("bound", [f"2024-01-01T{text}" for text in BOUNDS])
+async def test_what_is_in_a_range_is_decided_by_instants(sites: World, bound: str) -> None:
+    """What came half a second after a bound would be before it."""
+    answer = await sites.ask(
+        """query ($at: DateTime!) { site(siteId: 1) {
+            from: visits(at: {from: $at}) { totalCount nodes { at } }
+            to: visits(at: {to: $at}) { totalCount nodes { at } }
+            both: visits(at: {from: $at, to: $at}) { totalCount nodes { at } }
+            lt: visits(where: {left: {lt: $at}}) { totalCount nodes { at } }
+            lte: visits(where: {left: {lte: $at}}) { totalCount nodes { at } }
+            gt: visits(where: {left: {gt: $at}}) { totalCount nodes { at } }
+            gte: visits(where: {left: {gte: $at}}) { totalCount nodes { at } }
+            between: visits(where: {left: {between: {from: $at, to: $at}}}) { totalCount nodes { at } }
+        } }""",
+        at=bound,
+    )
+    at, ordered = instant(bound), sorted(TEXTS)
+    from_, to = (
+        [text for text in ordered if instant(text) >= at],
+        [text for text in ordered if instant(text) <= at],
+    )
+    both = [text for text in from_ if text in to]
+    wanted = {
+        "from": from_, "to": to, "both": both, "between": both, "gte": from_, "lte": to,
+        "lt": [text for text in ordered if text not in from_], "gt": [text for text in ordered if text not in to],
+    }  # fmt: skip
+    found = {name: [each["at"] for each in made["nodes"]] for name, made in answer["site"].items()}
+    assert found == wanted
+    assert {name: made["totalCount"] for name, made in answer["site"].items()} == {
+        name: len(each) for name, each in wanted.items()
+    }
+
+
+async def test_pages_of_a_range_are_whole_although_a_bound_leaves_some_out(sites: World) -> None:
+    """The page would end where an item of the last second is left out."""
+    document = """query ($after: String) { site(siteId: 1) { visits(at: {to: "2024-01-01T10:00:00.25Z"}, first: 2, after: $after) {
+        nodes { at } pageInfo { endCursor hasNextPage } } } }"""
+    found, after = [], None
+    while True:
+        page = (await sites.ask(document, after=after))["site"]["visits"]
+        found.append([each["at"][11:] for each in page["nodes"]])
+        after = page["pageInfo"]["endCursor"]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+    assert found == [["09:59:59.999999Z", "10:00:00"], ["10:00:00.000Z", "10:00:00.25Z"], ["10:00:00Z"]]
+
+
+async def test_the_least_time_is_the_first_one(sites: World) -> None:
+    """Both are in the order of the keys."""
+    document = """{ site(siteId: 1) { visits(at: {from: "2024-01-01T10:00:00.25Z", to: "2024-01-01T10:00:01Z"}) {
+        aggregate { first: min(field: AT) last: max(field: AT) least: min(field: LEFT) } nodes { at } } } }"""
+    made = (await sites.ask(document))["site"]["visits"]
+    times = [each["at"] for each in made["nodes"]]
+    assert made["aggregate"] == {"first": times[0], "last": times[-1], "least": "2024-01-01T10:00:00.25Z"}
+
+
+async def test_a_rule_of_times_is_decided_by_instants(sites: World) -> None:
+    """A write half a second after the rule's time would be refused."""
+    put = 'mutation ($left: DateTime!) { putVisit(input: {siteId: 1, at: "2024-02-01T00:00:00Z", left: $left}) { visit { left } } }'
+    assert await sites.codes(put, left="2024-01-01T09:59:59.9Z") == ["BAD_USER_INPUT"]
+    assert await sites.codes(put, left="2024-01-01T10:00:00.5Z") == []
+
+
+MOMENTS = st.builds(
+    "2024-01-0{}T0{}:00:0{}{}{}".format,
+    st.sampled_from("12"), st.sampled_from("01"), st.sampled_from("01"),
+    st.sampled_from(["", ".0", ".5", ".50", ".49", ".500001", ".999999", ".000001"]), st.sampled_from(["Z", "", "+00:00"]),
+)  # fmt: skip
+
+
+@given(MOMENTS, MOMENTS, st.sampled_from(["lt", "lte", "gt", "gte"]))
+def test_conditions_of_times_compare_instants(stored: str, bound: str, operator: str) -> None:
+    """The store compares texts."""
+    one, other = instant(stored), instant(bound)
+    wanted = {"lt": one < other, "lte": one <= other, "gt": one > other, "gte": one >= other}[operator]
+    assert (
+        holds(comparison(FieldType("datetime"), ("at",), operator, Moment.of_text(bound)), {"at": stored})
+        == wanted
+    )
