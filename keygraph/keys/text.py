@@ -28,6 +28,7 @@ from keygraph.keys.types import (
     in_utc,
     last_text,
     moment_text,
+    written_value,
 )
 
 ANY_TEXT: CharSteps = (((ANY, False, True),),)
@@ -559,7 +560,7 @@ class DeclaredText(KeyText):
         return self._format.text(_given(value))
 
     def value(self, text: str) -> Any:
-        return self._format.value(text)
+        return written_value(self._format, text)
 
     def bound(self, text: str, *, is_low: bool) -> str:
         return self._format.bound(text)
@@ -584,7 +585,7 @@ class NumberKey(KeyText):
 
     def __post_init__(self) -> None:
         is_number = self.type.kind in ("int", "long", "decimal", "float")
-        if self.format or (self.declared is None and not is_number):
+        if self.declared is None and (self.format or not is_number):
             raise UnusableFormat(f"a key that is a number cannot hold a field of type {self.type.name}")
         # How the value would be written in a text.
         self._usual = key_text(self.type, declared=self.declared)

@@ -307,6 +307,24 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
     return tuple(members)
 
 
+def written_value(written: Format, text: str) -> Any:
+    """Returns the value of a text in a format. A time keeps the text if that is ISO 8601, else the one that the format
+    writes, if that is. Raises ValueError if it has none."""
+    value = written.value(text)
+    if not isinstance(value, datetime):
+        return value
+    shown = text if _is_iso_time(text) else written.text(value)
+    if not _is_iso_time(shown):
+        return value
+    moment = Moment.combine(value.date(), value.timetz())
+    moment.text = shown
+    return moment
+
+
+def _is_iso_time(text: str) -> bool:
+    return _ISO_DATETIME.fullmatch(text) is not None and _ISO_DATE.fullmatch(text) is None
+
+
 # --- Attribute values ---------------------------------------------------------------------------------
 
 
@@ -319,7 +337,7 @@ def decode(type_: FieldType, value: Value) -> Any:
         if isinstance(text, str):
             # Values that another program wrote in the usual way can still be read; texts have no usual way.
             with contextlib.suppress(ValueError):
-                return written.value(text)
+                return written_value(written, text)
             if type_.is_text:
                 raise ValueError("not written in its format")
     return _DECODERS[type_.kind](type_, value)

@@ -39,20 +39,25 @@ Check: TypeAlias = Callable[[Item, Mapping[str, str]], bool]
 def checks_of(path: AccessPath, narrowed: Sequence[tuple[str, Narrowing]]) -> tuple[Check, ...]:
     """Returns the checks for these narrowings of slots, given by name."""
     slots = {slot.name: slot for slot in path.rest.slots}
-    return tuple(_check(path.record, slots[name], narrowing) for name, narrowing in narrowed)
+    return tuple(_check(path, slots[name], narrowing) for name, narrowing in narrowed)
 
 
 def checked_names(path: AccessPath, narrowed: Sequence[tuple[str, Narrowing]]) -> frozenset[str]:
     """Returns the fields and ends of an item that decide these, in addition to its key."""
     slots = {slot.name: slot for slot in path.rest.slots}
-    lossy = [slots[name] for name, _ in narrowed if slots[name].lossy]
+    lossy = [slots[name] for name, _ in narrowed if not _is_read_from_key(path, slots[name])]
     return frozenset(name for slot in lossy for name in path.record.needs_of(slot))
 
 
-def _check(record: RecordType, slot: Slot, narrowing: Narrowing) -> Check:
+def _is_read_from_key(path: AccessPath, slot: Slot) -> bool:
+    """Returns whether a check reads the text in the key: also a method's, if the items lack what the method needs."""
+    return not slot.lossy or (slot.computed and not path.told.issuperset(path.record.needs_of(slot)))
+
+
+def _check(path: AccessPath, slot: Slot, narrowing: Narrowing) -> Check:
     if narrowing.is_absent:
         return lambda item, texts: slot.name not in texts
-    if not slot.lossy:
+    if _is_read_from_key(path, slot):
         text, value_of = slot.name, slot.text.value
 
         def check_text(item: Item, texts: Mapping[str, str]) -> bool:
@@ -62,7 +67,7 @@ def _check(record: RecordType, slot: Slot, narrowing: Narrowing) -> Check:
             return narrowing.values is None or narrowing.values.contains(value_of(found))
 
         return check_text
-    value_in = _reader(record, slot)
+    value_in = _reader(path.record, slot)
 
     def check_value(item: Item, texts: Mapping[str, str]) -> bool:
         # A method is the model's own code, which may raise anything; an item that it fails on has no such text.

@@ -8,7 +8,7 @@ arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
 from operator import itemgetter
@@ -50,8 +50,8 @@ class Argument:
 
     @property
     def has_range(self) -> bool:
-        """Whether `from` and `to` are available: the texts sort as the values do."""
-        return self.slot.text.ordered and (not self.slot.lossy or self.is_told)
+        """Whether `from` and `to` are available: the texts sort as the values do. The key holds a method's text."""
+        return self.slot.text.ordered and (not self.slot.lossy or self.slot.computed or self.is_told)
 
     @property
     def has_time(self) -> bool:
@@ -84,6 +84,8 @@ class AccessPath:
     except for what is overridden here."""
     is_member: bool = False
     """Whether it is one of those: their edges are served as records, as at the root."""
+    names: tuple[str, ...] = ()
+    """The names of the required arguments of such a list, if this type's own differ."""
 
     def __repr__(self) -> str:
         owner = f"{self.owner.name}." if self.owner else ""
@@ -198,11 +200,13 @@ class AccessPath:
 
         Without an optional one, its part of the key is absent.
         """
-        return tuple(
+        own = [
             self._argument(slot)
             for slot in self.keys.partition.slots
             if slot.name not in self.known and not slot.is_shard
-        )
+        ]
+        names = self.names or [argument.name for argument in own]
+        return tuple(replace(argument, name=name) for argument, name in zip(own, names, strict=True))
 
     @cached_property
     def slot_names(self) -> frozenset[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from keygraph.declare.declaration import ListOptions
 from keygraph.keys.shards import Shard
-from keygraph.keys.template import Token
+from keygraph.keys.template import Slot, Token, replaced
 from keygraph.model.candidates import candidates, own_partition, ranked
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -59,8 +60,20 @@ def neighbours(owner: RecordType, records: Iterable[RecordType]) -> AccessPath |
 
 
 def joined(found: Sequence[Sequence[AccessPath]]) -> list[AccessPath]:
-    """Joins the paths to each type that read one partition, taking the best of each."""
-    by_partition = [_by_partition(paths) for paths in found]
+    """Joins the paths to each type that read one partition, taking the best of each. If no two partitions have the same
+    names, those are one that differ only in the names of their fields."""
+    return _joined(found, _partition_of) or _joined(found, _unnamed_partition_of)
+
+
+def _joined(
+    found: Sequence[Sequence[AccessPath]], partition_of: Callable[[AccessPath], _Partition]
+) -> list[AccessPath]:
+    by_partition = []
+    for paths in found:
+        groups: dict[Hashable, list[AccessPath]] = {}
+        for path in paths:
+            groups.setdefault((path.keys.index_name, *partition_of(path)), []).append(path)
+        by_partition.append(groups)
     first, *others = by_partition
     paths = [
         _as_one([group[place][0] for group in by_partition])
@@ -72,16 +85,27 @@ def joined(found: Sequence[Sequence[AccessPath]]) -> list[AccessPath]:
 
 def _as_one(members: Iterable[AccessPath]) -> AccessPath:
     first, *others = (replace(member, is_member=True) for member in members)
-    return replace(first, is_member=False, members=(first, *others))
+    names = tuple(argument.name for argument in first.required)
+    joined = (first, *(replace(other, names=names) for other in others))
+    return replace(first, is_member=False, members=joined)
 
 
-def _by_partition(paths: Iterable[AccessPath]) -> dict[Hashable, list[AccessPath]]:
-    """Groups the paths by what they read."""
-    found: dict[Hashable, list[AccessPath]] = {}
-    for path in paths:
-        found.setdefault((path.keys.index_name, *_partition_of(path)), []).append(path)
-    return found
+_Partition: TypeAlias = tuple[tuple[Token, ...], tuple[Shard, ...]]
 
 
-def _partition_of(path: AccessPath) -> tuple[tuple[Token, ...], tuple[Shard, ...]]:
+def _partition_of(path: AccessPath) -> _Partition:
+    """Returns what a path reads."""
     return path.as_said(path.keys.partition), path.keys.shards
+
+
+def _unnamed_partition_of(path: AccessPath) -> _Partition:
+    """Returns what a path reads, with numbers in place of the names of its required arguments."""
+    tokens, shards = _partition_of(path)
+    numbers: dict[Slot, tuple[str, ...]] = {}
+
+    def numbered(slot: Slot) -> tuple[Slot]:
+        is_named = slot.is_shard or slot.path[0] == ""
+        path = slot.path if is_named else numbers.setdefault(slot, ("", str(len(numbers))))
+        return (replace(slot, path=path),)
+
+    return replaced(tokens, numbered), shards

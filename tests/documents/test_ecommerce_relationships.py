@@ -290,8 +290,7 @@ class TestTimeSeriesData:
         }
         assert shop.sent == [
             PRODUCT,
-            "Query: PK = PRODUCT#ABC123"
-            " AND SK BETWEEN PRICE#2024-01-20T10:00:00Z AND PRICE#2024-02-10T00:00:00Z",
+            "Query: PK = PRODUCT#ABC123 AND SK BETWEEN PRICE#2024-01-20T10:00 AND PRICE#2024-02-10T00:00:00Z",
         ]
 
 

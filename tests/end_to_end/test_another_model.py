@@ -141,9 +141,9 @@ HELPDESK_CASE = Case(
     [
         "BatchGetItem AGENT#ada / METADATA, TICKET#7 / METADATA",
         "BatchGetItem AGENT#bo / METADATA, TICKET#8 / METADATA",
-        "Count GSI1: GSI1-PK = QUEUE#home AND GSI1-SK >= 2024-04-01T00:00:00Z, of these EntityType = TICKET"
+        "Count GSI1: GSI1-PK = QUEUE#home AND GSI1-SK >= 2024-04-01, of these EntityType = TICKET"
         " AND begins_with(PK, TICKET#) AND SK = METADATA",
-        "Query GSI1: GSI1-PK = QUEUE#home AND GSI1-SK >= 2024-04-01T00:00:00Z",
+        "Query GSI1: GSI1-PK = QUEUE#home AND GSI1-SK >= 2024-04-01",
         "Query GSI1: GSI1-PK = TICKET#7 AND begins_with(GSI1-SK, AGENT#)",
         "Query: PK = AGENT#ada AND begins_with(SK, TICKET#)",
         "Query: PK = TICKET#7 AND begins_with(SK, NOTE#)",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph import ID, Graph, Many, Table, node, record, rule
+from keygraph import ID, Format, Graph, Many, Table, node, record, rule
 from keygraph.dynamo.conditions import holds
 from keygraph.dynamo.items import Item
 from keygraph.keys.types import FieldType, Moment, in_utc
@@ -136,3 +136,31 @@ def test_conditions_of_times_compare_instants(stored: str, bound: str, operator:
         holds(comparison(FieldType("datetime"), ("at",), operator, Moment.of_text(bound)), {"at": stored})
         == wanted
     )
+
+
+@node("CLOCK#{clock_id}", "{at}")
+class Clock:
+    clock_id: ID
+    at: datetime
+    read_at: datetime
+
+
+def _milliseconds(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+clocks = Graph(
+    Table("Clocks", partition_key="PK", sort_key="SK"),
+    Clock,
+    formats={datetime: Format(_milliseconds, datetime.fromisoformat, ordered=True)},
+)
+
+
+async def test_a_time_in_a_format_is_answered_as_it_is_stored(make_store: MakeStore) -> None:
+    """Nothing would be found by the text that was answered; and a text that is no time in ISO 8601 is written anew."""
+    made = world(clocks.check(), await make_store(clocks.table))
+    at, basic = "2023-04-01T12:00:05.001Z", "20230401T120005Z"
+    await made.put({"PK": "CLOCK#1", "SK": at, "read_at": at}, {"PK": "CLOCK#2", "SK": at, "read_at": basic})
+    document = "query ($id: ID!, $at: DateTime!) { clock(clockId: $id, at: $at) { at readAt } }"
+    assert (await made.ask(document, id="1", at=at))["clock"] == {"at": at, "readAt": at}
+    assert (await made.ask(document, id="2", at=at))["clock"]["readAt"] == "2023-04-01T12:00:05.000Z"
