@@ -92,7 +92,7 @@ _OPTIONS = {
         "type-value",
         lambda given: isinstance(given, str | None) or _are_type_values(given),
         "a value for a type attribute, or a mapping of attributes to values",
-        'Use type="Order", type={"kind": "order", "part": "header"}, type={"GSI1PK": {"beginsWith": "ORDER#"}}, '
+        'Use type="Order", type={"kind": "order", "part": "header"}, type={"ByDatePK": {"beginsWith": "DATE#"}}, '
         'type={"closedAt": {"exists": True}}, or type=None where its items have none.',
     ),
     "lists": _Option(

@@ -30,7 +30,7 @@ def thing(*keys: Any, **options: Any) -> type:
 
 NO_TYPE = (
     "is not a value for a type attribute, or a mapping of attributes to values. "
-    'Use type="Order", type={"kind": "order", "part": "header"}, type={"GSI1PK": {"beginsWith": "ORDER#"}}, '
+    'Use type="Order", type={"kind": "order", "part": "header"}, type={"ByDatePK": {"beginsWith": "DATE#"}}, '
     'type={"closedAt": {"exists": True}}, or type=None where its items have none.'
 )
 
