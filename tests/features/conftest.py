@@ -16,6 +16,7 @@ ids of several fields; nested ends; several lists of   features/test_several; ke
 one type; arguments of the partition                   test_check_keys, test_check_graph
 types told apart by several attributes, by their        features/test_type_values, features/test_type_comparisons
 beginning or presence
+methods in the table's key                             features/test_methods_in_table_keys
 compound arguments of the sort key                     resolvers/test_ranges, keygraph/test_check_names
 open ranges with siblings                              keygraph/test_siblings, test_sibling_requests,
                                                        test_check_graph

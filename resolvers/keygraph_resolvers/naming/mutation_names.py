@@ -133,6 +133,16 @@ def key_names(record: RecordType) -> set[str]:
     }
 
 
+def computed_key_names(record: RecordType) -> list[str]:
+    """The methods in the table's key. Inputs that name a stored record take their texts."""
+    return [slot.path[0] for slot in record.identity if slot.computed and len(slot.path) == 1]
+
+
+def moved_names(record: RecordType) -> set[str]:
+    """The fields and ends that only a move changes: those in the table's key, and those from which methods write it."""
+    return key_names(record).union(*(record.needs_of(slot) for slot in record.identity))
+
+
 def may_be_absent(record: RecordType, path: FieldPath) -> bool:
     """Whether what is at a path of a record type is only in optional parts of the table's key."""
     found = [slot for slot in record.identity if slot.path[: len(path)] == path]

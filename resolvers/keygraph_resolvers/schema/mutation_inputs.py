@@ -44,6 +44,7 @@ from keygraph_resolvers.naming.mutation_names import (
     TO,
     TOGETHER,
     Given,
+    computed_key_names,
     default_input,
     given_fields,
     input_name,
@@ -52,6 +53,7 @@ from keygraph_resolvers.naming.mutation_names import (
     key_name,
     key_names,
     may_be_absent,
+    moved_names,
     mutation_description,
     mutation_name,
     nested_lists,
@@ -103,11 +105,19 @@ class MutationInputs:
         if name in self._made:
             return self._made[name]
         made = self._made[name] = input_type(name, f"The input of `{mutation_name(action, record)}`.")
-        key = key_names(record)
-        fields = [_id_field(record)] if action in _OF_STORED else []
+        key, moved = key_names(record), moved_names(record)
+        fields = []
+        if action in _OF_STORED:
+            texts = [(name, of_key_part(name, optional=False)) for name in computed_key_names(record)]
+            fields = [
+                _id_field(record),
+                *(input_field(camel(name), nullable(str), told) for name, told in texts),
+            ]
         for each in given_fields(record):
             in_key = each.of.name in key
-            if action in _BY_KEY_ALONE and not in_key:
+            if (action in _BY_KEY_ALONE and not in_key) or (
+                action == "update" and not in_key and each.of.name in moved
+            ):
                 continue
             if action in _OF_STORED and in_key:
                 fields.append(self._key_field(record, each))
@@ -163,7 +173,7 @@ class MutationInputs:
     def _to(self, record: RecordType) -> type:
         """The input of the key that a record is moved to."""
         made = input_type(to_name(record), "The new key. Omitted parts stay the same.")
-        given = [each for each in given_fields(record) if each.of.name in key_names(record)]
+        given = [each for each in given_fields(record) if each.of.name in moved_names(record)]
         types = [(each, self._type(each)) for each in given]
         add_fields(
             made,

@@ -45,6 +45,7 @@ from keygraph_resolvers.naming.mutation_names import (
     ON_EDGES,
     PARTS,
     TO,
+    computed_key_names,
     given_fields,
     key_names,
     may_be_absent,
@@ -163,6 +164,7 @@ class _Known:
         self.ids = cache(lambda record: [each for each in record.fields.values() if each.kept == "id"])
         self.key = cache(key_names)
         self.needed = cache(_needed_key_fields)
+        self.computed = cache(computed_key_names)
         self.identity = cache(
             lambda record: [
                 (slot, end_text(record.ends[slot.path[0]], slot) if slot.path[0] in record.ends else None)
@@ -439,12 +441,14 @@ class _Meaning:
             if is_other and self._identity(record, key, where) != identity:
                 self.refusals.add((*where, ID), f"id names another {record.name} than the key fields do.")
             return identity
+        texts = {name: given.get(camel(name)) for name in self._known.computed(record)}
         missing = [each.shown for each in needed if given.get(each.name) is None]
+        missing += [FieldName(name) for name, text in texts.items() if text is None]
         for shown in missing:
             self.refusals.add(
                 (*where, shown), shown, f" of {record.name} is missing: give the whole key, or id."
             )
-        return () if missing else self._identity(record, values, where)
+        return () if missing else self._identity(record, {**values, **texts}, where)
 
     def _identity(self, record: RecordType, values: Mapping[str, Any], where: InputPath) -> Texts:
         """The identity of the record with these values."""
