@@ -66,4 +66,4 @@ async def test_an_empty_text_is_an_absent_part(make_store: MakeStore) -> None:
     errors = await made.errors(
         'mutation { updateScope(input: {scopeId: 1, resource: ""}) { scope { kind } } }'
     )
-    assert errors == [("BAD_USER_INPUT", "resource of Scope is empty")]
+    assert errors == [("BAD_USER_INPUT", "resource of Scope is empty, and part of its key in by-owner")]
