@@ -15,7 +15,7 @@ from typing import Any
 
 from graphql import GraphQLInputObjectType, get_named_type
 
-from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable, Scan, Store, pages
 from keygraph.engines.open import open_store
 from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from tests.resolvers.judge.asked import ByKey, EndAt, Leaf, ListAt, Said, Selected, Writer
@@ -26,6 +26,7 @@ from tests.resolvers.judge.plain import Listing, Slot, Type, camel
 from tests.resolvers.judge.plain import Path as Named
 from tests.resolvers.judge.ruling import BROKEN, CursorOf, Either, IdOf, Judge, OneOf, Unknown
 from tests.resolvers.judge.source import source
+from tests.resolvers.judge.writing import Clerk
 from tests.resolvers.worlds import SECRET
 
 _OF_WHOLE_KEYS = ("eq", "ne", "in", "exists")
@@ -39,8 +40,9 @@ class Wrong(AssertionError):
 class Court:
     """A judge and the product, before the same table."""
 
-    def __init__(self, judge: Judge, schema: Any, service: Service, random: Random) -> None:
+    def __init__(self, judge: Judge, schema: Any, service: Service, store: Store, random: Random) -> None:
         self.judge = judge
+        self.store = store
         self.model = judge.model
         self.schema = schema
         self.service = service
@@ -112,6 +114,41 @@ class Court:
         return [
             each for each in dict.fromkeys(identities) if (type_, type_.canonical(each)) in self.known_ids
         ]
+
+    # --- Writing --------------------------------------------------------------------------------------
+
+    def clerk(self) -> Clerk:
+        """Who makes mutations of this table."""
+        fields = self.schema.mutation_type.fields
+        inputs = {
+            name: get_named_type(each.args["input"].type)
+            for name, each in fields.items()
+            if "input" in each.args
+        }
+        return Clerk(self.model, self.judge.rows, inputs, _name_among, self.random)
+
+    async def write(self, clerk: Clerk) -> None:
+        """Sends one random mutation, and compares the whole table with what it must be. Raises Wrong."""
+        if (mutation := clerk.mutation({row.key: row for row in self.judge.rows})) is None:
+            return
+        self.asked += 1
+        errors = (await self.service.execute(mutation.text)).get("errors", ())
+        codes = {error["extensions"]["code"] for error in errors}
+        if (mutation.must_fail and not errors) or codes - mutation.codes:
+            raise Wrong(f"{mutation.text}\n{errors}, expected {[*mutation.codes]}")
+        rows = {row.key: row for row in self.judge.rows} if errors else mutation.rows
+        items: dict[tuple[str, ...], Any] = {}
+        async for page in pages(self.store, Scan(consistent=True)):
+            items |= {tuple(item[name] for name in ("PK", "SK") if name in item): item for item in page.items}
+        found = [
+            f"{key}: {name} is {items.get(key, {}).get(name)!r}, expected {rows[key].item.get(name) if key in rows else None!r}"
+            for key in items.keys() | rows.keys()
+            for name in clerk.differences(rows.get(key), items.get(key, {}))
+        ]
+        if found:
+            raise Wrong("\n".join([mutation.text, *found[:6]]))
+        self.judge = Judge(self.model, [clerk.settled(row, items[key]) for key, row in rows.items()])
+        self.known_cursors.clear()
 
     # --- Asking ---------------------------------------------------------------------------------------
 
@@ -371,7 +408,7 @@ async def court(seed: int, folder: Path) -> AsyncIterator[Court]:
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(row.item for row in rows)))
         service = Service(schema, store, secret=SECRET, document_limits=NO_LIMITS)
-        yield Court(Judge(model, rows), schema._schema, service, Random(f"{seed} operations"))
+        yield Court(Judge(model, rows), schema._schema, service, store, Random(f"{seed} operations"))
     del sys.modules[module.__name__]
 
 

@@ -30,6 +30,8 @@ class Row:
     """The type of which it has the keys, though it says another one: an index that lacks what it says shows it so."""
     stale: dict[str | None, dict[str, Any]] = dataclasses.field(default_factory=dict)
     """What the keys of indexes say where that is not what the item says."""
+    rendered: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Of an item that a mutation has changed: its keys, if all of them are written anew."""
 
     def __repr__(self) -> str:
         return f"{self.type} {' / '.join(self.key)}"
@@ -59,13 +61,13 @@ def made_rows(model: Model, random: Random) -> list[Row]:
         for identity in wanted:
             if type_.kind == "node" and random.randrange(8) == 0:
                 continue  # nothing but a name that others know
-            row = _row(model, type_, dict(identity), known, random)
+            row = made_row(model, type_, dict(identity), known, random)
             if row is not None and row.key not in found:
                 found[row.key] = row
                 if type_.is_mirrored and random.randrange(10):
                     one, other = type_.key_ends
                     values = {**row.values, one: row.values[other], other: row.values[one]}
-                    mirror = _written(model, type_, values, random)
+                    mirror = written(model, type_, values, random)
                     if mirror is not None:
                         found.setdefault(mirror.key, mirror)
     rows = [*found.values()]
@@ -80,16 +82,18 @@ def made_rows(model: Model, random: Random) -> list[Row]:
 
 def _identities(node: Type, random: Random) -> list[Identity]:
     """The names of a few nodes."""
-    found: dict[Identity, None] = {}
-    for _ in range(12 if len(node.identity) > 1 or len(node.ends) else 6):
-        made = tuple((name, random.choice(node.fields[name].kind.pool)) for name in node.identity)
-        found[made] = None
-    return [*found]
+    count = 12 if len(node.identity) > 1 or len(node.ends) else 6
+    return [*dict.fromkeys(made_identity(node, random) for _ in range(count))]
 
 
-def _row(
+def made_identity(node: Type, random: Random) -> Identity:
+    return tuple((name, random.choice(node.fields[name].kind.pool)) for name in node.identity)
+
+
+def made_row(
     model: Model, type_: Type, values: dict[str, Any], known: Mapping[str, list[Identity]], random: Random
 ) -> Row | None:
+    """A row that says these values, and others that are drawn."""
     for field in type_.fields.values():
         if field.name not in values:
             is_none = field.optional and random.randrange(4) == 0
@@ -110,10 +114,10 @@ def _row(
         values[end.name] = random.choice(wanted if end.others else wanted[:4])
         if not end.others:
             shared |= {end.attributes[key]: value for key, value in values[end.name]}
-    return _written(model, type_, values, random)
+    return written(model, type_, values, random)
 
 
-def _written(model: Model, type_: Type, values: dict[str, Any], random: Random) -> Row | None:
+def written(model: Model, type_: Type, values: dict[str, Any], random: Random) -> Row | None:
     """The item that says these values."""
     item: dict[str, Any] = {model.type_attribute: type_.name} if model.type_attribute else {}
     for name in type_.keys:
