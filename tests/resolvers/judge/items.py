@@ -50,6 +50,24 @@ class Row:
         return tuple((name, self.values[name]) for name in (self.type.identity if self.type else ()))
 
 
+def put(item: dict[str, Any], attribute: str, value: Any) -> None:
+    """Sets an attribute, or a member of a map."""
+    name, _, member = attribute.partition(".")
+    item[name] = {**item.get(name, {}), member: value} if member else value
+
+
+def take(item: dict[str, Any], attribute: str) -> Any:
+    """Removes an attribute, or a member of a map, and returns what it was."""
+    name, _, member = attribute.partition(".")
+    if not member:
+        return item.pop(name, None)
+    held = dict(item.get(name, {}))
+    found = held.pop(member, None)
+    if name in item:
+        item[name] = held
+    return found
+
+
 def made_rows(model: Model, random: Random) -> list[Row]:
     """The items of a table."""
     known = {node.name: _identities(node, random) for node in model.nodes}
@@ -72,6 +90,8 @@ def made_rows(model: Model, random: Random) -> list[Row]:
                         found.setdefault(mirror.key, mirror)
     rows = [*found.values()]
     for row in rows:
+        if random.randrange(4) == 0:
+            _number(model, row, random)
         if random.randrange(12) == 0:
             _spoil(model, row, random)
     for row in random.sample(rows, min(3, len(rows))):
@@ -129,7 +149,7 @@ def written(model: Model, type_: Type, values: dict[str, Any], random: Random) -
         item |= keys or {}
     for field in type_.fields.values():
         if values[field.name] is not None and field.attribute:
-            item[field.attribute] = field.kind.attribute(values[field.name])
+            put(item, field.attribute, field.kind.attribute(values[field.name]))
     for end in type_.ends.values():
         if (end.others or end.is_whole) and values[end.name] is not None:
             key = end.key if end.others else next(iter(end.attributes.values()))
@@ -157,6 +177,19 @@ def _keys(
     return keys
 
 
+def _number(model: Model, row: Row, random: Random) -> None:
+    """Stores ids as numbers, as programs do that know no other ids."""
+    keys = {"PK", *(name for index in model.indexes.values() for name in index.attributes)}
+    fields = [*row.type.fields.values()] if row.type else []
+    told = {field.attribute for field in fields if field.kind.annotation == "ID"}
+    for end in row.type.ends.values() if row.type else ():
+        told |= {name for key, name in end.attributes.items() if end.node.fields[key].kind.annotation == "ID"}
+    for attribute in sorted(told - keys - {None}):
+        value = row.item.get(attribute)
+        if isinstance(value, str) and value.isdecimal() and value == str(int(value)) and random.randrange(2):
+            row.item[attribute] = Decimal(value)
+
+
 def _spoil(model: Model, row: Row, random: Random) -> None:
     """Takes something from an item: an index, its type, or an attribute."""
     type_ = row.type
@@ -177,7 +210,7 @@ def _spoil(model: Model, row: Row, random: Random) -> None:
         names = [name for name in type_.fields if name not in _in_keys(type_)]
         if names:
             field = type_.fields[random.choice(names)]
-            row.item.pop(field.attribute or "", None)
+            take(row.item, field.attribute or "")
             if not field.optional:
                 row.values[field.name] = GONE
             else:
@@ -194,7 +227,7 @@ def _spoil(model: Model, row: Row, random: Random) -> None:
         plain = {each for index in model.indexes.values() if index.is_plain for each in index.attributes}
         names = [name for name in told if name in type_.fields and type_.fields[name].attribute not in plain]
         if names:
-            row.item.pop(type_.fields[random.choice(sorted(names))].attribute or "", None)
+            take(row.item, type_.fields[random.choice(sorted(names))].attribute or "")
 
 
 def _outdate(model: Model, row: Row, random: Random) -> None:

@@ -26,6 +26,7 @@ from tests.resolvers.judge.values import (
     DECIMALS,
     EXACT_DECIMALS,
     FLAGS,
+    INSTANTS,
     LOWER,
     MOMENTS,
     NUMBERED_IDS,
@@ -85,7 +86,7 @@ class _Maker:
 
     def kind(self) -> Kind:
         made = self.random.choice(
-            [self.texts(), self.texts(), NUMBERS, DECIMALS, self.days, MOMENTS, SECONDS, COLOURS]
+            [self.texts(), self.texts(), NUMBERS, DECIMALS, self.days, MOMENTS, INSTANTS, SECONDS, COLOURS]
         )
         return self.pick_pool(made)
 
@@ -148,11 +149,12 @@ class _Maker:
         return KeyPair(partition, None if self.model_.is_flat else sort)
 
     def give_fields(self, made: Type, count: int) -> None:
+        place = f"{made.name.lower()}_map." if self.chance(4) else ""
         for number in range(count):
             others = (FLAGS, NUMBERED_IDS, EXACT_DECIMALS)
             kind = self.pick_pool(self.random.choice(others)) if self.chance(4) else self.kind()
             name = f"{made.name.lower()}_{'xyzuvw'[number]}"
-            made.fields[name] = Field(name, kind, self.chance(2), name)
+            made.fields[name] = Field(name, kind, self.chance(2), f"{place}{name}")
         if self.chance(3):
             texts = [
                 field
@@ -481,6 +483,7 @@ class _Maker:
             for field in made.fields.values()
             if field.kind.annotation in ("str", "date", "datetime")
             and field.attribute
+            and "." not in field.attribute
             and not field.kind.stored_as
         ]
         if not ends or not texts:

@@ -27,7 +27,7 @@ class Field:
     kind: Kind
     optional: bool = False
     attribute: str | None = None
-    """None where it stands in keys alone."""
+    """None where it stands in keys alone; `map.name` where it is in a map."""
 
 
 @dataclass(frozen=True)

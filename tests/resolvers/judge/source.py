@@ -91,7 +91,7 @@ def _class(model: Model, type_: Type) -> str:
     for field in type_.fields.values():
         annotation = field.kind.annotation + (" | None" if field.optional else "")
         is_told = field.attribute is not None and (model.is_camel or field.attribute != field.name)
-        said = [repr(field.attribute)] if is_told else []
+        said = [*map(repr, field.attribute.split("."))] if is_told and field.attribute else []
         said += [f"format={field.kind.stored_as}"] if field.kind.stored_as else []
         stored = f" = stored({', '.join(said)})" if said else ""
         lines.append(f"    {field.name}: {annotation}{stored}")

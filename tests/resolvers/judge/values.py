@@ -59,6 +59,10 @@ def _in_base_36(value: int) -> str:
     return digits[value] if value < 36 else _in_base_36(value // 36) + digits[value % 36]
 
 
+def _instant(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def _moment(value: datetime) -> str:
     return value.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -143,6 +147,21 @@ SECONDS = replace(
     stored_as="Epoch()",
 )
 """Times that are stored as numbers."""
+INSTANTS = replace(
+    MOMENTS,
+    pool=tuple(
+        datetime(2024, 1, 1, 0, 0, second, parts, tzinfo=UTC)
+        for second in (0, 1, 2)
+        for parts in (0, 1000, 519139)
+    ),
+    forms=(
+        Form("", _instant),
+        Form("%Y-%m-%d", lambda value: value.strftime("%Y-%m-%d"), loses=True),
+    ),
+    attribute=_instant,
+    shown=_instant,
+)
+"""Times that differ within a second: their texts are not in their order."""
 COLOURS = Kind("Colour", ("red", "green", "blue"), (Form("", str, ordered=False),), shown=str.upper)
 """An enum, whose members are called as their values in capitals."""
 FLAGS = Kind("bool", (True, False))

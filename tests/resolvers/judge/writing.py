@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLNonNull, get_named_type
 
-from tests.resolvers.judge.items import GONE, Identity, Row, made_identity, made_row, written
+from tests.resolvers.judge.items import GONE, Identity, Row, made_identity, made_row, put, take, written
 from tests.resolvers.judge.plain import End, KeyPair, Model, Path, Type, camel
 
 Table: TypeAlias = Mapping[tuple[str, ...], Row]
@@ -263,7 +263,7 @@ class _Draft:
         assert row is not None
         for field in self.type.fields.values():
             if field.attribute is None and row.values[field.name] is not None:
-                row.item[self._attributes(field.name)[0]] = field.kind.attribute(row.values[field.name])
+                put(row.item, self._attributes(field.name)[0], field.kind.attribute(row.values[field.name]))
         for end in self.type.ends.values():
             if (identity := row.values[end.name]) is not None:
                 for (key, _), text in zip(identity, end.node.canonical(identity), strict=True):
@@ -277,9 +277,11 @@ class _Draft:
         for index, pair in self.type.keys.items():
             if _in_key(self.type, pair) & changed:
                 told |= {*(("PK", "SK") if index is None else self.model.indexes[index].attributes)}
+        fresh = dict(row.item)
         for attribute in told:
-            item.pop(attribute, None)
-        item |= {name: row.item[name] for name in told & row.item.keys()}
+            take(item, attribute)
+            if (value := take(fresh, attribute)) is not None:
+                put(item, attribute, value)
         return replace(row, item=item, rendered=row.item, stale=dict(self.before.stale))
 
     def _attributes(self, name: str) -> tuple[str, ...]:
