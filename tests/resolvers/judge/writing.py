@@ -199,13 +199,20 @@ class _Draft:
         must, may = self._refusals()
         rows = dict(self.table)
         if self.before is not None and self.verb in ("put", "delete", "move"):
-            for row in (self.before, *self._mirrors(self.before)):
-                rows.pop(row.key, None)
+            for row in (self.before, self._mirror(self.before)):
+                rows.pop(row.key if row else (), None)
         if self.verb != "delete":
-            row = self._after(random)
-            must |= {"ALREADY_EXISTS"} if self.verb == "move" and row.key in rows else set()
-            for each in (row, *self._mirrors(row, random)):
-                rows[each.key] = each
+            written_ = self._written(self.values, self.before, random)
+            must |= {"ALREADY_EXISTS"} if self.verb == "move" and written_.key in rows else set()
+            rows[written_.key] = written_
+            if self.type.is_mirrored:
+                before = self._mirror(self.before) if self.before and self.is_change else None
+                changed = {name: self.values[name] for name in self.changed}
+                other = self._swapped(
+                    {**self.values, **(self._swapped(before.values) if before else {}), **changed}
+                )
+                mirror = self._written(other, before, random)
+                rows[mirror.key] = mirror
         return Mutation(text, rows, frozenset(must | may), bool(must))
 
     def _refusals(self) -> tuple[set[str], set[str]]:
@@ -222,9 +229,7 @@ class _Draft:
             if identity is not None and not self._is_there(end.of(identity), identity):
                 is_new = self.verb in ("create", "put") or not self.is_change or end.name in self.changed
                 (must if is_new else may).add("NOT_FOUND")
-        is_alone = self.before is not None and any(
-            each.key not in self.table for each in self._mirrors(self.before)
-        )
+        is_alone = self.type.is_mirrored and self.before is not None and self._mirror(self.before) is None
         if (self.verb in ("delete", "move") and self.type.kind == "node" and self._is_named()) or is_alone:
             may.add("CONFLICT")
         if self.model.awkward or self.verb == "move":  # keys that hold "#", or that stay the same
@@ -248,18 +253,21 @@ class _Draft:
             for end in row.type.ends.values()
         )
 
-    def _mirrors(self, row: Row, random: Random | None = None) -> list[Row]:
-        """The other item of an edge that is stored twice: what is there, or what is written."""
-        if row.type is None or not row.type.is_mirrored:
-            return []
-        one, other = row.type.key_ends
-        values = {**row.values, one: row.values[other], other: row.values[one]}
-        mirror = written(self.model, row.type, values, random or Random(0))
-        return [mirror] if mirror is not None else []
+    def _mirror(self, row: Row) -> Row | None:
+        """The other item of an edge that is stored twice."""
+        if row.type is not self.type or not self.type.is_mirrored:
+            return None
+        key = written(self.model, self.type, self._swapped(row.values), Random(0))
+        found = self.table.get(key.key) if key else None
+        return found if found and found.type is self.type else None
 
-    def _after(self, random: Random) -> Row:
-        """The row that is written: an item that changes keeps what is not of the model, and what does not change."""
-        row = written(self.model, self.type, self.values, random)
+    def _swapped(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        one, other = self.type.key_ends
+        return {**values, one: values[other], other: values[one]}
+
+    def _written(self, values: dict[str, Any], before: Row | None, random: Random) -> Row:
+        """A row that is written: an item that changes keeps what is not of the model, and what does not change."""
+        row = written(self.model, self.type, values, random)
         assert row is not None
         for field in self.type.fields.values():
             if field.attribute is None and row.values[field.name] is not None:
@@ -268,11 +276,14 @@ class _Draft:
             if (identity := row.values[end.name]) is not None:
                 for (key, _), text in zip(identity, end.node.canonical(identity), strict=True):
                     row.item[end.attributes[key]] = end.node.fields[key].kind.attribute(text)
-        if not self.is_change or self.verb == "put" or self.before is None:
+        if not self.is_change or self.verb == "put" or before is None:
             return row
-        item, changed = dict(self.before.item), self.changed
+        item, changed = dict(before.item), self.changed
         if self.verb == "upsert":
             changed = {*self.values} - _in_table_key(self.type)
+        if before is not self.before and self.type.is_mirrored:
+            turned = dict(zip(self.type.key_ends, self.type.key_ends[::-1], strict=True))
+            changed = {turned.get(name, name) for name in changed}
         told = {each for name in changed for each in self._attributes(name)}
         for index, pair in self.type.keys.items():
             if _in_key(self.type, pair) & changed:
@@ -282,7 +293,7 @@ class _Draft:
             take(item, attribute)
             if (value := take(fresh, attribute)) is not None:
                 put(item, attribute, value)
-        return replace(row, item=item, rendered=row.item, stale=dict(self.before.stale))
+        return replace(row, item=item, rendered=row.item, stale=dict(before.stale))
 
     def _attributes(self, name: str) -> tuple[str, ...]:
         """Where a field or an end is stored; a field that items of others have in keys alone is in an attribute too."""
