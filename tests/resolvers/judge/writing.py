@@ -68,7 +68,7 @@ class Clerk:
         if verb in ("update", "move"):
             values = self._changed(type_, drawn.values, in_key=verb == "move")
         draft = _Draft(self.model, type_, verb, values, table.get(drawn.key), table)
-        if verb == "move" and not draft.changed:
+        if (verb == "move" and not draft.changed) or draft.has_odd_mirror:
             return None
         text = f"mutation {{ {name}(input: {self._input(name, draft)}) {{ __typename }} }}"
         return draft.mutation(text, random)
@@ -188,6 +188,14 @@ class _Draft:
     def is_change(self) -> bool:
         """Whether a record of the type is there."""
         return self.before is not None and self.before.type is self.type
+
+    @property
+    def has_odd_mirror(self) -> bool:
+        """Whether an edge is its own mirror, or the keys of the two disagree."""
+        pair = [row for row in (self.before, self.before and self._mirror(self.before)) if row]
+        return self.type.is_mirrored and (
+            len({row.key for row in pair}) < len(pair) or any(row.stale for row in pair)
+        )
 
     @property
     def changed(self) -> set[str]:
