@@ -304,6 +304,10 @@ class Judge:
     def _connection(self, each: ListAt, owner: Identity | None) -> Any:
         listing, said = each.listing, each.said
         whole = self.ordered(listing, owner, said)
+        if said.to is not None:  # they are read by key, and have the order of the table's keys
+            whole = sorted(
+                whole, key=lambda row: (self.sort_key(listing, row), *(text.encode() for text in row.key))
+            )
         if said.descending:
             whole = whole[::-1]
         matching = [row for row in whole if self.is_within(listing, row, said)]
