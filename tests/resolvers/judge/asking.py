@@ -93,8 +93,10 @@ class Court:
                 self.compared_names[type_, path] = name
                 offered = [*get_named_type(where.fields[name].type).fields]
                 is_whole = len(path) == 2 and type_.ends[path[0]].is_whole
-                # Whole keys have no order of their own, and a text may be in what is around the field.
-                found[path] = [each for each in offered if not is_whole or each in _OF_WHOLE_KEYS]
+                # Whole keys have no order of their own, and a text may be in what is around the field; and a number in
+                # which an id is stored has no order among texts.
+                is_compared = not is_whole and type_.kind_of(path).annotation != "ID"
+                found[path] = [each for each in offered if is_compared or each in _OF_WHOLE_KEYS]
         return found
 
     def takes(self, listing: Listing, argument: str) -> bool:

@@ -281,7 +281,7 @@ class _Draft:
             if field.attribute is None and row.values[field.name] is not None:
                 put(row.item, self._attributes(field.name)[0], field.kind.attribute(row.values[field.name]))
         for end in self.type.ends.values():
-            if (identity := row.values[end.name]) is not None:
+            if not end.is_whole and (identity := row.values[end.name]) is not None:
                 for (key, _), text in zip(identity, end.node.canonical(identity), strict=True):
                     row.item[end.attributes[key]] = end.node.fields[key].kind.attribute(text)
         if not self.is_change or self.verb == "put" or before is None:
