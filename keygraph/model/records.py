@@ -25,7 +25,7 @@ from keygraph.declare.declaration import (
     WriteName,
 )
 from keygraph.declare.specifiers import Context
-from keygraph.dynamo.conditions import Path, at_path
+from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
@@ -436,9 +436,9 @@ class RecordType:
         whole = dict(item)
         for attribute, type_, path in self._stored_in_keys:
             is_missing = path[0] in self._read_from_keys or at_path(item, attribute) is None
-            value = self._key_readers[path](item) if is_missing and len(attribute) == 1 else None
+            value = self._key_readers[path](item) if is_missing else None
             if value is not None:
-                whole[attribute[0]] = encode(type_, value)
+                put_at_path(whole, attribute, encode(type_, value))
         return whole
 
     @cached_property
