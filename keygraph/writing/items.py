@@ -357,7 +357,7 @@ class ItemMaker:
                 made[number] = text
             elif there is not None and not changing:
                 found[key.name] = there
-            elif there is not None and not any(slot in changing for slot in unknown):
+            elif there is not None and unknown and not any(slot in changing for slot in unknown):
                 shown = self.shown(changing[0].path[0])
                 names = " and ".join(self.shown(slot.path[0]) for slot in unknown)
                 problem = f" of {self.record.name} cannot be changed: {key.name} of the item does not match "

@@ -28,6 +28,17 @@ async def test_the_judge_agrees(seed: int, tmp_path: Path) -> None:
             await before.check()
 
 
+@pytest.mark.parametrize("seed", [*range(9), 48])
+async def test_the_judge_agrees_on_writes(seed: int, tmp_path: Path) -> None:
+    """A mutation would leave something else in the table than its input says, or change other items."""
+    async with court(seed, tmp_path) as before:
+        clerk = before.clerk()
+        for _ in range(4):
+            for _ in range(12):
+                await before.write(clerk)
+            await before.check()
+
+
 def _each(answer: Any, change: Callable[[dict[str, Any]], bool]) -> bool:
     """Changes the first object inside of an answer that can be changed."""
     if isinstance(answer, list):

@@ -93,10 +93,8 @@ class Court:
                 self.compared_names[type_, path] = name
                 offered = [*get_named_type(where.fields[name].type).fields]
                 is_whole = len(path) == 2 and type_.ends[path[0]].is_whole
-                # Whole keys have no order of their own, and a text may be in what is around the field; and a number in
-                # which an id is stored has no order among texts.
-                is_compared = not is_whole and type_.kind_of(path).annotation != "ID"
-                found[path] = [each for each in offered if is_compared or each in _OF_WHOLE_KEYS]
+                # Whole keys have no order of their own, and a text may be in what is around the field.
+                found[path] = [each for each in offered if not is_whole or each in _OF_WHOLE_KEYS]
         return found
 
     def takes(self, listing: Listing, argument: str) -> bool:
@@ -421,9 +419,12 @@ async def run(wanted: int, seed: int, tell: Callable[[str], None]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         while asked < wanted:
             async with court(turn, Path(folder)) as before:
+                clerk = before.clerk()
                 try:
-                    for _ in range(60):
+                    for number in range(60):
                         await before.check()
+                        if number >= 30:  # the second half among writes
+                            await before.write(clerk)
                 except Wrong as wrong:
                     found.append(f"[{turn}] {wrong}")
                     tell(found[-1])

@@ -90,8 +90,6 @@ def made_rows(model: Model, random: Random) -> list[Row]:
                         found.setdefault(mirror.key, mirror)
     rows = [*found.values()]
     for row in rows:
-        if random.randrange(4) == 0:
-            _number(model, row, random)
         if random.randrange(12) == 0:
             _spoil(model, row, random)
     for row in random.sample(rows, min(3, len(rows))):
@@ -175,19 +173,6 @@ def _keys(
     if index is not None and model.indexes[index].is_number:
         keys[attributes[1]] = Decimal(str(texts[1]))
     return keys
-
-
-def _number(model: Model, row: Row, random: Random) -> None:
-    """Stores ids as numbers, as programs do that know no other ids."""
-    keys = {"PK", *(name for index in model.indexes.values() for name in index.attributes)}
-    fields = [*row.type.fields.values()] if row.type else []
-    told = {field.attribute for field in fields if field.kind.annotation == "ID"}
-    for end in row.type.ends.values() if row.type else ():
-        told |= {name for key, name in end.attributes.items() if end.node.fields[key].kind.annotation == "ID"}
-    for attribute in sorted(told - keys - {None}):
-        value = row.item.get(attribute)
-        if isinstance(value, str) and value.isdecimal() and value == str(int(value)) and random.randrange(2):
-            row.item[attribute] = Decimal(value)
 
 
 def _spoil(model: Model, row: Row, random: Random) -> None:

@@ -191,10 +191,15 @@ class _Draft:
 
     @property
     def has_odd_mirror(self) -> bool:
-        """Whether an edge is its own mirror, or the keys of the two disagree."""
-        pair = [row for row in (self.before, self.before and self._mirror(self.before)) if row]
-        return self.type.is_mirrored and (
-            len({row.key for row in pair}) < len(pair) or any(row.stale for row in pair)
+        """Whether an edge is its own mirror, or the two disagree, or one with its own keys."""
+        if not self.type.is_mirrored or self.before is None:
+            return False
+        pair = (self.before, self._mirror(self.before))
+        if pair[1] is None or pair[0].key == pair[1].key or self._swapped(pair[0].values) != pair[1].values:
+            return True
+        wanted = [written(self.model, self.type, row.values, Random(0)) for row in pair]
+        return any(
+            row.stale or each.item.keys() - row.item.keys() for row, each in zip(pair, wanted, strict=True)
         )
 
     @property
@@ -237,8 +242,7 @@ class _Draft:
             if identity is not None and not self._is_there(end.of(identity), identity):
                 is_new = self.verb in ("create", "put") or not self.is_change or end.name in self.changed
                 (must if is_new else may).add("NOT_FOUND")
-        is_alone = self.type.is_mirrored and self.before is not None and self._mirror(self.before) is None
-        if (self.verb in ("delete", "move") and self.type.kind == "node" and self._is_named()) or is_alone:
+        if self.verb in ("delete", "move") and self.type.kind == "node" and self._is_named():
             may.add("CONFLICT")
         if self.model.awkward or self.verb == "move":  # keys that hold "#", or that stay the same
             may.add("BAD_USER_INPUT")
@@ -278,8 +282,12 @@ class _Draft:
         row = written(self.model, self.type, values, random)
         assert row is not None
         for field in self.type.fields.values():
-            if field.attribute is None and row.values[field.name] is not None:
-                put(row.item, self._attributes(field.name)[0], field.kind.attribute(row.values[field.name]))
+            value = row.values[field.name]
+            if value is not None and (field.attribute is None or field.kind.annotation == "ID"):
+                stored = (
+                    value if field.kind.annotation == "ID" else field.kind.attribute(value)
+                )  # ids are texts
+                put(row.item, self._attributes(field.name)[0], stored)
         for end in self.type.ends.values():
             if not end.is_whole and (identity := row.values[end.name]) is not None:
                 for (key, _), text in zip(identity, end.node.canonical(identity), strict=True):
