@@ -88,7 +88,7 @@ class Graph(RecordTypes):
 
     @cached_property
     def _rivals(self) -> Rivals:
-        return Rivals(self.types)
+        return Rivals(self.types, self.may_look_alike)
 
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
         """Returns the identity of a node or edge with these key fields, by argument name.
@@ -199,7 +199,7 @@ class Graph(RecordTypes):
         """Returns the partition key (0) or the sort key (1) with those texts.
 
         Raises BadUserInput if it is empty or too long, does not parse back to the texts, or has the shape of another
-        type's key there: a sort key is compared together with its partition key.
+        type's key there and nothing else tells the items apart: a sort key is compared together with its partition key.
         """
         return self.checked_key(record, keys, number, texts, keys.templates[number].render(texts))
 

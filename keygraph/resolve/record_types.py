@@ -417,6 +417,30 @@ class RecordTypes:
 
     # --- Siblings -------------------------------------------------------------------------------------
 
+    def may_look_alike(self, record: RecordType, other: RecordType, keys: Keys) -> bool:
+        """Returns whether these keys of the first type may look like the other's: something else tells their items
+        apart, which is the table's key for an index, and their type attributes.
+
+        Not so where a key alone says what an end names, nor in another type's partition that is divided into shards.
+        """
+        if keys.index is not None:
+            return self.type_values.are_told_apart(record, other, self.type_values.hidden(keys.index_name))
+        return (
+            not other.table_keys.shards
+            and self.type_values.exclude(record, other)
+            and not any({record, other} <= {*members} for members in self._named_together)
+        )
+
+    @cached_property
+    def _named_together(self) -> list[tuple[RecordType, ...]]:
+        """The nodes of each end that names nodes of several types."""
+        return [
+            end.members
+            for record in self.types.values()
+            for end in record.ends.values()
+            if len(end.members) > 1
+        ]
+
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         if path.members:
             # Items between those of two types are in its range too.
@@ -443,7 +467,11 @@ class RecordTypes:
                 continue
             theirs = shape(keys.partition)
             # A key with a more special shape is refused as a value of this one: it is never this partition.
-            is_refused = is_special_case(theirs, partition) and not is_special_case(partition, theirs)
+            is_refused = (
+                is_special_case(theirs, partition)
+                and not is_special_case(partition, theirs)
+                and not self.may_look_alike(path.record, other, path.keys)
+            )
             if not is_refused and not are_disjoint(theirs, partition):
                 yield other
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from keygraph.dynamo.limits import KEY_BYTES
-from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.shapes import Shape, are_disjoint, is_special_case, shape
 from keygraph.keys.template import Template
 from keygraph.keys.union import NodeText, in_use
@@ -20,8 +19,12 @@ from keygraph.model.records import RecordType
 class Rivals:
     """The rivals of every key of a graph's types; each is computed once."""
 
-    def __init__(self, types: Mapping[str, RecordType]) -> None:
+    def __init__(
+        self, types: Mapping[str, RecordType], may_look_alike: Callable[[RecordType, RecordType, Keys], bool]
+    ) -> None:
+        """`may_look_alike` tells whether keys of one type may look like those of another."""
         self._types = types
+        self._may_look_alike = may_look_alike
         self.plain_lengths: Callable[[Keys], tuple[int, ...]] = cache(self._find_plain_lengths)
         """The number of ASCII characters up to which each of these keys parses back and fits no other shape; 0 if that
         must be checked."""
@@ -62,22 +65,26 @@ class Rivals:
         found = self._templates_at(keys, number)
         if found is not None:
             return found
-        return self._templates_of(keys.attributes[: number + 1], in_use(keys.templates[: number + 1], texts))
+        return self._templates_of(keys, in_use(keys.templates[: number + 1], texts))
 
     def _find_templates_at(self, keys: Keys, number: int) -> tuple[tuple[Template, ...], ...] | None:
         """Returns the ones that apply to every key; None if the key's texts decide."""
         if _names_unions(keys):
             return None
-        return self._templates_of(keys.attributes[: number + 1], keys.templates[: number + 1])
+        return self._templates_of(keys, keys.templates[: number + 1])
 
     def _find_templates(
-        self, attributes: tuple[KeyAttribute, ...], templates: tuple[Template, ...]
+        self, keys: Keys, templates: tuple[Template, ...]
     ) -> tuple[tuple[Template, ...], ...]:
+        attributes = keys.attributes[: len(templates)]
+        owners = [each for each in self._types.values() if keys in each.keys.values()]
         rivals: dict[tuple[Template, ...], None] = {}
         for other in self._types.values():
-            parts = () if other.is_virtual else [part for keys in other.keys.values() for part in keys.parts]
+            parts = () if other.is_virtual else [part for each in other.keys.values() for part in each.parts]
             named = {key.name: template for key, template in parts}
             if any(each.name not in named for each in attributes):
+                continue
+            if all(self._may_look_alike(each, other, keys) for each in owners):
                 continue
             theirs = tuple(named[each.name] for each in attributes)
             is_special = is_special_case(shape(templates[-1]), shape(theirs[-1]))
@@ -108,6 +115,7 @@ class Rivals:
             other
             for other in self._types.values()
             if other is not record and not other.is_virtual and not record.is_virtual
+            if not self._may_look_alike(record, other, record.table_keys)
             for theirs in [shape(*other.table_keys.templates)]
             if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
             if not _is_refused_in(own_partition, shape(other.table_keys.partition))

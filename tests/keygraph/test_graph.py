@@ -187,7 +187,38 @@ def test_a_key_that_has_another_shape_in_one_half_alone(kind: str) -> None:
     sort = "1714521600000" if kind == "numbers" else "2024-05-01"
     graph.check_identity(config_type, ("1", sort))
     graph.check_identity(reading_type, ("1", "2024-05-01", sort))
-    assert refuses(graph, config_type, ("1#2024-05-01", sort))
+    # The type attribute tells the items of one key apart.
+    graph.check_identity(config_type, ("1#2024-05-01", sort))
+
+
+@pytest.mark.parametrize("sort_key", [None, "SK"])
+@pytest.mark.parametrize(
+    ("type_attribute", "is_named", "is_refused"),
+    [("Type", False, False), (None, False, True), ("Type", True, True)],
+)
+def test_an_id_that_looks_like_another_types_key(
+    sort_key: str | None, type_attribute: str | None, is_named: bool, is_refused: bool
+) -> None:
+    """The service `jobs-4` could be loaded and listed, but never found; unless its key alone has to say what it is."""
+
+    @node("{service_id}")
+    class Service:
+        service_id: ID
+
+    @node("{service_id}-{number}")
+    class Job:
+        service_id: str
+        number: int
+
+    @node("NOTE#{note_id}")
+    class Note:
+        note_id: ID
+        about: Service | Job | None
+
+    table = Table("Tests", partition_key="PK", sort_key=sort_key)
+    graph = Graph(table, Service, Job, *[Note] * is_named, type_attribute=type_attribute).check()
+    assert graph.identity(graph.types["Job"], {"service_id": "jobs", "number": 4}) == ("jobs", "4")
+    assert refuses(graph, graph.types["Service"], ("jobs-4",)) is is_refused
 
 
 # --- Laws ---------------------------------------------------------------------------------------------
@@ -220,15 +251,15 @@ def test_an_edge_to_itself_is_not_the_node() -> None:
 
 
 def keeps_the_law_of_ids(graph: Graph, record: RecordType, identity: tuple[str, ...]) -> None:
-    """An accepted identity is read back from its keys. They fit no other shape but more general ones, and those whose
-    own types would be refused these keys."""
+    """An accepted identity is read back from its keys. They fit no other shape but more general ones, those whose own
+    types would be refused these keys, and those of types with another type attribute."""
     for partition, sort in graph.table_keys(record, identity):
         item: Item = {"PK": partition, "SK": sort}
         assert record.read_identity(item) == identity
         for other in graph.types.values():
-            if other.is_virtual:
-                continue
             own, others = record.table_keys, other.table_keys
+            if other.is_virtual or (graph.type_values.exclude(record, other) and not others.shards):
+                continue
             if others.partition.parse(partition) is not None:
                 assert is_special_case(shape(own.partition), shape(others.partition))
                 if (
