@@ -14,7 +14,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Count
+from keygraph.dynamo.store import Count, Scan
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import check
@@ -188,3 +188,55 @@ def test_what_is_not_told_apart() -> None:
         f"One: its items cannot be distinguished from those of {other}: {said} {keys}. {mend}"
         for other in ("Special", "Wide")
     ]
+
+
+# --- Partitions of two types --------------------------------------------------------------------------
+
+
+@node("{service_id}", "META")
+class Service:
+    service_id: ID
+    logs: Many[Log]
+
+
+@record("{service}", "LOG#{number}")
+class Log:
+    service: Service
+    number: int
+    text: str | None = None
+
+
+@record("{service.service_id}-{job:d}", "LOG#{line}")
+class Line:
+    service: Service
+    job: int
+    line: int
+    text: str | None = None
+
+
+async def test_a_node_whose_partition_is_another_types_too(make_store: MakeStore) -> None:
+    """A service could be loaded and listed, but not found by its id, or it would show the lines of a job as its logs."""
+    graph = Graph(
+        Table("Services", partition_key="PK", sort_key="SK"), Service, Log, Line, type_attribute="Type"
+    )
+    services = world(graph, await make_store(graph.table))
+    create = """mutation { createService(input: {serviceId: "jobs-4"}) { service { serviceId } }
+      owner: createService(input: {serviceId: "jobs"}) { service { serviceId } }
+      putLog(input: {serviceId: "jobs-4", number: 1, text: "own"}) { log { number } }
+      putLine(input: {serviceId: "jobs", job: 4, line: 2, text: "job"}) { line { line } } }"""
+    await services.ask(create)
+    document = """{ service(serviceId: "jobs-4") { serviceId
+      logs { totalCount nodes { number text } aggregate { count } } last: logs(last: 1) { nodes { number } } } }"""
+    assert await services.ask(document) == {
+        "service": {
+            "serviceId": "jobs-4",
+            "logs": {"totalCount": 1, "nodes": [{"number": 1, "text": "own"}], "aggregate": {"count": 1}},
+            "last": {"nodes": [{"number": 1}]},
+        }
+    }
+    deleted = 'mutation { deleteService(input: {serviceId: "jobs-4", onEdges: DETACH}) { detached } }'
+    assert await services.ask(deleted) == {"deleteService": {"detached": 1}}
+    document = '{ service(serviceId: "jobs-4") { serviceId } node: service(serviceId: "jobs") { serviceId } }'
+    assert await services.ask(document) == {"service": None, "node": {"serviceId": "jobs"}}
+    left = (await services.tracer.send(Scan(consistent=True))).items
+    assert sorted(str(item.get("text")) for item in left) == ["None", "job"]
