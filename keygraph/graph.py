@@ -27,6 +27,7 @@ from keygraph.resolve.rivals import Rivals
 
 _Made = TypeVar("_Made")
 _EMPTY = "is empty"
+_LAST = "cannot contain the character U+10FFFF, which ends ranges of keys"
 _OTHER = "would be read back from the key as another value"
 _MOST_TRIED = 20
 """How many characters of a text are looked at to say why a key is refused."""
@@ -119,8 +120,13 @@ class Graph(RecordTypes):
         text, difference = self._rendered(record, slot, value)
         if difference:
             raise _refused(record, slot, f" of {record.name} would have another value in its key")
-        if text and (LAST in text or not slot.text.accepts(text)):
-            raise _refused(record, slot, f" of {record.name} has a value that its key cannot hold")
+        if LAST in text:
+            raise _refused(record, slot, f" of {record.name} {_LAST}")
+        if text and not slot.text.accepts(text):
+            declared = slot.text.declared
+            form = declared.pattern if declared is not None else slot.text.format or slot.text.alphabet
+            problem = "has a value that its key cannot hold" + (f": its text must fit {form}" if form else "")
+            raise _refused(record, slot, f" of {record.name} {problem}")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
@@ -244,7 +250,7 @@ class Graph(RecordTypes):
         if size > KEY_BYTES[number]:
             return f"would make a key of more than {KEY_BYTES[number]:,} bytes"
         if LAST in key:
-            return "cannot contain the character U+10FFFF, which ends ranges of keys"
+            return _LAST
         found = template.parse(key)
         if found is None:
             return _OTHER

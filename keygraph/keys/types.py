@@ -339,7 +339,8 @@ def decode(type_: FieldType, value: Value) -> Any:
             with contextlib.suppress(ValueError):
                 return written_value(written, text)
             if type_.is_text:
-                raise ValueError("not written in its format")
+                pattern = f", {written.pattern}" if written.pattern else ""
+                raise ValueError(f"not written in its format{pattern}")
     return _DECODERS[type_.kind](type_, value)
 
 

@@ -460,8 +460,8 @@ def _record_type_in(annotation: Any) -> tuple[str, str] | None:
 
 def _is_default(type_: FieldType, optional: bool, default: Any) -> bool:
     """Returns whether the default is a value of the type, which is read back as it was written."""
-    if default is MISSING or (default is None and optional):
-        return True
+    if default is MISSING or default is None:
+        return default is MISSING or optional
     try:
         read = decode(type_, encode(type_, default))
     except (ValueError, TypeError, AttributeError):

@@ -1,8 +1,11 @@
-"""Ten published designs, declared by what docs/language.md and docs/lists.md say: each of their access patterns is answered, in reads and writes.
+"""Published designs and usual ones, declared by what docs/language.md and docs/lists.md say: each of their access patterns is answered, in reads and writes.
 
 A design's module has its `graph`, `ITEMS` of our own in its shapes, and what is `ASKED`: for each published access pattern
 its name, a query, and the answer in JSON; where the keys cannot answer it, the reason in words, and the query is refused.
 Five have keys without prefixes, or several meanings of one index: complaints, funds, players, relational and titles.
+
+`WRITES` are blocks of a name, a mutation, a query and its answer afterwards; or of a name, a mutation and the message of its
+refusal.
 """
 
 from __future__ import annotations
@@ -20,17 +23,24 @@ from tests.documents.served import Served
 from tests.documents.test_verified import told, verified
 
 NAMES = (
+    "branches",
+    "claims",
     "complaints",
     "funds",
+    "learning",
     "library",
     "network",
     "payments",
     "players",
     "relational",
+    "rides",
     "sessions",
     "tasks",
+    "tickets",
     "titles",
 )
+
+WRITTEN = ("branches", "claims", "learning", "rides", "tickets")
 
 
 async def serve(design: ModuleType, make_store: MakeStore) -> Served:
@@ -55,3 +65,20 @@ async def test_each_access_pattern_is_answered(name: str, make_store: MakeStore)
     report = await verified(served.graph, served.store)
     assert told(report) == []
     assert [str(each) for each in unmatched(served.graph, report.attributes)] == []
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+async def test_each_write_leaves_what_it_should(name: str, make_store: MakeStore) -> None:
+    """An item would miss one of its lists, or be in one that it has left."""
+    design = import_module(f"tests.designs.{name}")
+    served = await serve(design, make_store)
+    for written in design.WRITES.strip().split("\n\n"):
+        pattern, mutation, *after = written.split("\n")
+        made = await served.service.execute(mutation)
+        if len(after) == 1:
+            assert [error["message"] for error in made["errors"]] == after, pattern
+        else:
+            query, answer = after
+            assert "errors" not in made, pattern
+            assert await served.service.execute(query) == {"data": json.loads(answer)}, pattern
+    assert told(await verified(served.graph, served.store)) == []

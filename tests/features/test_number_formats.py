@@ -413,7 +413,11 @@ async def test_verify(log: World) -> None:
             "(no id stands for {order_id})",
         ),
         ("Event", "Event.expires of an item is not of type datetime: it is not an ISO 8601 date and time"),
-        ("Receipt", "Receipt.follows of an item is not of type id: it is not written in its format"),
+        (
+            "Receipt",
+            "Receipt.follows of an item is not of type id: it is not written in its format, "
+            "[0-7][0-9A-HJKMNP-TV-Z]{25}",
+        ),
         ("Event", "base36: base36SK does not match number"),
         ("Event", "newest: newestSK does not match at"),
         ("Event", "seconds: secondsSK does not match at"),

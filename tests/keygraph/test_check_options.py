@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Format, Graph, Index, Many, ModelError, many, node, stored
+from keygraph import ID, JSON, Format, Graph, Index, Many, ModelError, many, node, stored
 from tests.keygraph.checked import TABLE, by_date, mistakes
 
 anything: Any = by_date
@@ -187,6 +187,7 @@ def test_defaults() -> None:
         thing_id: ID
         number: int = stored(default="x")
         count: int = stored(default=None)
+        extra: JSON = stored(default=None)
         colour: Colour = "red"  # type: ignore[assignment]  # the mistake
         name: str = 5  # type: ignore[assignment]  # the mistake
         at: datetime = date(2024, 1, 1)  # type: ignore[assignment]  # the mistake
@@ -201,6 +202,7 @@ def test_defaults() -> None:
     assert mistakes(Thing) == [
         f"Thing.number: its default, 'x', is not of type int. {mend}",
         f"Thing.count: its default, None, is not of type int. {mend}",
+        f"Thing.extra: its default, None, is not of type json. {mend}",
         f"Thing.colour: its default, 'red', is not of type Colour. {mend}",
         f"Thing.name: its default, 5, is not of type string. {mend}",
         f"Thing.at: its default, datetime.date(2024, 1, 1), is not of type datetime. {mend}",

@@ -234,7 +234,8 @@ def test_a_value_that_holds_the_separator_is_refused(template: str, options: dic
     assert graph.identity(graph.types["City"], {"name": "Dubai"}) == ("Dubai",)
     with pytest.raises(BadUserInput) as refused:
         graph.identity(graph.types["City"], {"name": "Dubai#Marina"})
-    assert str(refused.value) == "name of City has a value that its key cannot hold"
+    told = "name of City has a value that its key cannot hold: its text must fit [^#]+"
+    assert str(refused.value).replace("\\", "") == told
 
 
 @pytest.mark.parametrize(

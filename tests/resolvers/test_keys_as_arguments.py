@@ -177,7 +177,12 @@ async def test_keys_that_are_no_values(book: World) -> None:
     for list_, key, told in (
         ("links", "00zz", "to: '00zz' is no Page's `id` or key"),
         ("links", "9999999999", "to: '9999999999' is no Page's `id` or key"),
-        ("links", "-1", "number of Page has a value that its key cannot hold"),
+        (
+            "links",
+            "-1",
+            "number of Page has a value that its key cannot hold: its text must fit "
+            "[0123456789abcdefghijklmnopqrstuvwxyz]{4}",
+        ),
         ("days", "20240501", "to: '20240501' is no Day's `id` or key"),
         ("colors", "b", "to: 'b' is no Paint's `id` or key"),
         ("authors", "", "name of Author is empty, and part of its key"),
