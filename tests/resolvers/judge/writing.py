@@ -267,7 +267,7 @@ class _Draft:
 
     def _mirror(self, row: Row) -> Row | None:
         """The other item of an edge that is stored twice."""
-        if row.type is not self.type or not self.type.is_mirrored:
+        if row.type is not self.type or not self.type.is_mirrored or GONE in row.values.values():
             return None
         key = written(self.model, self.type, self._swapped(row.values), Random(0))
         found = self.table.get(key.key) if key else None
