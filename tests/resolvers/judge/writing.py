@@ -139,6 +139,9 @@ class Clerk:
         for field in type_.fields.values():
             if field.name in wanted and camel(field.name) in fields:
                 found[camel(field.name)] = field.kind.literal(values[field.name])
+        for method in type_.methods.values():
+            if camel(method.name) in fields:  # it stands in the table's key
+                found[camel(method.name)] = method.kind.literal(method(values))
         for end in type_.ends.values():
             if end.name in wanted:
                 found |= self._end(fields, type_, end, values[end.name])
@@ -233,9 +236,11 @@ class _Draft:
         must, may = set[str](), set[str]()
         if self.verb == "create" and self.before is not None:
             must.add("ALREADY_EXISTS")
-        elif (self.before is not None and not self.is_change) or (
-            self.before is None and self.verb in ("update", "delete", "move")
-        ):
+        elif self.before is not None and not self.is_change:
+            code = "ALREADY_EXISTS" if self.verb in ("put", "upsert") else "NOT_FOUND"
+            # A put replaces an item of no declared type unless other types have such keys too.
+            (may if self.verb == "put" and self.before.type is None else must).add(code)
+        elif self.before is None and self.verb in ("update", "delete", "move"):
             must.add("NOT_FOUND")
         for end in () if self.verb == "delete" else self.type.ends.values():
             identity = self.values[end.name]
