@@ -308,17 +308,15 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
 
 
 def written_value(written: Format, text: str) -> Any:
-    """Returns the value of a text in a format. A time keeps the text if that is ISO 8601, else the one that the format
-    writes, if that is. Raises ValueError if it has none."""
+    """Returns the value of a text in a format. A time keeps the text if ISO 8601 reads it as the same time, else the one
+    that the format writes, if it does. Raises ValueError if it has none."""
     value = written.value(text)
-    if not isinstance(value, datetime):
-        return value
-    shown = text if _is_iso_time(text) else written.text(value)
-    if not _is_iso_time(shown):
-        return value
-    moment = Moment.combine(value.date(), value.timetz())
-    moment.text = shown
-    return moment
+    if isinstance(value, datetime):
+        for shown in (text, written.text(value)):
+            # A text without a zone is not the time that a format reads in one.
+            if _is_iso_time(shown) and (moment := Moment.of_text(shown)) == value:
+                return moment
+    return value
 
 
 def _is_iso_time(text: str) -> bool:

@@ -90,7 +90,7 @@ ITEMS = """
 ASKED = """
 Get complaint metadata
 { complaint(complaintId: "Complaint1444") { severity currentState creationTime customer { customerId } } }
-{"complaint": {"severity": "P1", "currentState": "ASSIGNED", "creationTime": "2022-12-31T19:39:57", "customer": {"customerId": "custXYZ"}}}
+{"complaint": {"severity": "P1", "currentState": "ASSIGNED", "creationTime": "2022-12-31T19:39:57Z", "customer": {"customerId": "custXYZ"}}}
 
 Get all communications for a complaint
 { complaint(complaintId: "Complaint123") { communications { nodes { commId agent { agentId } } } } }
