@@ -12,7 +12,7 @@ from keygraph.dynamo.actions import (
     SetTo,
     changed,
 )
-from keygraph.dynamo.conditions import And, Condition, Path, at_path, conjunction, put_at_path
+from keygraph.dynamo.conditions import And, Condition, Path, conjunction, put_at_path
 from keygraph.dynamo.items import Item
 from keygraph.errors import Refusal
 from keygraph.model.permissions import as_it_is
@@ -21,7 +21,7 @@ from keygraph.model.references import EndReference
 from keygraph.writing.ends import EndSteps
 from keygraph.writing.ground import Made, Stored, named_in
 from keygraph.writing.items import Refusals, Replaced
-from keygraph.writing.presence import has_version, is_unchanged, within_maps
+from keygraph.writing.presence import are_as_read, has_version, is_unchanged, within_maps
 from keygraph.writing.requests import Change, Delete, Done, WriteRequest, emptied, place_of
 from keygraph.writing.rules import (
     UNGUARDED,
@@ -84,11 +84,7 @@ class ChangeSteps(EndSteps):
             changes += [SetTo((name,), new[name]) for name in lost]
             others = self._partner_changed(request, old, new, stored, refusals)
         if old is not None:
-            conditions += [is_unchanged(path, old) for path in relied]
-            if any(at_path(old, path) is None for path in relied):
-                # Keys may hold the value.
-                names_of_keys = {key.name for keys in following if keys.index for key in keys.attributes}
-                conditions += [is_unchanged((name,), old) for name in sorted(names_of_keys)]
+            conditions += are_as_read(relied, following, old)
             maker.check(changed(old, changes), names, request, refusals)
         version = has_version(request.record, request.version)
         condition = And((*conditions, *version))
@@ -183,8 +179,10 @@ class ChangeSteps(EndSteps):
             if there is not None:
                 before, after = there, partners.changed(record, there, after, where, refusals)
                 check_rules(self.maker(partner.record), after, where, refusals)
-                own = self.maker(partner.record).paths(partner.own)
-                conditions += [is_unchanged(path, there) for path in own]
+                maker = self.maker(partner.record)
+                conditions += are_as_read(
+                    maker.paths(partner.own), maker.keys_that_follow(partner.own), there
+                )
         conditions += self._held_partner(request, before, after, refusals)
         key, key_after = map(self._key_of, (before, after))
         if key != key_after:

@@ -17,7 +17,7 @@ from keygraph.graph import Graph
 from keygraph.kept import kept
 from keygraph.keys.types import encode
 from keygraph.model.expiry import has_expired, is_live, now
-from keygraph.model.record_keys import Texts
+from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 from keygraph.writing.marks import UNMARKED
 
@@ -127,6 +127,16 @@ def is_unchanged(path: Path, old: Item) -> Condition:
     """Returns the condition that an attribute is as it was read."""
     value = at_path(old, path, _MISSING)
     return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))
+
+
+def are_as_read(paths: Sequence[Path], keys: Iterable[Keys], old: Item) -> list[Condition]:
+    """Returns the conditions that attributes are as they were read, and if one is missing, the index keys that may hold
+    its value."""
+    held = list[Path]()
+    if any(at_path(old, path) is None for path in paths):
+        names = {attribute.name for each in keys if each.index for attribute in each.attributes}
+        held = [(name,) for name in sorted(names)]
+    return [is_unchanged(path, old) for path in (*paths, *held)]
 
 
 def within_maps(

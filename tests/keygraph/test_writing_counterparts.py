@@ -8,6 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Table, edge, node, rule
 from keygraph.dynamo.actions import DeleteItem
+from keygraph.dynamo.store import Store, Transaction
 from keygraph.errors import WriteRefused
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, WriteRequest
@@ -176,6 +177,47 @@ class Guest:
 
 ruled = Graph(Table("Ruled", partition_key="pk", sort_key="sk"), Singer, Choir, Coming, Guest).check()
 coming, guest = ruled.types["Coming"], ruled.types["Guest"]
+
+
+class Overtaken:
+    """A store through which another process carries out a write before the first transaction."""
+
+    def __init__(self, store: Store, request: WriteRequest) -> None:
+        self._store = store
+        self._request: WriteRequest | None = request
+        self.table = store.table
+
+    async def send(self, request: Any, /) -> Any:
+        other, self._request = (
+            (self._request, None) if isinstance(request, Transaction) else (None, self._request)
+        )
+        if other is not None:
+            await Writer(graph, self._store).write([other])
+        return await self._store.send(request)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "person"),
+    [
+        (Move(stay, ("Ann", "c1"), {"person": ("Bob",)}), "Bob"),
+        (Change(stay, ("Ann", "c1"), {"since": 2}), "Ann"),
+        (Put(stay, {**ENDS, "since": 1, "role": "guest"}), "Ann"),
+    ],
+)
+async def test_what_only_an_index_key_of_a_counterpart_holds_is_as_it_was_read(
+    make_store: MakeStore, request_: WriteRequest, person: str
+) -> None:
+    """A change at the same time would be lost: no attribute of the counterpart says that there was one."""
+    store = await make_store(graph.table)
+    put = Put(member, {**ENDS, "since": 1, "role": "host", "badge": "old"})
+    await Writer(graph, store).write([*beginning(), put])
+    change = Change(member, ("c1", "Ann"), {"badge": "new"})
+    await Writer(graph, Overtaken(store, change)).write([request_])
+    left = (await contents(store))["Member", ("c1", person)]
+    assert left.get("badge") == (None if isinstance(request_, Put) else "new")
 
 
 async def test_a_counterpart_keeps_its_own_rules(make_store: MakeStore) -> None:
