@@ -66,7 +66,7 @@ def same_moment() -> Iterator[None]:
         return f"01HZZZZZZZZZZZZZZZZZZZ{next(numbers):04d}"
 
     with (
-        patch("keygraph.writing.items.new_id", new_id),
+        patch("keygraph.writing.requests.new_id", new_id),
         patch("keygraph_resolvers.schema.mutations.new_id", new_id),
         patch("keygraph.writing.ground.datetime", _Frozen),
     ):
