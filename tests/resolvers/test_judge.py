@@ -91,6 +91,7 @@ async def _tampered(before: Court, change: Callable[[dict[str, Any]], bool]) -> 
     """Whether the judge found something in an operation whose answer was changed, and whether it was changed."""
     operation = await before.operation()
     execute, was_changed = before.service.execute, False
+    known = dict(before.known_cursors), dict(before.known_ids)
 
     async def execute_wrongly(*given: Any) -> dict[str, Any]:
         nonlocal was_changed
@@ -105,4 +106,7 @@ async def _tampered(before: Court, change: Callable[[dict[str, Any]], bool]) -> 
         return True, was_changed
     finally:
         before.service.execute = execute  # type: ignore[method-assign]
+        if was_changed:
+            # Nothing is learned from an answer that was changed.
+            before.known_cursors, before.known_ids = known
     return False, was_changed
