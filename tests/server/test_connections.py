@@ -161,6 +161,7 @@ class TestUpgrade:
                 b"POST /a 5000",
             ]
             assert server.app.fields[0]["connection"] == "Upgrade, HTTP2-Settings"
+            assert server.app.fields[0]["upgrade"] == "h2c"
             assert (await client.ask("/d", Connection="Upgrade", Upgrade="websocket")).body == b"GET /d 0"
 
     async def test_chunks_are_read_too(self, protocol: Protocol) -> None:

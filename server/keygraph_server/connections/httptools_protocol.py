@@ -29,6 +29,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         super().__init__(**given)
         self._running: Any = None
         self._is_upgrade = False
+        self._offers: list[tuple[bytes, bytes]] = []
         self._cause: Refusal = NOT_HTTP
 
     def feed(self, data: bytes) -> None:
@@ -55,6 +56,8 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         self._is_upgrade = False
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         fields = [(name, value) for name, value in self.headers if name != b"upgrade"]
+        # The application reads it, to say what there is instead.
+        self._offers = [(name, value) for name, value in self.headers if name == b"upgrade"]
         lines = [method + b" " + self.url + b" HTTP/" + version]
         lines += [name + b": " + value for name, value in fields]
         self.parser = httptools.HttpRequestParser(self)
@@ -87,6 +90,8 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         if self.parser.should_upgrade():
             self._is_upgrade = True
             return
+        self.headers += self._offers
+        self._offers = []
         super().on_headers_complete()
         # Trailers follow the body. They are not fields of the request, which has the other list.
         self.headers = []
