@@ -9,7 +9,8 @@ from typing import Any
 from bench.operations import OPERATIONS, Operation
 from bench.worlds import World
 from keygraph.dynamo.store import Store
-from keygraph_resolvers import Service, build_schema
+from keygraph.limits import NO_LIMITS
+from keygraph_resolvers import OperationRequest, Service, build_schema
 
 _FIGURES = ("requests", "roundTrips", "items", "readUnits")
 
@@ -35,11 +36,11 @@ class Priced:
 
 async def priced(store: Store, world: World) -> list[Priced]:
     """The operations of a world with their cost."""
-    service = Service(build_schema(world.graph), store, secret=b"of a measurement")
+    service = Service(build_schema(world.graph), store, secret=b"of a measurement", limits=NO_LIMITS)
     found = []
     for each in OPERATIONS:
         if each.world == world.name:
-            answer = await service.execute(each.document, each.variables, with_cost=True)
+            answer = await service.execute(OperationRequest(each.document, each.variables, with_cost=True))
             found.append(Priced(each, answer["extensions"]["cost"]))
     return found
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring import filled_store
-from bench.plots import lines_plot
+from bench.pictures.plots import lines_plot
 from keygraph.dynamo.conditions import Eq
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Count, CreateTable, Prefix, Query, Request, Store

@@ -7,22 +7,25 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from graphql.execution.values import VariableValues, get_variable_values
+from graphql.execution.values import VariableValues
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
 from keygraph.graph import Graph
+from keygraph.limits import NO_LIMITS, Limits
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers.answer.completion import Completion, write_data
-from keygraph_resolvers.plan.document_limits import NO_LIMITS
+from keygraph_resolvers.engine.engine import read
+from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import Sent
-from keygraph_resolvers.read.run import Limits, Run
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
+from keygraph_resolvers.worker_thread import WorkerThread
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,12 @@ class Planned:
 def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | None = None) -> Planned:
     """Plans the only query of a document. Raises ValueError if there is none, or it is not valid."""
     core = core_schema(schema)
-    documents = Documents(core, schema.graph, NO_LIMITS, 0)
+    documents = Documents(core, schema.graph, NO_LIMITS, WorkerThread())
     read = documents.read(document)
     if read.errors or len(read.operations) != 1:
         raise ValueError(f"no query: {read.errors}")
-    operation = read.operation(None)
-    values = get_variable_values(core, operation.variable_definitions or (), dict(variables or {}))
-    if not isinstance(values, VariableValues):
-        raise ValueError(f"the variables do not fit: {values}")
+    operation = documents.operation(read, None)
+    values = documents.values(read, operation, variables or {})
     return Planned(documents.plan(read, operation, values.coerced), values)
 
 
@@ -95,8 +96,9 @@ async def measured(
         plan.attributes,
         plan.looked_for,
     )
-    root = await run.read(plan.steps.start_by_key)
-    completion = Completion(plan, limits.answer_bytes)
+    _ = Bound(plan, run).total  # the run is told with it when its steps request keys
+    root = await read(run, plan.steps)
+    completion = Completion(plan.rows, limits.answer_limit)
     write_data(completion, plan.root, root)
     if completion.reports:
         raise ValueError(f"the answer has errors: {[str(each.error) for each in completion.reports[:3]]}")

@@ -28,7 +28,7 @@ from bench.pages import with_part
 from bench.worlds import World, worlds
 from keygraph.dynamo.store import UnreadStore
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.steps.explained import steps_text
+from keygraph_resolvers.plan.explained import steps_text
 from tests import dynamodb_local
 from tests.documents.round_trips import RoundTrips
 

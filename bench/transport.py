@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, get_args
 
 from bench.stub import stub
 from keygraph.dynamo.store import BatchGet, Prefix, Query, Request, Store
@@ -132,8 +132,8 @@ async def turn(url: str, requests: dict[str, Request[object]], found: Found) -> 
     """Runs one turn of every transport with every request."""
     async with AsyncExitStack() as opened:
         stores: dict[str, Store] = {
-            name.value: await opened.enter_async_context(open_dynamodb(TABLE, url, transport=name))
-            for name in TransportName
+            name: await opened.enter_async_context(open_dynamodb(TABLE, url, transport=name))
+            for name in get_args(TransportName)
         }
         for told, request in requests.items():
             first, *others = [await store.send(request) for store in stores.values()]

@@ -60,13 +60,15 @@ class Code(StrEnum):
     """The server failed unexpectedly. The client did not cause the error.
 
     Report the `id` in `extensions` to the operator of the server, who can find the details in the log under this id.
+    If DynamoDB calls a request of Keygraph invalid, for a reason that Keygraph does not know, that is such an error.
 
     A retry may succeed.
     """
     ITEM_TOO_LARGE = "ITEM_TOO_LARGE"
-    """A record would be larger than DynamoDB allows.
+    """A record would be larger than DynamoDB allows, or everything under its partition key would be.
 
-    Store less in it, or split it into several records.
+    Store less in it, or split it into several records. If the partition is full, only the operator can help: a table
+    with a local index stores at most 10 GB for one partition key.
 
     A retry gives the same error.
     """

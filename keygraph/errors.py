@@ -24,9 +24,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from traceback import format_exception
+from typing import Any, TypeAlias, TypeVar
 
 from keygraph.codes import Code
+
+ErrorT = TypeVar("ErrorT", bound=BaseException)
+
+
+def without_frames(error: ErrorT) -> ErrorT:
+    """Returns an error as it may be kept: without its frames, and without the errors that it followed, nor theirs.
+
+    Frames hold all that was read for a request, and often the error itself: only the garbage collector would free them.
+    """
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is not None:
+            left += each.__context__, each.__cause__, *getattr(each, "exceptions", ())
+            each.__traceback__ = each.__context__ = each.__cause__ = None
+    return error
+
+
+def with_noted_frames(error: ErrorT) -> ErrorT:
+    """Returns an error as it may be kept, until it is raised elsewhere: the log has the frames of a fault as text."""
+    if not isinstance(error, KeygraphError):
+        error.add_note("".join(format_exception(error)))
+    return without_frames(error)
+
+
+def again(error: ErrorT) -> ErrorT:
+    """Returns a copy of a kept error, to be raised: an error gets frames, and more of them each time it is raised."""
+    kind = type(error)
+    made = kind.__new__(kind, *error.args)
+    made.__dict__.update(error.__dict__)
+    return made
 
 
 class KeygraphError(Exception):
@@ -52,11 +84,11 @@ class BadUserInput(KeygraphError):
         self.parts = parts
         super().__init__("".join(parts))
 
-    def told(self, shown: Callable[[str], str]) -> str:
-        """Returns the message, with the names of fields as `shown` writes them.
+    def rendered(self, name_of: Callable[[str], str]) -> str:
+        """Returns the message, with the names of fields as `name_of` writes them.
 
         It is not called `message`, because graphql-core would take an attribute with that name as the text."""
-        return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
+        return "".join(name_of(part) if isinstance(part, FieldName) else part for part in self.parts)
 
 
 class Forbidden(BadUserInput):
@@ -66,7 +98,7 @@ class Forbidden(BadUserInput):
 
 
 class ItemTooLarge(BadUserInput):
-    """An item is larger than DynamoDB allows."""
+    """An item, or all items of a partition key, are larger than DynamoDB allows."""
 
     code = Code.ITEM_TOO_LARGE
 
@@ -195,10 +227,10 @@ class Mistake:
     where: str
     """The type, or `Type.field`, or the name of the table or index with the mistake."""
     problem: str
-    mend: str
+    fix: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.problem} {self.mend}".strip()
+        return f"{self.where}: {self.problem} {self.fix}".strip()
 
 
 class ModelError(Exception):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from keygraph.check.access import access_mistakes
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
+from keygraph.check.summaries import summary_mistakes
 from keygraph.check.table import table_mistakes, ttl_mistakes
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.dynamo.order import LAST
@@ -21,9 +23,9 @@ from keygraph.kept import kept
 from keygraph.keys.template import Slot, Template
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
+from keygraph.resolve.collisions import KeyCollisions
 from keygraph.resolve.options import graph_option_mistakes
 from keygraph.resolve.record_types import RecordTypes
-from keygraph.resolve.rivals import Rivals
 
 _Made = TypeVar("_Made")
 _EMPTY = "is empty"
@@ -70,26 +72,28 @@ class Graph(RecordTypes):
     @cached_property
     def mistakes(self) -> list[Mistake]:
         """All mistakes of the declaration. The code that makes a schema checks the schema's names."""
-        found = [*self.resolution.mistakes.found, *table_mistakes(self.table)]
+        found = [*self.resolution.mistakes, *table_mistakes(self.table)]
         if not self.types and not found:
-            mend = "Write Graph(table, User, …) or Graph(table, models=[module])."
-            found.append(Mistake("no-types", "the graph", "it lists no types.", mend))
+            fix = "Write Graph(table, User, …) or Graph(table, models=[module])."
+            found.append(Mistake("no-types", "the graph", "it lists no types.", fix))
         found += ttl_mistakes(self.table, self.ttl_attribute)
-        found += graph_option_mistakes(
-            self.attribute_case, self.type_attribute, self.separator, self._formats
-        )
+        found += graph_option_mistakes(self.options)
         found += counterpart_mistakes(self)
-        return [*found, *graph_mistakes(self), *self.walk_mistakes, *self.derived_mistakes]
+        found += graph_mistakes(self)
+        found += access_mistakes(self)
+        found += summary_mistakes(self)
+        _ = self.walks, self.every_tally, self.every_copy  # their mistakes are found when they are resolved
+        return [*found, *self.derived_mistakes]
 
     # --- Keys -----------------------------------------------------------------------------------------
 
     def plain_lengths(self, keys: Keys) -> tuple[int, ...]:
         """Returns the lengths up to which ASCII keys always pass `checked_key`."""
-        return self._rivals.plain_lengths(keys)
+        return self._collisions.plain_lengths(keys)
 
     @cached_property
-    def _rivals(self) -> Rivals:
-        return Rivals(self.types, self.may_look_alike)
+    def _collisions(self) -> KeyCollisions:
+        return KeyCollisions(self)
 
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
         """Returns the identity of a node or edge with these key fields, by argument name.
@@ -117,6 +121,8 @@ class Graph(RecordTypes):
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
         """Returns the text of a value in a slot. Raises BadUserInput if it has none, or only one of another value."""
+        if type(value) is str and value and slot.is_free and LAST not in value:
+            return value  # as most are
         text, difference = self._rendered(record, slot, value)
         if difference:
             raise _refused(record, slot, f" of {record.name} would have another value in its key")
@@ -138,7 +144,7 @@ class Graph(RecordTypes):
         text = slot.text.bound(text, is_low=is_low)
         if slot.text.is_descending:
             is_low, difference = not is_low, -difference
-        if not slot.text.has_order(text):
+        if slot.text.width is not None and text.startswith("-"):
             raise _refused(
                 record,
                 slot,
@@ -162,13 +168,12 @@ class Graph(RecordTypes):
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput if these texts make no key of the type that parses back to them."""
-        identity, lengths, write = tuple(identity), self._rivals.plain_identities(record), record.write_key
-        if lengths and write is not None and "" not in identity:
-            key: tuple[Any, ...] = write(identity)
-            for text, most in zip(key, lengths, strict=True):
-                if len(text) > most or not text.isascii():
-                    break
-            else:
+        identity = tuple(identity)
+        most, without = self._collisions.plain_identities(record)
+        write = record.write_key
+        if most and write is not None and "" not in identity and without.isdisjoint("".join(identity)):
+            whole = "".join(write(identity))  # type: ignore[arg-type]  # plain keys are texts
+            if len(whole) <= most and whole.isascii():
                 return
         keys = record.table_keys
         texts = record.texts(identity) | keys.shard_texts[0]
@@ -176,23 +181,25 @@ class Graph(RecordTypes):
             # No item has its sort key.
             self.render(record, keys, 0, texts)
             return
-        self.refuse_rivals(
+        self.refuse_collisions(
             record, texts, [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         )
 
-    def may_have_rivals(self, record: RecordType) -> bool:
-        """Returns whether `refuse_rivals` may refuse a key of the type."""
-        return self._rivals.may_have(record)
+    def may_collide(self, record: RecordType) -> bool:
+        """Returns whether `refuse_collisions` may refuse a key of the type."""
+        return self._collisions.may_have(record)
 
-    def refuse_rivals(self, record: RecordType, texts: Mapping[str, str | None], key: Iterable[str]) -> None:
+    def refuse_collisions(
+        self, record: RecordType, texts: Mapping[str, str | None], key: Iterable[str]
+    ) -> None:
         """Raises BadUserInput if a table key of the type, with these texts, would be another type's key."""
-        rivals = self._rivals.records(record, texts)
-        if rivals:
+        collisions = self._collisions.records(record, texts)
+        if collisions:
             attributes = record.table_keys.attributes
             item = {a.name: a.value(text) for a, text in zip(attributes, key, strict=True)}
-            for rival in rivals:
-                if rival.read_identity(item) is not None:
-                    raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
+            for other in collisions:
+                if other.read_identity(item) is not None:
+                    raise BadUserInput(f"the key of this {record.name} would be that of a {other.name}")
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
         """Returns the keys that the item with that identity can have: one, or one for each shard."""
@@ -218,7 +225,7 @@ class Graph(RecordTypes):
         key: str | None,
     ) -> str:
         """Returns the partition key (0) or sort key (1) that was rendered from those texts. Raises as `render` does."""
-        if key and len(key) <= self._rivals.plain_lengths(keys)[number] and key.isascii():
+        if key and len(key) <= self._collisions.plain_lengths(keys)[number] and key.isascii():
             return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
@@ -231,8 +238,8 @@ class Graph(RecordTypes):
             elif problem == _OTHER and key is not None:
                 slots, problem = _separator_in(keys.templates[number], texts) or (slots, problem)
             names = [FieldName(record.leaf_name(slot.path)) for slot in slots]
-            shown = [part for name in names for part in (" and ", name)][1:] or ["the key"]
-            raise BadUserInput(*shown, f" of {record.name} {problem}")
+            parts = [part for name in names for part in (" and ", name)][1:] or ["the key"]
+            raise BadUserInput(*parts, f" of {record.name} {problem}")
         return key
 
     def _problem(
@@ -243,10 +250,11 @@ class Graph(RecordTypes):
         wanted = {name: text for name in template.slot_names if (text := texts.get(name)) is not None}
         if not key or "" in wanted.values():
             return _EMPTY
+        encoding = keys.attributes[number].encoding
         try:
-            size = len(key.encode())
+            size = len(key.encode(encoding))
         except UnicodeEncodeError:
-            return "cannot be written as UTF-8"
+            return f"cannot be written as {encoding}"
         if size > KEY_BYTES[number]:
             return f"would make a key of more than {KEY_BYTES[number]:,} bytes"
         if LAST in key:
@@ -257,11 +265,11 @@ class Graph(RecordTypes):
         # The text of a method may have in it what separates it from the rest: who reads such an index renders it anew.
         if found != wanted and (keys.index is None or not any(slot.computed for slot in template.slots)):
             return _OTHER
-        rival = self._rivals.template(keys, number, texts, key)
+        rival = self._collisions.template(keys, number, texts, key)
         return None if rival is None else f'would make a key of another shape, "{rival}"'
 
 
-@kept("what keys tell", 2048, 2_000)
+@kept("what keys fix", 2048, 2_000)
 def _named_slots(record: RecordType) -> list[tuple[Slot, str]]:
     """Returns the slots of a type's identity, with the names of the arguments that give them."""
     return [(slot, record.leaf_name(slot.path)) for slot in record.identity]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from keygraph.errors import FieldName, InputPath
+from keygraph.kept import kept
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[^\W_]+")
 
@@ -20,6 +21,7 @@ def snake(name: str) -> str:
     return "_".join(words(name))
 
 
+@kept("names", 4096, 500)
 def camel(name: str) -> str:
     """Returns `user_id` as `userId`."""
     first, *rest = words(name) or [name]
@@ -86,7 +88,9 @@ def cased(name: str, case: str) -> str:
     return _CASES[case](name)
 
 
-_IRREGULAR = {"person": "people", "child": "children", "man": "men", "woman": "women"}
+_IRREGULAR = {
+    "person": "people", "child": "children", "man": "men", "woman": "women", "movie": "movies", "cookie": "cookies",
+}  # fmt: skip
 
 
 def plural(name: str) -> str:
@@ -104,3 +108,11 @@ def plural(name: str) -> str:
     else:
         ending = last + "s"
     return "_".join([*before, ending])
+
+
+def singular(name: str) -> str:
+    """Returns the name of which this is the plural; the name itself if it is none."""
+    *before, last = name.split("_")
+    regular = [last.removesuffix(ending) + end for ending, end in (("ies", "y"), ("es", ""), ("s", ""))]
+    found = (each for each in (*_IRREGULAR, *regular) if each and plural(each) == last)
+    return "_".join([*before, next(found, last)])

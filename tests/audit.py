@@ -27,7 +27,6 @@ class Audit(NamedTuple):
 
 
 def of_pip(output: str) -> Audit:
-    """What pip-audit has answered."""
     found = _json(output)
     packages = found.get("dependencies", [])
     known = [each for each in packages if "vulns" in each]
@@ -61,7 +60,6 @@ def _output(command: list[str], folder: Path) -> str:
 
 
 def audits() -> list[Audit]:
-    """Asks for all."""
     pip = [
         sys.executable,
         "-m",

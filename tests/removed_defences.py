@@ -20,6 +20,9 @@ _SECONDS = 240
 
 _HTTP = "server/keygraph_server/http"
 _CONNECTIONS = "server/keygraph_server/connections"
+_EXPOSITION = "server/keygraph_server/telemetry/exposition.py"
+_LOGS = "server/keygraph_server/logs.py"
+_STREAMS = "server/keygraph_server/processes/streams.py"
 _RESOLVERS = "resolvers/keygraph_resolvers"
 _WRITING = "keygraph/writing"
 
@@ -46,27 +49,101 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/plan/document_limits.py", "if size.introspected > self._most_introspected:", "if False:"
     ),
     "test_a_hostile_document_keeps_nobody_waiting": Removal(
-        f"{_RESOLVERS}/service.py", "or len(text) <= _SHORT_TEXT:", "or True:"
+        f"{_RESOLVERS}/plan/documents.py", "            if len(text) <= SHORT_TEXT:\n                await asyncio.sleep(0)\n                return", "            if True:\n                await asyncio.sleep(0)\n                return"
+    ),
+    "test_a_new_document_is_planned_beside_others": Removal(
+        f"{_RESOLVERS}/plan/documents.py", "if len(text) <= SHORT_TEXT:\n                    await", "if True:\n                    await"
     ),
     "test_introspection_keeps_nobody_waiting_and_is_kept": Removal(
-        f"{_RESOLVERS}/aside.py",
+        f"{_RESOLVERS}/worker_thread.py",
         "return await asyncio.get_running_loop().run_in_executor(self._thread, context.run, work, *arguments)",
         "return context.run(work, *arguments)",
     ),
     "test_a_large_body_is_read_at_once": Removal(
-        f"{_HTTP}/graphql_http.py",
+        f"{_HTTP}/requests.py",
         "_LONG_NUMBER in alike",
         '__import__("re").search(rb"[0-9]{19}", text)',
     ),
-    "test_a_page_keeps_nobody_waiting": Removal("keygraph/turns.py", "await budget.wait()\n        began", "pass\n        began"),
+    "test_a_body_of_many_small_values_is_not_parsed": Removal(
+        f"{_HTTP}/requests.py", "if len(text) > _SMALL_TEXT and", "if False and"
+    ),
+    "test_no_request_leaves_garbage": Removal(
+        "keygraph/errors.py", "    left: list[BaseException | None] = [error]\n", "    left: list[BaseException | None] = []\n"
+    ),
+    "test_no_client_that_leaves_in_some_round_leaves_garbage": Removal(
+        f"{_RESOLVERS}/engine/engine.py", "        if not self._ended.done():\n            self.due", "        if True:\n            self.due"
+    ),
+    "test_a_request_whose_client_leaves_does_not_wait_to_begin": Removal(
+        f"{_HTTP}/middleware.py", "if not await begins:", "if await begins is None:"
+    ),
+    "test_bounds_of_new_page_sizes_are_computed_one_at_a_time": Removal(
+        f"{_RESOLVERS}/service.py", "if bound.known is None and plan.roots:", "if False:"
+    ),
+    "test_an_operation_that_is_refused_again_is_not_computed_again": Removal(
+        f"{_RESOLVERS}/plan/bound.py", "if known.most_expensive is not None:", "if False:"
+    ),
+    "test_a_connection_that_has_ended_leaves_no_garbage": Removal(
+        f"{_CONNECTIONS}/guarded.py", "        self.flow.connection = None\n", ""
+    ),
+    "test_no_code_keeps_an_error_with_its_frames": Removal(
+        f"{_RESOLVERS}/answer/completion.py", "None if error is None else as_value(error)", "error"
+    ),
+    "test_garbage_is_collected_by_the_bytes_of_bodies": Removal(
+        f"{_CONNECTIONS}/gate.py", "if self._taken > _COLLECTED_BYTES:", "if False:"
+    ),
+    "test_chunks_of_a_few_bytes_have_an_end": Removal(
+        f"{_CONNECTIONS}/guarded.py",
+        "has_many_chunks = self._chunks > _CHUNKS + self.bodies[-1] // _CHUNK",
+        "has_many_chunks = False",
+    ),
+    "test_a_stop_waits_for_no_hangup": Removal(
+        "server/keygraph_server/processes/workers.py",
+        "            if self.is_set():\n                return\n            new",
+        "            new",
+    ),
+    "test_a_browser_says_where_a_post_comes_from": Removal(
+        f"{_HTTP}/graphql_http.py",
+        "if is_of_page and is_foreign(headers, options.origins):",
+        "if False:",
+    ),
+    "test_a_small_rsa_key_verifies_nothing": Removal(
+        "server/keygraph_server/auth/keys.py",
+        "_RSA_BITS = 2_048",
+        "_RSA_BITS = 1_024",
+    ),
+    "test_a_setting_is_refused_before_the_greeting": Removal(
+        "server/keygraph_server/auth/viewers.py",
+        "if is_set and settings.auth != needs:",
+        "if False:",
+    ),
+    "test_a_page_keeps_nobody_waiting": Removal(
+        "keygraph/turns.py",
+        "if elapsed > most and (worked := min(elapsed, thread_time() - thread_began)) > most:",
+        "if False:",
+    ),
     "test_a_walk_over_many_lists_keeps_nobody_waiting": Removal(
-        f"{_RESOLVERS}/steps/walks/walk.py", "if len(wanted) > _IN_A_TURN:", "if False:"
+        f"{_RESOLVERS}/engine/engine.py",
+        "if number % _UNTIMED == _UNTIMED - 1 and perf_counter() > ends:",
+        "if False:",
     ),
     "test_lists_of_one_node_again_and_again_keep_nobody_waiting": Removal(
-        f"{_RESOLVERS}/read/scheduler.py", "if self._worked > most:", "if False:"
+        f"{_RESOLVERS}/engine/engine.py", "if self._worked > most:", "if False:"
+    ),
+    "test_many_walks_at_once_keep_nobody_waiting": Removal(
+        f"{_RESOLVERS}/read/meter.py",
+        "return 0.0 < rounds.ends < now",
+        "return False",
+    ),
+    "test_a_round_that_is_over_lets_nothing_begin_and_the_next_one_those_who_have_waited_least": Removal(
+        f"{_RESOLVERS}/engine/engine.py", "heappush(self._waiting, (waited + self._alike[alike], ", "heappush(self._waiting, (0, "
+    ),
+    "test_requests_of_one_client_begin_behind_each_other": Removal(
+        f"{_HTTP}/middleware.py", "if self._begun % _UNCLOCKED == 0:", "if False:"
     ),
     "test_operations_that_work_for_long_do_so_one_after_the_other": Removal(
-        f"{_RESOLVERS}/read/scheduler.py", "TURN_SECONDS - (of_all.worked - before)", "TURN_SECONDS"
+        f"{_RESOLVERS}/engine/engine.py",
+        "of_all.turn - (of_all.worked - before)",
+        "of_all.turn",
     ),
     "test_what_is_made_of_one_item_again_and_again_is_held": Removal(
         f"{_RESOLVERS}/read/meter.py", "self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)", "pass"
@@ -79,23 +156,23 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_any_operation": Removal(
         f"{_RESOLVERS}/naming/global_ids.py",
-        "    if found is None:\n        asked",
-        "    if False:\n        asked",
+        "    if found is None:\n        lookups",
+        "    if False:\n        lookups",
     ),
     "test_what_may_cost_more_than_the_limit_is_refused": Removal(
-        f"{_RESOLVERS}/service.py", "bound.total.read_units > self._cost_limit", "False"
+        f"{_RESOLVERS}/service.py", "units > self._cost_limit", "False"
     ),
     "test_an_operation_whose_items_are_larger_than_declared_is_stopped": Removal(
         f"{_RESOLVERS}/read/meter.py",
-        "self.is_exceeded = self.budget is not None and self.read_units > self.budget",
+        "self.is_exceeded = limit is not None and self.read_units > limit",
         "pass",
     ),
     "test_aliases_of_one_text": Removal(
-        f"{_RESOLVERS}/answer/completion.py", "if self._left < 0:", "if False:"
+        f"{_RESOLVERS}/answer/completion.py", "raise AnswerTooLarge", "pass"
     ),
     "test_others_are_refused_before_they_are_read": Removal(
         "server/keygraph_server/documents/known.py",
-        "if self._accepted is Accepted.ANY or asked.query in self._trusted_texts:",
+        "if self.is_open or text in self._trusted_texts or may_send_it:",
         "if True:",
     ),
     "test_they_take_no_more_bytes_than_the_setting_says": Removal(
@@ -106,28 +183,39 @@ REMOVALS: dict[str, Removal] = {
     ),
     # --- Connections
     "test_a_head_without_an_end": Removal(
-        f"{_CONNECTIONS}/httptools_protocol.py",
+        f"{_CONNECTIONS}/guarded.py",
         "if self.reading is HEAD and self.received > limit:",
         "if False:",
     ),
     "test_a_request_says_its_host_once": Removal(
-        f"{_CONNECTIONS}/httptools_protocol.py", "if hosts > 1 or (", "if False and ("
+        f"{_CONNECTIONS}/heads.py",
+        "or hosts > 1 or (hosts == 0 and",
+        "or (False and",
+    ),
+    "test_what_others_read_differently_is_refused": Removal(
+        f"{_CONNECTIONS}/heads.py", "return NO_SUCH_", "return None and NO_SUCH_"
+    ),
+    "test_requests_that_wait_are_limited_together": Removal(
+        f"{_CONNECTIONS}/gate.py", "return self.held > self.settings.connection_memory", "return False"
+    ),
+    "test_what_came_with_requests_that_wait_is_read_later": Removal(
+        f"{_CONNECTIONS}/guarded.py", "if start and not is_last and", "if False and"
     ),
     "test_who_sends_and_never_reads": Removal(
         f"{_CONNECTIONS}/guarded.py",
         "return not self.flow.write_paused and not self.has_requests_waiting()",
         "return True",
         Removal(
-            f"{_CONNECTIONS}/httptools_protocol.py",
-            "if len(self.bodies) > settings.max_pipelined:",
-            "if False:",
+            f"{_CONNECTIONS}/guarded.py",
+            "waiting > settings.max_pipelined or",
+            "False or",
         ),
     ),
     "test_many_who_ask_for_much_and_never_read": Removal(
         f"{_RESOLVERS}/read/meter.py", "_LARGE_AT_ONCE = 1\n", "_LARGE_AT_ONCE = 1_000\n"
     ),
     "test_half_bodies": Removal(
-        f"{_CONNECTIONS}/gate.py", "if self.held > self.settings.connection_memory:", "if False:"
+        f"{_CONNECTIONS}/gate.py", "if self.is_full:", "if False:"
     ),
     "test_half_heads_lock_nobody_out": Removal(
         f"{_CONNECTIONS}/gate.py", "if address is None or connection.address == address:", "if False:"
@@ -151,24 +239,73 @@ REMOVALS: dict[str, Removal] = {
         "server/keygraph_server/processes/server.py", "_AT_ONCE = 16", "_AT_ONCE = 0"
     ),
     "test_an_offer_to_change_the_protocol_is_ignored": Removal(
-        f"{_CONNECTIONS}/httptools_protocol.py", "if self.parser.should_upgrade():", "if False:"
+        f"{_CONNECTIONS}/httptools_protocol.py", "if parser.should_upgrade():", "if False:"
     ),
     "test_a_short_value_is_read_once_and_a_long_one_is_not_kept": Removal(
-        f"{_HTTP}/header_values.py", "if len(value) <= _LONGEST_KEPT", "if True"
+        f"{_HTTP}/requests.py", "if len(value) <= _LONGEST_KEPT", "if True"
     ),
     "test_a_larger_one_in_chunks_is_not_read_to_its_end": Removal(
         f"{_HTTP}/middleware.py", 'count += len(message.get("body", b""))', "count += 0"
     ),
+    "test_one_client_never_has_all_places": Removal(
+        "keygraph/turns.py", "dict.fromkeys(names, self._half)", "{}"
+    ),
+    "test_large_operations_leave_places_to_small_ones": Removal(
+        "keygraph/turns.py", "{LARGE: self._half}", "{}"
+    ),
+    "test_one_client_does_not_fill_the_queue_and_leaves_nothing_in_it": Removal(
+        "keygraph/turns.py", "if not counted[name]:", "if False:"
+    ),
     "test_what_neither_runs_nor_waits_is_refused_at_once": Removal(
-        f"{_RESOLVERS}/admission.py", "if self._places.locked() and self.waiting", "if False and self.waiting"
+        "keygraph/turns.py", "if self._waiting_of[\"\"] >= self._most_waiting or any(", "if any("
     ),
     "test_thousands_on_a_dynamodb_that_hangs": Removal(
-        f"{_RESOLVERS}/admission.py", "if self._places.locked() and self.waiting", "if False and self.waiting"
+        "keygraph/turns.py",
+        'if self._waiting_of[""] >= self._most_waiting or any(',
+        "if any(",
+        Removal("keygraph/turns.py", "self._waiting_of[each] >= share", "False"),
+    ),
+    "test_the_memory_of_a_walk_grows_with_its_frontier": Removal(
+        f"{_RESOLVERS}/steps/walks/walk.py", "holding.take_walked(0, new)", "pass"
+    ),
+    "test_large_bodies_of_one_client_wait_unread": Removal(
+        f"{_RESOLVERS}/read/meter.py", "Admission(_BODIES, _WAITING_BODIES, waits_by_size=True)", "Admission(10**6, 10**6)"
+    ),
+    "test_a_collection_looks_at_few_objects_however_many_an_operation_keeps": Removal(
+        "server/keygraph_server/processes/collection.py",
+        "if LARGE in running",
+        "if False",
     ),
     "test_in_an_outage_a_trickle_is_sent": Removal(
         "keygraph/engines/dynamodb/gate.py",
-        "if self._is_probing or self.clock.time() < self._probed_at:",
+        "if self.is_probing or self.clock.time() < self._probed_at:",
         "if False:",
+    ),
+    "test_a_full_pipe_stops_neither_requests_nor_signals": Removal(
+        _STREAMS, 'elif stream is getattr(sys, f"__{name}__"):', "elif False:"
+    ),
+    "test_what_nobody_reads_is_dropped_and_counted": Removal(
+        _STREAMS, "if self._is_full or self._queued - self._written + size > self._most:", "if False:"
+    ),
+    "test_a_process_ends_though_nobody_reads": Removal(
+        _STREAMS, "event.wait(max(0.0, end - time.monotonic()))", "event.wait()"
+    ),
+    "test_half_requests_and_clients_that_leave_keep_no_scrape_waiting": Removal(
+        _EXPOSITION, "max_connections=32", "max_connections=1_000"
+    ),
+    "test_requests_in_a_row_take_the_time_of_one": Removal(
+        _EXPOSITION, "if time.monotonic() - made_at >= _RECENT_SECONDS:", "if True:"
+    ),
+    "test_any_accept_header_is_answered": Removal(
+        _EXPOSITION, '_OPEN_METRICS if is_open else ""', 'request.headers.get("accept", "")'
+    ),
+    "test_no_text_ends_a_line_or_makes_it_long": Removal(
+        "server/keygraph_server/errors.py",
+        "if text.isprintable() and not _UNSEEN.search(text):",
+        "if True:",
+    ),
+    "test_of_many_lines_alike_some_are_logged_and_all_are_counted": Removal(
+        _LOGS, "passes = allowed >= 1", "passes = True"
     ),
     "test_many_who_ask_are_one_look": Removal(
         f"{_HTTP}/readiness.py", "if self._looking is None and (", "if True or ("
@@ -178,7 +315,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     # --- Browsers
     "test_what_a_foreign_page_can_send_is_refused": Removal(
-        f"{_HTTP}/graphql_http.py", "if is_forgeable(headers, self._options.origins):", "if False:"
+        f"{_HTTP}/graphql_http.py", "if is_forgeable(headers, options.origins):", "if False:"
     ),
     "test_no_other_may": Removal(
         f"{_HTTP}/origins.py",
@@ -186,7 +323,10 @@ REMOVALS: dict[str, Removal] = {
         "return True",
     ),
     "test_it_may_only_be_a_query": Removal(
-        f"{_HTTP}/graphql_http.py", "only_queries=exchange.is_get", "only_queries=False"
+        f"{_HTTP}/graphql_http.py", "only_queries=observation.is_get", "only_queries=False"
+    ),
+    "test_a_foreign_host_is_refused_on_every_path": Removal(
+        "server/keygraph_server/listening.py", "if allowed is None and not ip_address", "if True or not ip_address"
     ),
     "test_every_answer_has_them": Removal(
         f"{_HTTP}/middleware.py", "[*headers, *added, *of_request]", "[*headers, *of_request]"
@@ -202,28 +342,39 @@ REMOVALS: dict[str, Removal] = {
     ),
     # --- What may be seen
     "test_a_hidden_node_is_as_if_it_did_not_exist": Removal(
-        f"{_RESOLVERS}/read/access.py",
-        "if rule is True:",
+        f"{_RESOLVERS}/steps/get.py",
+        "if not names and decisions.count(True) == len(decisions):",
         "if True:",
-        Removal(
-            f"{_RESOLVERS}/read/access.py",
-            "if access.of_item(each.record, each.identity, each.item or {}):",
-            "if True:",
-        ),
+        Removal(f"{_RESOLVERS}/steps/partial_page.py", "or access.allows(edge)]", "or True]"),
+    ),
+    "test_without_items_the_values_are_variables": Removal(
+        "server/keygraph_server/app.py", "settings.playground_items and viewer is None", "settings.playground_items"
     ),
     "test_a_hidden_field_cannot_be_filtered_by": Removal(
         f"{_RESOLVERS}/read/connection.py", "raise forbidden(record, name)", "pass"
     ),
     "test_the_cost_does_not_tell_what_is_there": Removal(
-        f"{_RESOLVERS}/service.py", "sent = None if is_secretive else self.meter.sent", "sent = self.meter.sent"
+        f"{_RESOLVERS}/plan/documents.py", "sent = None if is_secretive else self.meter.sent", "sent = self.meter.sent"
+    ),
+    "test_the_cost_does_not_tell_of_another_type_with_that_key": Removal(
+        f"{_RESOLVERS}/plan/plan.py", "for other in self.graph.with_same_key(record)}", "for other in ()}"
+    ),
+    "test_hidden_items_of_one_node_in_two_shards": Removal(
+        f"{_RESOLVERS}/steps/get.py", "if len(there) > 1 and access is not None:", "if False:"
+    ),
+    "test_to_reads_no_index_with_a_part_that_an_edge_lacks_or_that_is_hidden": Removal(
+        "keygraph/model/paths.py", "or hold_all(self.record, keys, known):", "or True:"
     ),
     "test_a_plan_is_nobodys": Removal(
         f"{_RESOLVERS}/read/run.py",
-        "self.access = Permissions(self.viewer, self._is_there) if",
-        "self.access = self.graph.__dict__.setdefault('one', Permissions(self.viewer, self._is_there)) if",
+        "self.access = Permissions(self.viewer, self.time.is_there) if",
+        "self.access = self.graph.__dict__.setdefault('one', Permissions(self.viewer, self.time.is_there)) if",
     ),
     "test_no_race_gets_past_a_rule": Removal(
         f"{_WRITING}/rules.py", "conditions = [each.condition for each in found]", "conditions = []"
+    ),
+    "test_a_hidden_end_is_as_good_as_absent": Removal(
+        f"{_WRITING}/context.py", "return item if record is not None and self.is_visible(record, item) else None", "return item"
     ),
     "test_the_version_of_a_hidden_record_is_not_told": Removal(
         f"{_WRITING}/rules.py",
@@ -231,7 +382,13 @@ REMOVALS: dict[str, Removal] = {
         "hidden = _forbidden(record, 'update', request.where) if identity is None else",
     ),
     "test_an_idempotency_key_is_its_viewers": Removal(
-        f"{_RESOLVERS}/steps/write.py", "asker = run.viewer.identity", 'asker = ""'
+        f"{_RESOLVERS}/steps/write.py", "(*given, run.viewer.identity)", "given"
+    ),
+    "test_a_method_is_read_by_its_needs_or_by_a_read_rule_that_names_it": Removal(
+        "keygraph/access/grants.py", "*([*naming, *each] for each in needed)]", "]"
+    ),
+    "test_a_deletion_that_is_refused_has_deleted_nothing": Removal(
+        f"{_WRITING}/sending/removal.py", "                await self._look_ahead(rest)", "                pass"
     ),
     "test_a_public_key_is_no_shared_secret": Removal(
         "server/keygraph_server/auth/tokens.py",
@@ -241,11 +398,32 @@ REMOVALS: dict[str, Removal] = {
     "test_a_new_key_is_fetched_and_invented_ids_are_not": Removal(
         "server/keygraph_server/auth/keys.py", "now - self._tried > wait", "True"
     ),
+    "test_odd_claims_are_nobodys": Removal(
+        "server/keygraph_server/auth/tokens.py", "except Exception:", "except jwt.PyJWTError:"
+    ),
+    "test_an_odd_key_hides_no_other": Removal(
+        "server/keygraph_server/auth/keys.py", "            continue\n", "            raise\n"
+    ),
+    "test_only_a_short_public_key_is_read": Removal(
+        "server/keygraph_server/auth/keys.py", "PyJWK.from_dict(public)", "PyJWK.from_dict(each)"
+    ),
+    "test_what_is_no_set_of_keys_is_an_outage": Removal(
+        "server/keygraph_server/auth/keys.py", "if len(document) > MOST_BYTES:", "if False:"
+    ),
+    "test_an_answer_that_trickles_has_one_deadline": Removal(
+        "server/keygraph_server/auth/keys.py", "self._connection.sock.shutdown(socket.SHUT_RDWR)", "pass"
+    ),
     "test_no_cache_keeps_what_one_viewer_saw": Removal(
         f"{_HTTP}/graphql_http.py", "is_open = options.viewer_of is None and", "is_open ="
     ),
     "test_a_cursor_of_another_list": Removal(
         f"{_RESOLVERS}/read/cursors.py", "self._about = [_dump(about)]", "self._about = []"
+    ),
+    "test_a_walk_does_not_continue_where_somebody_with_other_rights_was": Removal(
+        f"{_RESOLVERS}/read/walked.py", "if rest.pop() != self._rights:", "if not (rest.pop() or True):"
+    ),
+    "test_an_odd_value_of_a_hidden_field_is_not_named": Removal(
+        f"{_WRITING}/items.py", "if is_stored and restricted_name(self.record, name):", "if False:"
     ),
     "test_a_cursor_tells_no_key": Removal(
         f"{_RESOLVERS}/read/cursors.py",
@@ -253,13 +431,134 @@ REMOVALS: dict[str, Removal] = {
         "return _text(plain)",
     ),
     "test_what_cannot_be_used_is_named": Removal(
-        "server/keygraph_server/settings/serving.py", "min_length=SECRET_CHARACTERS", "min_length=1"
+        "server/keygraph_server/settings.py", "min_length=SECRET_CHARACTERS", "min_length=1"
     ),
     "test_an_unexpected_error_shows_nothing_but_its_id": Removal(
         f"{_HTTP}/middleware.py", "_answer([internal_error(error)], 500)", "_answer([{'message': str(error)}], 500)"
     ),
+    "test_no_record_has_the_key_of_a_note": Removal(
+        "keygraph/resolve/collisions.py", "if is_text and not are", "if False and not are"
+    ),
+    "test_required_names_are_not_told": Removal(
+        f"{_RESOLVERS}/plan/validation.py", "error.message = named.sub(instead, error.message)", "pass"
+    ),
     "test_names_are_not_suggested": Removal(
         "server/keygraph_server/services.py", "suggestions=settings.suggestions", "suggestions=True"
+    ),
+    # --- The SQLite file
+    "test_a_conflict_names_the_version_to_who_may_read_it": Removal(
+        f"{_WRITING}/rules.py", "if not write.is_visible(record, item, version.name):", "if False:"
+    ),
+    "test_only_who_may_read_a_field_may_add_to_it": Removal(
+        f"{_WRITING}/rules.py", "    yield from unread\n", ""
+    ),
+    "test_a_copy_of_what_some_may_not_read": Removal(
+        "keygraph/check/access.py", "for check_all in (_open_tallies, _derived_in_use):", "for check_all in (_open_tallies,):"
+    ),
+    "test_two_names_of_one_attribute": Removal(
+        "keygraph/check/access.py", "        if differing:\n", "        if False:\n"
+    ),
+    "test_a_key_whose_length_tells_of_a_hidden_part": Removal(
+        "keygraph/check/access.py", "is_revealed = _has_any_length(other) and", "is_revealed = False and"
+    ),
+    "test_a_number_by_what_is_hidden": Removal(
+        "keygraph/check/access.py", "and not (group is rules.walls.get(\"read\") and _is_same_wall(access, path))", "and group is not rules.walls.get(\"read\")"
+    ),
+    "test_a_list_of_several_types_that_only_their_keys_tell_apart": Removal(
+        "keygraph/lists/query.py", "is_decided_here=not is_distinguished,", "is_decided_here=not self.has_types,"
+    ),
+    "test_aggregates_adds_and_rankings_by_what_no_rule_gives": Removal(
+        f"{_RESOLVERS}/schema/visible.py", "if isinstance(kind, kinds.Aggregate):", "if False:"
+    ),
+    "test_a_key_with_a_part_of_a_field_does_not_open_the_whole_field": Removal(
+        "keygraph/access/grants.py", " and not (action == \"read\" and name in self.parts)", ""
+    ),
+    "test_a_field_in_the_type_attribute": Removal(
+        "keygraph/resolve/write_rules.py", " *_rules_of_type_values(record, type_attribute))", ")"
+    ),
+    "test_a_log_that_was_cut_takes_nothing_else_along": Removal(
+        "keygraph/engines/sqlite/files.py", "os.ftruncate(self.log_file.fileno(), self._whole_end)", "pass"
+    ),
+    "test_a_full_disk_is_logged_once": Removal(
+        "keygraph/engines/sqlite/engine.py", "            self._note(_reason(error))\n", ""
+    ),
+    "test_what_names_a_node_in_an_index_with_a_hidden_field": Removal(
+        f"{_WRITING}/steps.py", "else {end, *names_by_order(path)}", "else {end}"
+    ),
+    "test_what_names_a_node_by_a_hidden_end": Removal(
+        f"{_WRITING}/steps.py", " and all(write.is_visible(record, item, name) for name in names)", ""
+    ),
+    "test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong": Removal(
+        f"{_WRITING}/records.py", "if there is None and rules.is_other_guarded(write, record):", "if False:"
+    ),
+    "test_an_end_is_changed_by_another_name_by_who_may_read_and_write_it": Removal(
+        f"{_WRITING}/rules.py", "for name, given in _changed_with_others(write, request):", "for name, given in ():"
+    ),
+    "test_nothing_is_computed_from_a_record_that_may_not_be_changed": Removal(
+        f"{_WRITING}/rules.py", "return bool(own.refusals.found)", "return False"
+    ),
+    "test_a_virtual_node_that_is_hidden_is_not_named": Removal(
+        f"{_WRITING}/ends.py", "given_virtual_nodes(write, request) if write.is_guarded else ():", "():"
+    ),
+    "test_a_counterpart_is_moved_by_who_may_move_it": Removal(
+        f"{_WRITING}/rules.py", "if key_of(before) != key_of(after):", "if False:"
+    ),
+    "test_the_own_fields_of_a_counterpart_are_held_too": Removal(
+        f"{_WRITING}/rules.py", "return put if is_put else Change(", "return Change("
+    ),
+    "test_a_log_that_another_program_has_written_into_is_not_copied": Removal(
+        "keygraph/engines/sqlite/engine.py", "            self._files.void_log()\n", "            pass\n"
+    ),
+    "test_a_file_that_is_replaced_right_before_a_stop_gets_no_log": Removal(
+        "keygraph/engines/sqlite/engine.py", "for task in () if self._is_log_empty else (self._look, int):", "for task in ():"
+    ),
+    "test_nobody_makes_a_log_beside_a_file_that_another_process_uses": Removal(
+        "keygraph/engines/sqlite/files.py", "            return True\n        except OSError:", "            return False\n        except OSError:"
+    ),
+    "test_a_file_that_came_back_after_another_one_was_there_is_not_used": Removal(
+        "keygraph/engines/sqlite/files.py", " if is_same else is_used:", " if is_same else False:"
+    ),
+    "test_a_proxy_is_trusted_by_its_address_of_ipv4": Removal(
+        "server/keygraph_server/connections/guarded.py", "self.client = unmapped(self.client[0]), self.client[1]", "pass"
+    ),
+    "test_a_stop_does_not_wait_for_a_collector_that_hangs": Removal(
+        "server/keygraph_server/telemetry/tracing.py", "daemon=True)", "daemon=False)"
+    ),
+    "test_a_log_that_somebody_reads_is_left_later": Removal(
+        "keygraph/engines/sqlite/engine.py", "self._leaving is None or self._leaving.done()", "self._leaving is None"
+    ),
+    "test_a_log_that_is_cut_while_a_write_ends_is_noticed": Removal(
+        "keygraph/engines/sqlite/files.py", "return self._has_gap(state) and", "return False and"
+    ),
+    "test_who_has_put_another_file_there_keeps_its_log": Removal(
+        "keygraph/engines/sqlite/engine.py", " and not self._files.is_another_there:", ":"
+    ),
+    "test_no_signal_waits_for_a_worker_that_hangs": Removal(
+        "server/keygraph_server/processes/workers.py",
+        "                self._kill(worker)\n                return",
+        "                return",
+    ),
+    "test_no_new_file_gets_the_log_of_one_that_is_in_use": Removal(
+        "keygraph/engines/sqlite/engine.py", "check_files(self._path)", "pass"
+    ),
+    "test_one_that_cannot_start_stops_no_others": Removal(
+        "server/keygraph_server/processes/workers.py", " and not self._has_served:", ":"
+    ),
+    "test_another_file_gets_a_log_of_its_own": Removal(
+        "keygraph/engines/sqlite/engine.py", "            self._files.unlink_log()", "            pass"
+    ),
+    "test_a_file_that_is_moved_or_deleted_is_noticed": Removal(
+        "keygraph/engines/sqlite/engine.py", "self._files.check()", "pass"
+    ),
+    # --- Behind the server
+    "test_no_answer_is_a_fault_of_the_server": Removal(
+        "keygraph/engines/dynamodb/answers.py", "except Exception as error:", "except ZeroDivisionError as error:"
+    ),
+    "test_an_answer_without_an_end_is_not_read": Removal(
+        "keygraph/engines/dynamodb/client.py", "if len(received) > ANSWER_BYTES:", "if False:"
+    ),
+    "test_a_redirect_is_not_followed": Removal(
+        "keygraph/engines/dynamodb/client.py", "allow_redirects=False", "allow_redirects=True"
     ),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ import pytest
 
 from keygraph import Graph
 from keygraph.tables.interchange import Interchange
-from keygraph_resolvers import Service, build_schema, check
+from keygraph_resolvers import OperationRequest, Service, build_schema, check
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import world
 
@@ -24,7 +24,6 @@ BLOCK = re.compile(r"^```(\w+)(?: as ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.
 
 
 def test_there_are_examples() -> None:
-    """None of them would be looked at."""
     assert len(CHAPTERS) >= 2
 
 
@@ -32,7 +31,6 @@ def test_there_are_examples() -> None:
 async def test_each_viewer_gets_this_answer(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, chapter: str
 ) -> None:
-    """Whoever copies the model would let others see what is not theirs."""
     blocks = BLOCK.findall(chapter)
     [source], [lines] = (
         [text for kind, _, text in blocks if kind == wanted] for wanted in ("python", "jsonl")
@@ -52,6 +50,6 @@ async def test_each_viewer_gets_this_answer(
     ]
     assert asked
     for document, claims, wanted in asked:
-        answer: dict[str, Any] = await service.execute(document, viewer=claims)
+        answer: dict[str, Any] = await service.execute(OperationRequest(document, viewer=claims))
         codes = [error["extensions"]["code"] for error in answer.get("errors", ())]
         assert ({"codes": codes} if "codes" in wanted else answer) == wanted

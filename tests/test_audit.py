@@ -25,13 +25,11 @@ NO_NPM = Audit("a", [], "no advisory source answers npm")
     ],
 )
 def test_pip_audit_is_understood(dependencies: list[object], expected: Audit) -> None:
-    """A vulnerability would be overlooked, or an audit that asked nobody would pass for a clean one."""
     assert of_pip(json.dumps({"dependencies": dependencies, "fixes": []})) == expected
 
 
 @pytest.mark.parametrize("output", ["", "Traceback (most recent call last):", "[]"])
 def test_a_tool_that_fails_is_skipped_by_name(output: str) -> None:
-    """An audit without a network would be a failure, or a clean one."""
     assert of_pip(output) == NO_PIP
     assert of_npm("a", output) == NO_NPM
 
@@ -44,7 +42,6 @@ def test_npm_is_understood() -> None:
 
 
 def test_every_lock_file_is_audited() -> None:
-    """What a new part of the project installs would be left out."""
     ignored = {"node_modules", ".venv"}
     found = {path.parent for path in ROOT.rglob("package-lock.json") if not ignored & {*path.parts}}
     assert found == {ROOT / Path(folder) for folder in LOCKS}

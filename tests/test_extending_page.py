@@ -15,6 +15,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from keygraph_resolvers import OperationRequest
 from keygraph_server.app import create_app
 from keygraph_server.settings import read_settings
 from tests.server.command_line import run
@@ -51,7 +52,6 @@ def league(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def club(league: None) -> Iterator[ModuleType]:
-    """The program of the page."""
     import club  # type: ignore[import-not-found]  # the file that has just been written
 
     yield club
@@ -59,7 +59,6 @@ def club(league: None) -> Iterator[ModuleType]:
 
 
 async def test_the_program_does_what_is_said(club: ModuleType) -> None:
-    """Somebody who copies it would have to find out by themselves how to extend and mount a server."""
     cheer, home = blocks("graphql")
     async with running(club.app) as client:
         assert (await client.get("/about")).json() == {"name": "The club"}
@@ -79,13 +78,16 @@ async def test_the_program_does_what_is_said(club: ModuleType) -> None:
         page = (await client.get("/graph/")).text
         assert 'href="/' not in page
         assert 'src="/' not in page
-        [call] = re.findall(r"state\.service\.execute\(\"(.*?)\", context=({.*?})\)", PAGE)
-        answer = await club.keygraph.state.service.execute(call[0], context=ast.literal_eval(call[1]))
+        [call] = re.findall(
+            r"state\.service\.execute\(OperationRequest\(\"(.*?)\", context=({.*?})\)\)", PAGE
+        )
+        answer = await club.keygraph.state.service.execute(
+            OperationRequest(call[0], context=ast.literal_eval(call[1]))
+        )
         assert answer["data"] == {"home": {"name": "Rovers"}}
 
 
 async def test_starlette_mounts_it_too(league: None, caplog: pytest.LogCaptureFixture) -> None:
-    """Its store would not be opened, as nobody starts a mounted application; nobody would know why."""
     keygraph = create_app(read_settings(model="league", store="sqlite:.keygraph/club.sqlite"))
     query = {"query": '{ team(teamId: "T1") { name } }'}
     forgotten = Starlette(routes=[Mount("/api", app=keygraph)])

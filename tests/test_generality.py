@@ -62,7 +62,6 @@ def docstrings(tree: ast.AST) -> set[int]:
 
 
 def texts_of_code(tree: ast.AST) -> Iterator[str]:
-    """Every text in the code, those of f-strings too."""
     apart = docstrings(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
@@ -79,7 +78,6 @@ def identifiers(source: str) -> Iterator[str]:
 
 
 def model_words() -> Words:
-    """The words of the model, from its source."""
     tree = ast.parse(MODEL.read_text("utf-8"))
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     fields = {
@@ -135,7 +133,6 @@ def files(package: str) -> list[Path]:
 
 
 def test_the_words_are_the_models() -> None:
-    """The tests below would look for nothing."""
     assert WORDS.anywhere >= {
         *("userId", "user_id", "productId", "product_id", "childCategoryId", "created_at", "CreatedAt"),
         *("OrderItem", "orderItem", "ProductCategory", "UserType", "PriceHistory", "EcommerceData"),
@@ -146,7 +143,6 @@ def test_the_words_are_the_models() -> None:
 
 
 def test_a_word_in_code_is_found() -> None:
-    """A resolver that knows one model would pass unseen."""
     for line in (
         "key = 'ORDER#' + name",
         "key = f'ORDER#{name}'",
@@ -172,7 +168,6 @@ def test_a_word_in_code_is_found() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_package_knows_the_model(package: str) -> None:
-    """Another model would be served as if it were a shop: something would read keys or fields that it has not."""
     found = {}
     for file in files(package):
         text = file.read_text("utf-8")
@@ -186,11 +181,10 @@ def test_no_package_knows_the_model(package: str) -> None:
 
 
 def test_the_default_model_is_named_once() -> None:
-    """What is served without `--model` would be decided in two places."""
     naming = [
         str(file.relative_to(ROOT))
         for package in PACKAGES
         for file in files(package)
         if file.suffix == ".py" and DEFAULT_MODEL in texts_of_code(ast.parse(file.read_text("utf-8")))
     ]
-    assert naming == ["server/keygraph_server/settings/serving.py"]
+    assert naming == ["server/keygraph_server/settings.py"]

@@ -76,14 +76,12 @@ async def answered(
 
 
 async def test_the_model_is_served(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever follows the steps would end with a model that is none, or does not read the items of step 1."""
     graph: Graph = check(module_of(MODEL, "bikes", monkeypatch).graph)
     [lines], [query], [answer] = blocks("jsonl"), blocks("graphql"), blocks("json")
     await answered(graph, build_schema(graph), make_store, lines, query, answer)
 
 
 def test_describe_shows_what_the_guide_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever compares would think that the model was wrong."""
     (tmp_path / "bikes.py").write_text(MODEL, "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "bikes", raising=False)
@@ -96,7 +94,6 @@ def test_describe_shows_what_the_guide_shows(tmp_path: Path, monkeypatch: pytest
 async def test_an_example_answers(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, example: list[str]
 ) -> None:
-    """Whoever has such a table would copy a model that does not read it."""
     source, lines, query, answer = example
     made = module_of(source, "example", monkeypatch)
     graph: Graph = check(made.graph)
@@ -105,14 +102,12 @@ async def test_an_example_answers(
 
 
 def test_every_block_belongs_to_an_example() -> None:
-    """One without a model, items, a query or an answer would not be looked at."""
     fences = ("python example", "graphql example")
     assert len(EXAMPLES) > 40
     assert all(sum(len(blocks(fence, text)) for text in PAGES.values()) == len(EXAMPLES) for fence in fences)
 
 
 def anchors(text: str) -> list[str]:
-    """What GitHub makes of the headings of a page."""
     headings = re.findall(
         r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
     )
@@ -121,7 +116,6 @@ def anchors(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", [*PAGES, "../README"])
 def test_links_lead_somewhere(page: str) -> None:
-    """Whoever follows one would find nothing."""
     text = (DOCS / f"{page}.md").read_text("utf-8")
     for file, anchor in re.findall(r"\]\(([\w./-]*\.md)?(?:#([\w-]+))?\)", text):
         target = DOCS.joinpath(page).parent / file if file else DOCS / f"{page}.md"
@@ -131,7 +125,6 @@ def test_links_lead_somewhere(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_contents_are_complete(page: str) -> None:
-    """A chapter that the contents lack would not be found."""
     text = PAGES[page]
     level = "## " if page == "models" else "### "
     titles = anchors("\n".join(line for line in text.splitlines() if line.startswith(level)))
@@ -139,7 +132,6 @@ def test_the_contents_are_complete(page: str) -> None:
 
 
 def options(function: Any) -> set[str]:
-    """What a caller may name, and need not."""
     parameters = inspect.signature(function).parameters.values()
     return {
         each.name
@@ -149,7 +141,6 @@ def options(function: Any) -> set[str]:
 
 
 def test_everything_that_can_be_said_is_explained() -> None:
-    """Whoever does not read the code would not know that it can be said."""
     text = "".join(PAGES.values())
     declared = (node, edge, record, stored, many, Graph, Index, Index.__call__, Table)
     said = set().union(*map(options, declared), options(Format.base), options(Format.reversed))
@@ -160,13 +151,11 @@ def test_everything_that_can_be_said_is_explained() -> None:
 
 
 def test_there_are_mistakes() -> None:
-    """None of them would be looked at."""
     assert len(WRONG) == 4
 
 
 @pytest.mark.parametrize(("source", "said"), WRONG)
 def test_a_mistake_is_told_in_these_words(source: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever looks a message up would not find it."""
     made = vars(module_of(f"{MODEL}\n\n{source}", "wrong", monkeypatch))
     types: list[Any] = [
         made[name] for name in re.findall(r"^class (\w+)", f"{MODEL}\n{source}", re.MULTILINE)

@@ -26,7 +26,6 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language, in order."""
     return re.findall(rf"^ *```{language}\n(.*?)^ *```$", README, re.MULTILINE | re.DOTALL)
 
 
@@ -47,7 +46,6 @@ def league(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 async def test_the_nested_query_has_the_answer_and_the_cost_that_are_shown(
     make_store: Callable[[Table], Awaitable[Store]],
 ) -> None:
-    """Somebody who tries the README's query would see another answer, or pay for more requests than it says."""
     store = TracingStore(await make_store(commerce.graph.table))
     interchange = Interchange(commerce.graph)
     for name in ("commerce.jsonl", "commerce.described.jsonl"):
@@ -68,7 +66,6 @@ async def test_the_nested_query_has_the_answer_and_the_cost_that_are_shown(
 async def test_the_model_is_served(
     league: ModuleType, make_store: Callable[[Table], Awaitable[Store]]
 ) -> None:
-    """Somebody who copies the README's model would not get the answer that it promises."""
     store = await make_store(league.graph.table)
     service = Service(build_schema(league.graph), store, secret=b"a secret")
     interchange = Interchange(league.graph)
@@ -85,7 +82,6 @@ async def test_the_model_is_served(
 
 
 def test_the_files_of_keygraph_init_are_those_that_are_shown() -> None:
-    """Whoever types what the README says would not see what it shows."""
     examples = ROOT / "examples/keygraph_examples"
     assert (examples / "league.py").read_text("utf-8") == blocks("python")[0]
     assert (examples / "league.jsonl").read_text("utf-8") == blocks("json")[1]

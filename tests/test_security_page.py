@@ -19,13 +19,11 @@ ROWS = [
 
 
 def test_there_are_rows() -> None:
-    """The page could be empty, and the tests below would hold."""
     assert len(ROWS) > 30
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
 def test_a_row_names_a_test(row: list[str]) -> None:
-    """A promise would stand there that nothing holds."""
     threat, defence, named = row
     assert threat
     assert defence
@@ -37,13 +35,11 @@ def test_a_row_names_a_test(row: list[str]) -> None:
 
 
 def test_every_row_has_a_removal() -> None:
-    """Nobody would have tried whether the test fails without the defence."""
     assert {named_test(row)[1] for row in ROWS} == {*REMOVALS}
 
 
 @pytest.mark.parametrize("name", REMOVALS)
 def test_what_is_removed_is_there(name: str) -> None:
-    """Code would have changed, and nobody would notice that the defence can no longer be tried."""
     removal: Removal | None = REMOVALS[name]
     while removal is not None:
         assert removal.text in (ROOT / removal.file).read_text("utf-8")

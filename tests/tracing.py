@@ -1,27 +1,52 @@
-"""A store that records the requests to another one, so that a test can compare them."""
+"""Stores that pass requests on to another one, and record, hold or refuse them."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from keygraph.dynamo.store import Answer, Request, Store
 from keygraph.dynamo.table import Table
 
 
-@dataclass(slots=True)
-class TracingStore:
-    """A store that passes requests on to another one and records them."""
+@dataclass(eq=False)
+class PassingStore:
+    """A store that passes requests on to another one; what is derived from it does something besides."""
 
     store: Store
-    requests: list[Request[object]] = field(default_factory=list)
 
     @property
     def table(self) -> Table:
         return self.store.table
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        self.requests.append(request)
         return await self.store.send(request)
 
     async def close(self) -> None:
         await self.store.close()
+
+
+@dataclass(eq=False)
+class TracingStore(PassingStore):
+    """A store that records the requests."""
+
+    requests: list[Request[object]] = field(default_factory=list)
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        self.requests.append(request)
+        return await self.store.send(request)
+
+
+Before = Callable[[Request[Any]], Awaitable[None]]
+
+
+@dataclass(eq=False)
+class HeldStore(PassingStore):
+    """A store that calls a function before each request, which may wait or raise."""
+
+    before: Before
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        await self.before(request)
+        return await self.store.send(request)

@@ -13,6 +13,7 @@ that an item holds one round trip after the item was requested. It uses neither 
   round trip, take one request for each run of adjacent items, and one more if lists are cut off at both ends of a run,
   because a run is read in one direction.
 - A range that has no key is not read.
+- Of a node, an edge or a record is known to have the fields that it has copies of which follow it (`follows=True`).
 - Nothing is read twice, and nothing is read that follows from a key or an item already known. A list that was read
   answers every page of the same range in the same direction that goes no further, and edges to named nodes that it has.
   A list that was read to its end answers every part of it, its count, and every edge to a named node.
@@ -57,8 +58,8 @@ from bench.bound.requests import Requests, RoundTrip
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue
 from keygraph.keys.template import Template
-from keygraph.lists.listing import NeighbourList, bind
-from keygraph.lists.ranges import Span, beginning_with
+from keygraph.lists.query import ListForm, ListQuery
+from keygraph.lists.ranges import KeyArguments, Span, beginning_with
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
@@ -76,10 +77,10 @@ from keygraph_resolvers.schema.field_kinds import (
     Nodes,
     NodesByIds,
     PageInfo,
+    PathsBetween,
     Stored,
     TotalCount,
     WalkOf,
-    WaysBetween,
 )
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
@@ -164,7 +165,7 @@ class _Walk:
                         self._node((record,), identity, node, must_exist=True)
                 case ListOf(path):
                     self._list(path, None, node, definition)
-                case WaysBetween():
+                case PathsBetween():
                     raise ValueError("the bound finds no paths")
 
     def _node(
@@ -174,8 +175,10 @@ class _Walk:
         node: FieldNode,
         *,
         must_exist: bool = False,
+        copied: frozenset[str] = frozenset(),
     ) -> None:
-        """Visits a node whose key has become known; it has several possible types if the key does not identify one."""
+        """Visits a node whose key has become known; it has several possible types if the key does not identify one.
+        `copied` are the fields of which what names it has copies."""
         record = records[0]
         keys = self._graph.table_keys(record, identity)
         if len(records) > 1:
@@ -193,7 +196,7 @@ class _Walk:
                 self._told_by_item(found, items[0], selected)
             return
         self._told_by_key(found, selected)
-        if must_exist or self._needs_item(found, selected):
+        if must_exist or self._needs_item(found, selected, copied):
             get = self._requests.get_with_lists if record.gathers else self._requests.get
             get(keys, partial(self._arrived, found, keys, selected))
 
@@ -212,9 +215,11 @@ class _Walk:
         items = (self._items.get(key) for key in keys)
         return [item for item in items if item is not None and self._graph.recognise(item) in records]
 
-    def _needs_item(self, found: _Object, selected: SelectionSetNode | None) -> bool:
-        """Whether a field is selected that the key does not hold."""
-        told = found.record.key_fields
+    def _needs_item(
+        self, found: _Object, selected: SelectionSetNode | None, copied: frozenset[str] = frozenset()
+    ) -> bool:
+        """Whether a field is selected that the key does not hold, and no copy."""
+        told = found.record.key_fields | copied
         for _, _, kind in self._document.fields(found.type, selected):
             match kind:
                 case Stored(stored) if stored.name not in told:
@@ -235,10 +240,12 @@ class _Walk:
                 case WalkOf(walk):
                     raise ValueError(f"the bound does not walk {record.name}.{walk.name}")
                 case NodeAt(end) if end.name in record.key_fields:
-                    self._end(end, record.end_readers[end.name](found.identity), node)
+                    # The item is there in time only if it is needed for something else.
+                    of = record if self._needs_item(found, selected) else None
+                    self._end(end, record.end_readers[end.name](found.identity), node, of)
                 case FarNode(path) if path.far_end in record.key_fields:
                     end = record.ends[path.far_end]
-                    self._end(end, record.end_readers[end.name](found.identity), node)
+                    self._end(end, record.end_readers[end.name](found.identity), node, record)
 
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
         """Continues with what only the object's item holds: ends that are attributes."""
@@ -246,10 +253,10 @@ class _Walk:
         for node, _, kind in self._document.fields(found.type, selected):
             match kind:
                 case NodeAt(end) if end.name not in record.key_fields:
-                    self._end(end, record.end_identity(item, end), node)
+                    self._end(end, record.end_identity(item, end), node, record)
                 case FarNode(path) if path.far_end is not None and path.far_end not in record.key_fields:
                     end = record.ends[path.far_end]
-                    self._end(end, record.end_identity(item, end), node)
+                    self._end(end, record.end_identity(item, end), node, record)
                 case FarNode(path) if path.far_end is None:
                     # The node is the item itself.
                     own = _Object(self._document.type(record.name), record, found.identity)
@@ -261,10 +268,19 @@ class _Walk:
         self._told_by_key(found, selected)
         self._told_by_item(found, item, selected)
 
-    def _end(self, end: End, identity: tuple[str, ...] | None, node: FieldNode) -> None:
+    def _end(
+        self, end: End, identity: tuple[str, ...] | None, node: FieldNode, of: RecordType | None
+    ) -> None:
+        """Visits the node at an end of an item of the type; None if nothing but its key is known."""
         if identity is not None:
             records, own = end.nodes(identity)
-            self._node(records, own, node)
+            copies = self._graph.copies.get(of.name, ()) if of is not None else ()
+            copied = frozenset(
+                each.sources[records[0]].name
+                for each in copies
+                if each.field.follows and each.end is end and records[0] in each.sources
+            )
+            self._node(records, own, node, copied=copied)
 
     # --- Lists ----------------------------------------------------------------------------------------
 
@@ -280,17 +296,12 @@ class _Walk:
             raise ValueError("the bound knows no cursors")
         if given.get("alsoOf"):
             raise ValueError("the bound does not know what several lists have in common")
-        if not path.tells_all:
+        if not path.keys.reads_whole_items:
             raise ValueError(f"the bound knows whole items alone, and {path.keys.index_name} has parts")
         narrowed = narrowings(self._graph, path, given)
-        neighbours = bind(
-            self._graph,
-            path,
-            owner,
-            required_texts(self._graph, path, given),
-            narrowed,
-            conditions(self._graph, path, given, sys.maxsize),
-        )
+        keys = KeyArguments(required_texts(self._graph, path, given), narrowed)
+        wheres = conditions(self._graph, path, given, sys.maxsize)
+        neighbours = ListForm(self._graph, path, keys, wheres).of(owner)
         # Items that the narrowed list leaves out may be between it and its owner, which is not known beforehand.
         beside = None if narrowed else owner
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
@@ -333,7 +344,7 @@ class _Walk:
 
     def _edges_to(
         self,
-        neighbours: NeighbourList,
+        neighbours: ListQuery,
         owner: tuple[str, ...],
         ids: Sequence[str],
         size: int,
@@ -380,7 +391,7 @@ class _Walk:
                 continue
             end = path.record.ends[path.far_end]
             for item in items:
-                self._end(end, path.record.end_identity(item, end), node)
+                self._end(end, path.record.end_identity(item, end), node, path.record)
 
     def _each(
         self,

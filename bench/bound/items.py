@@ -7,7 +7,7 @@ from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Table
-from keygraph.lists.listing import NeighbourList
+from keygraph.lists.query import ListQuery
 from keygraph.lists.ranges import Span
 from tests.engine_order import order_among_equals
 
@@ -37,9 +37,9 @@ class Items:
         """The keys of the items in the same partition as this key."""
         return [self.table.key_of(item) for item in self._partitions.get((None, key[0]), ())]
 
-    def in_range(self, neighbours: NeighbourList, partition: KeyValue) -> list[Item]:
+    def in_range(self, neighbours: ListQuery, partition: KeyValue) -> list[Item]:
         """The items in the range of a list in one of its partitions, in the list's order."""
-        found = self._partitions.get((neighbours.index_name, partition), ())
+        found = self._partitions.get((neighbours.path.keys.index_name, partition), ())
         read = [item for item in found if neighbours.reads(neighbours.sort_of(item))]
         return sorted(read, key=lambda item: (neighbours.sort_of(item), *self._among_equals(item)))
 
@@ -49,12 +49,12 @@ class Items:
         found = self._partitions.get((index, partition), ())
         return [item for item in found if len(keys) == 1 or span.contains(cast(KeyValue, item[keys[1].name]))]
 
-    def of(self, neighbours: NeighbourList) -> list[Item]:
+    def of(self, neighbours: ListQuery) -> list[Item]:
         """The items of a list in the order of its sort key."""
         found = [
             item
             for partition in neighbours.partitions
-            for item in self._partitions.get((neighbours.index_name, partition), ())
+            for item in self._partitions.get((neighbours.path.keys.index_name, partition), ())
             if neighbours.covers(item)
         ]
 

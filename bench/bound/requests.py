@@ -17,7 +17,7 @@ from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue
 from keygraph.graph import Graph
-from keygraph.lists.listing import NeighbourList
+from keygraph.lists.query import ListQuery
 from keygraph.lists.ranges import Span
 
 BATCH_KEYS = 100
@@ -83,7 +83,7 @@ class _Level:
     counts: int = 0
     gathered: dict[Key, dict[Key | _Range, _Part]] = field(default_factory=dict)
     """The parts that are read of the partitions of gathered nodes, by the nodes' keys."""
-    whole: list[tuple[NeighbourList, Span]] = field(default_factory=list)
+    whole: list[tuple[ListQuery, Span]] = field(default_factory=list)
     """The lists that are read to their end."""
     items: dict[Key, Item] = field(default_factory=dict)
     """The items of the ranges that are shown."""
@@ -111,7 +111,7 @@ class Requests:
         """The items that have arrived, and the keys that are known to have none."""
         self._ranges: dict[_Range, int] = {}
         """The number of items of each range that have arrived."""
-        self._read_whole: list[tuple[NeighbourList, Span]] = []
+        self._read_whole: list[tuple[ListQuery, Span]] = []
         """The lists that have arrived completely."""
         self._searches: dict[_Range, _Search] = {}
         """The filtered lists that have not arrived completely."""
@@ -157,7 +157,7 @@ class Requests:
         self.get(keys, go_on)
         self._gather(keys[0], keys[0], _Part({key for key in keys if self._items.get(key) is not None}))
 
-    def edges(self, neighbours: NeighbourList, keys: Sequence[Key], go_on: GoOn) -> None:
+    def edges(self, neighbours: ListQuery, keys: Sequence[Key], go_on: GoOn) -> None:
         """Fetches the items of a list with these keys."""
         if self._is_whole(neighbours):
             go_on()
@@ -166,7 +166,7 @@ class Requests:
 
     def edges_between(
         self,
-        neighbours: NeighbourList,
+        neighbours: ListQuery,
         ranges: Iterable[tuple[str | None, KeyValue, Span]],
         go_on: GoOnWith,
     ) -> None:
@@ -190,7 +190,7 @@ class Requests:
 
     def page(
         self,
-        neighbours: NeighbourList,
+        neighbours: ListQuery,
         size: int,
         forward: bool,
         owner: tuple[str, ...] | None,
@@ -198,13 +198,19 @@ class Requests:
     ) -> None:
         """Reads a page, except what has arrived already."""
         ranges = [
-            _Range(neighbours.index_name, partition, neighbours.span, forward, _conditions(neighbours))
+            _Range(
+                neighbours.path.keys.index_name,
+                partition,
+                neighbours.reading.span,
+                forward,
+                _conditions(neighbours),
+            )
             for partition in neighbours.partitions
         ]
         items = self._items.of(neighbours)
         page = (items if forward else items[::-1])[:size]
         missing = [each for each in ranges if self._ranges.get(each, 0) < size]
-        if not missing or neighbours.span.is_empty or self._is_whole(neighbours):
+        if not missing or neighbours.reading.span.is_empty or self._is_whole(neighbours):
             go_on(page)
             return
         gathering = self._gathering(neighbours, owner)
@@ -214,7 +220,7 @@ class Requests:
                 self._gather(gathering, keys[0], _Part({key for key in keys if self._items.get(key)}))
             self.get(keys, partial(go_on, page))
             return
-        if neighbours.is_searched:
+        if neighbours.form.is_searched:
             self._search(neighbours, ranges, size, page, go_on)
             return
         arriving = {self._items.table.key_of(item): item for item in page}
@@ -224,30 +230,37 @@ class Requests:
                 shown = set(arriving) or {(each.partition, each.span.low or "")}
                 self._gather(gathering, each, _Part(shown, forward, is_cut=len(items) > size))
         if len(items) < size:
-            self._level.whole.append((neighbours, neighbours.span))
+            self._level.whole.append((neighbours, neighbours.reading.span))
         self._level.items |= arriving
         self._level.later.append(partial(go_on, page))
 
-    def count(self, neighbours: NeighbourList) -> None:
+    def count(self, neighbours: ListQuery) -> None:
         """Counts a list, unless it has arrived completely or was counted before."""
-        if neighbours.span.is_empty or self._is_whole(neighbours):
+        if neighbours.reading.span.is_empty or self._is_whole(neighbours):
             return
         keys = keys_of(neighbours)
         if keys is not None:
             self.get(keys, lambda: None)
             return
         for partition in neighbours.partitions:
-            counted = _Range(neighbours.index_name, partition, neighbours.span, True, _conditions(neighbours))
+            counted = _Range(
+                neighbours.path.keys.index_name,
+                partition,
+                neighbours.reading.span,
+                True,
+                _conditions(neighbours),
+            )
             if counted not in self._counted:
                 self._counted.add(counted)
                 self._level.counts += 1
 
-    def _is_whole(self, neighbours: NeighbourList) -> bool:
+    def _is_whole(self, neighbours: ListQuery) -> bool:
         """Whether a list has arrived that contains this one."""
         return any(
-            (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
+            (whole.path.keys.index_name, whole.partitions)
+            == (neighbours.path.keys.index_name, neighbours.partitions)
             and whole.path.records == neighbours.path.records
-            and neighbours.span.within(span) == neighbours.span
+            and neighbours.reading.span.within(span) == neighbours.reading.span
             for whole, span in self._read_whole
         )
 
@@ -255,7 +268,7 @@ class Requests:
 
     def _search(
         self,
-        neighbours: NeighbourList,
+        neighbours: ListQuery,
         ranges: Sequence[_Range],
         size: int,
         page: list[Item],
@@ -286,7 +299,7 @@ class Requests:
         for go_on in search.waiting:
             go_on(search.items)
 
-    def _searches_for(self, neighbours: NeighbourList, searched: _Range, size: int) -> int:
+    def _searches_for(self, neighbours: ListQuery, searched: _Range, size: int) -> int:
         """Returns the number of requests that find this many items that pass the filter."""
         looked_at = self._items.in_range(neighbours, searched.partition)
         if not searched.forward:
@@ -304,13 +317,13 @@ class Requests:
 
     # --- Nodes with their lists -----------------------------------------------------------------------
 
-    def _gathering(self, neighbours: NeighbourList, owner: tuple[str, ...] | None) -> Key | None:
+    def _gathering(self, neighbours: ListQuery, owner: tuple[str, ...] | None) -> Key | None:
         """The key of the node with which a list may be read; None if it has to be read separately."""
         record = neighbours.path.owner
-        if record is None or not record.gathers or not owner or neighbours.index_name is not None:
+        if record is None or not record.gathers or not owner or neighbours.path.keys.index_name is not None:
             return None
         [node] = self._graph.table_keys(record, owner)
-        return node if neighbours.partitions == node[:1] and not neighbours.is_searched else None
+        return node if neighbours.partitions == node[:1] and not neighbours.form.is_searched else None
 
     def _gather(self, node: Key, wanted: Key | _Range, part: _Part) -> None:
         parts = self._level.gathered.setdefault(node, {})
@@ -353,17 +366,17 @@ class Requests:
         return queries
 
 
-def keys_of(neighbours: NeighbourList) -> list[Key] | None:
+def keys_of(neighbours: ListQuery) -> list[Key] | None:
     """The keys of all items that a list can have; None if a partition can have more than one, or they are not known."""
-    span = neighbours.span
-    if neighbours.index_name is not None or neighbours.is_searched:
+    span = neighbours.reading.span
+    if neighbours.path.keys.index_name is not None or neighbours.form.is_searched:
         return None
-    if not neighbours.has_sort_key:
+    if not neighbours.form.has_sort_key:
         return [(partition,) for partition in neighbours.partitions]
     if span.low is None or span.low != span.high or span.below:
         return None
     return [(partition, span.low) for partition in neighbours.partitions]
 
 
-def _conditions(neighbours: NeighbourList) -> tuple[Condition | None, Condition | None]:
-    return neighbours.filter, neighbours.condition
+def _conditions(neighbours: ListQuery) -> tuple[Condition | None, Condition | None]:
+    return neighbours.decided.filter, neighbours.decided.condition

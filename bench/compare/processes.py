@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _START_SECONDS = 60.0
@@ -28,16 +28,16 @@ def free_port() -> int:
 
 @contextmanager
 def started(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, port: int
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, port: int, output: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Returns the process when it listens on the port; it ends with the block."""
+    """Returns the process when it listens on the port; it ends with the block. `output` is the file that it writes to."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
             cwd=folder,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=log if output is None else output,
             stderr=subprocess.STDOUT,
         )
         try:
@@ -55,6 +55,22 @@ def started(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def full_pipe() -> Iterator[int]:
+    """Yields the end of a pipe that is full and that nobody reads."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4_096)
+    os.set_blocking(writing, True)
+    try:
+        yield writing
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def _listens(port: int) -> bool:

@@ -52,11 +52,14 @@ GOALS = (
     *(
         Goal(f"{query}: at most {limit:g} of the floor's processor time", limit, _processor(FLOOR, query))
         for query, limit in (
-            ("nested", 1.0),
-            ("wide", 1.0),
-            ("shallow", 2.0),
-            ("list", 2.0),
-            ("order", 1.5),
+            ("nested", 0.6),
+            ("wide", 0.7),
+            ("deep", 0.6),
+            ("shallow", 1.0),
+            ("list", 1.0),
+            ("count", 1.0),
+            ("filtered", 1.0),
+            ("order", 1.3),
         )
     ),
     *(

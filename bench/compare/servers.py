@@ -106,8 +106,8 @@ def missing(server: Server) -> str | None:
 
 
 @contextmanager
-def running(servers: Sequence[Server], store_url: str) -> Iterator[list[Running]]:
-    """Yields the servers when all of them listen."""
+def running(servers: Sequence[Server], store_url: str, output: int | None = None) -> Iterator[list[Running]]:
+    """Yields the servers when all of them listen. `output` is the file that they write to."""
     with ExitStack() as open_:
         found = []
         for server in servers:
@@ -119,6 +119,6 @@ def running(servers: Sequence[Server], store_url: str) -> Iterator[list[Running]
                 **{name: value.replace("{port}", str(port)) for name, value in server.environment.items()},
             }
             command = [word.replace("{port}", str(port)) for word in server.command]
-            process = open_.enter_context(started(command, environment, server.folder, port))
+            process = open_.enter_context(started(command, environment, server.folder, port, output))
             found.append(Running(server, port, process.pid))
         yield found

@@ -29,8 +29,9 @@ from bench.questions.oracle import Oracle
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
+from keygraph.limits import NO_LIMITS
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests import dynamodb_local
 
@@ -82,7 +83,7 @@ class Asker:
         answer: dict[str, Any] = {}
         for _ in range(times):
             began, processor = time.perf_counter(), time.process_time()
-            answer = await self._service.execute(document, variables, with_cost=True)
+            answer = await self._service.execute(OperationRequest(document, variables, with_cost=True))
             row.milliseconds.append((time.perf_counter() - began) * 1000)
             row.processor.append((time.process_time() - processor) * 1000)
         errors = [
@@ -237,7 +238,7 @@ async def main() -> None:
             if not is_filled:
                 await fill(store, network.items())
                 sys.stdout.write("filled\n")
-            service = Service(build_schema(graph), store, secret=b"graph questions")
+            service = Service(build_schema(graph), store, secret=b"graph questions", limits=NO_LIMITS)
             rows = await asked(service, oracle, given.people, given.seed)
             if given.local:
                 await store.send(DeleteTable())

@@ -1,6 +1,6 @@
 """What Keygraph does when things go wrong.
 
-    make reliability                                  everything, into docs/reliability.md; about half an hour
+    make reliability                                  everything, into docs/reliability.md; about ten minutes
     make reliability ARGS="--share 0.1"               a tenth of the time; writes no page
     make reliability ARGS="--only attacks --share 0.1"
 
@@ -15,6 +15,8 @@ import asyncio
 import os
 import sys
 import tempfile
+import time
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -22,54 +24,142 @@ from pathlib import Path
 
 from bench.compare.data import items
 from bench.compare.machine import told
+from bench.compare.processes import free_port, full_pipe
 from bench.compare.queries import queries
 from bench.compare.servers import AWS, KEYGRAPH, ROOT, Running, running
 from bench.measuring import filled_store
 from bench.pages import with_part
-from bench.reliability import scenarios
+from bench.reliability import attacks, crowd, refusals, scenarios
 from bench.reliability.clients import asked_of
+from bench.reliability.issuer import Issuer, Keys, login
 from bench.reliability.scenarios import Outcome
-from bench.reliability.upstream import Upstream
+from bench.reliability.upstream import Mode, Upstream
 from keygraph_examples.commerce import graph
+from keygraph_examples.social import graph as social_graph
 from tests import dynamodb_local
 
 PAGE = ROOT / "docs" / "reliability.md"
-_NAMES = ("faults", "outages", "cancellations", "kills", "attacks")
-_FAULT_SECONDS, _OUTAGE_SECONDS, _KILL_SECONDS, _ATTACK_SECONDS = 300.0, 30.0, 60.0, 600.0
-_CANCELLATIONS = 10_000
+_NAMES = (
+    *(
+        "faults",
+        "outages",
+        "cancellations",
+        "kills",
+        "attacks",
+        "crowds",
+        "bodies",
+        "large answers",
+        "output",
+    ),
+    *("refusals", "issuer"),
+)
+_TWO_WORKERS = {"KEYGRAPH_WORKERS": "2"}
+_WITH_FAULTS = ("faults", "outages", "large answers")
+"""Those that need a DynamoDB that fails."""
+_WITHOUT_STORE = ("bodies", "issuer")
+"""Those that are the same on any store: they run on the embedded engine only."""
+_FAULT_SECONDS, _OUTAGE_SECONDS, _KILL_SECONDS, _ATTACK_SECONDS = 40.0, 12.0, 30.0, 60.0
+_CANCELLATIONS, _CROWD_SECONDS = 10_000, 10.0
 
 
 @asynccontextmanager
-async def _served(store_url: str, **settings: str) -> AsyncIterator[Running]:
-    server = replace(KEYGRAPH, environment={**KEYGRAPH.environment, "KEYGRAPH_DEADLINE": "10", **settings})
-    with running([server], store_url) as [found]:
+async def _served(store_url: str, output: int | None, **settings: str) -> AsyncIterator[Running]:
+    # The host that hostile clients name.
+    given = {"KEYGRAPH_DEADLINE": "10", "KEYGRAPH_ALLOWED_HOSTS": "x", **settings}
+    server = replace(KEYGRAPH, environment={**KEYGRAPH.environment, **given})
+    with running([server], store_url, output) as [found]:
         yield found
+
+
+@asynccontextmanager
+async def _crowd(store_url: str) -> AsyncIterator[Running]:
+    """Serves a social network, with the settings of production."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:{Path(folder) / 'social.sqlite'}" if store_url.startswith("sqlite:") else store_url
+        production = {"KEYGRAPH_ENV": "production", "KEYGRAPH_SECRET": "the secret of these measurements"}
+        async with (
+            filled_store(url, social_graph, list(crowd.items())),
+            _served(url, None, KEYGRAPH_MODEL=crowd.MODEL, **production) as found,
+        ):
+            yield found
 
 
 async def _on(
     name: str, store_url: str, upstream: Upstream | None, only: list[str], share: float
 ) -> list[Outcome]:
-    """Runs all scenarios that are possible on a store."""
+    """Runs all scenarios that are possible on a store. One that ends with an error does not hold."""
     outcomes: list[Outcome] = []
-    bodies = [body for query in queries(["shallow", "nested", "list"]) for body in query.bodies()[:4]]
-    kills = {"KEYGRAPH_WORKERS": "2"}
-    for scenario in only:
-        print(f"{name}: {scenario}", file=sys.stderr)
-        async with _served(store_url, **(kills if scenario == "kills" else {})) as server:
-            port, pid = server.port, server.pid
-            asked = await asked_of(port, bodies)
-            match scenario:
-                case "faults" if upstream is not None:
-                    outcomes += await scenarios.faults(port, pid, asked, upstream, _FAULT_SECONDS * share)
-                case "outages" if upstream is not None:
-                    outcomes += await scenarios.outages(port, asked, upstream, _OUTAGE_SECONDS * share)
-                case "cancellations":
-                    outcomes += await scenarios.cancellations(port, pid, asked, int(_CANCELLATIONS * share))
-                case "kills":
-                    outcomes += await scenarios.kills(port, pid, asked, max(10.0, _KILL_SECONDS * share))
-                case "attacks":
-                    outcomes += await scenarios.attacks(port, pid, _ATTACK_SECONDS * share)
+    impossible = _WITH_FAULTS if upstream is None else _WITHOUT_STORE
+    for scenario in [each for each in only if each not in impossible]:
+        began = time.perf_counter()
+        try:
+            found = await _outcomes(scenario, store_url, upstream, share)
+        except Exception as error:
+            traceback.print_exc()
+            found = [Outcome(scenario, "runs to its end", type(error).__name__, holds=False)]
+        if upstream is not None:
+            await upstream.become(Mode.WELL)
+        print(f"{name}: {scenario}, {time.perf_counter() - began:.0f} s", file=sys.stderr)
+        print(*map(_row, found), sep="\n", file=sys.stderr, flush=True)
+        outcomes += found
     return outcomes
+
+
+async def _outcomes(scenario: str, store_url: str, upstream: Upstream | None, share: float) -> list[Outcome]:
+    bodies = [body for query in queries(["shallow", "nested", "list"]) for body in query.bodies()[:4]]
+    async with _served(store_url, None, **(_TWO_WORKERS if scenario == "kills" else {})) as server:
+        port, pid = server.port, server.pid
+        asked = await asked_of(port, bodies)
+        match scenario:
+            case "faults" if upstream is not None:
+                return await scenarios.faults(port, pid, asked, upstream, _FAULT_SECONDS * share)
+            case "outages" if upstream is not None:
+                return await scenarios.outages(port, pid, asked, upstream, _OUTAGE_SECONDS * share)
+            case "cancellations":
+                return await scenarios.cancellations(port, pid, asked, int(_CANCELLATIONS * share))
+            case "kills":
+                return await scenarios.kills(port, pid, asked, max(10.0, _KILL_SECONDS * share))
+            case "attacks":
+                return await attacks.attacks(port, pid, _ATTACK_SECONDS * share)
+            case "crowds":
+                async with _crowd(store_url) as social:
+                    seconds = max(5.0, _CROWD_SECONDS * share)
+                    return await attacks.crowds(social.port, social.pid, seconds)
+            case "bodies":
+                return await attacks.bodies(port, pid, share)
+            case "large answers" if upstream is not None:
+                return await attacks.large_answers(port, pid, upstream, share)
+            case "output":
+                metrics = free_port()
+                with full_pipe() as pipe:
+                    settings = {**_TWO_WORKERS, "KEYGRAPH_METRICS_PORT": str(metrics)}
+                    async with _served(store_url, pipe, **settings) as unread:
+                        return await scenarios.output(unread.port, metrics, unread.pid, asked)
+            case "issuer":
+                return [await _login(store_url, keys) for keys in Keys]
+            case "refusals":
+                return [*await refusals.requests(port), *await _refusals(store_url)]
+    raise ValueError(f"{scenario} is not possible on {store_url}")
+
+
+async def _login(store_url: str, keys: Keys) -> Outcome:
+    issuer = Issuer(keys)
+    async with issuer.running():
+        settings = {"KEYGRAPH_AUTH": "jwt", "KEYGRAPH_JWT_JWKS_URL": issuer.url}
+        async with _served(store_url, None, **settings) as server:
+            return await login(server.port, server.pid, issuer, keys)
+
+
+async def _refusals(store_url: str) -> list[Outcome]:
+    """What servers with other settings refuse."""
+    async with _served(store_url, None, KEYGRAPH_AUTH="header") as guarded:
+        found = await refusals.playground(guarded.port)
+    if store_url.startswith("sqlite:"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "shop.sqlite"
+            async with _served(f"sqlite:{file}", None) as moved:
+                found += await refusals.moved_file(moved.port, file)
+    return found
 
 
 async def _all(only: list[str], share: float) -> dict[str, list[Outcome]]:
@@ -98,12 +188,14 @@ def _table(found: dict[str, list[Outcome]]) -> str:
             "| what happens | wanted | found | holds |",
             "| --- | --- | --- | --- |",
         ]
-        lines += [
-            f"| {each.what} | {each.wanted} | {each.found} | {'yes' if each.holds else '**no**'} |"
-            for each in outcomes
-        ]
+        lines += map(_row, outcomes)
         lines.append("")
     return "\n".join(lines)
+
+
+def _row(outcome: Outcome) -> str:
+    holds = "yes" if outcome.holds else "**no**"
+    return f"| {outcome.what} | {outcome.wanted} | {outcome.found} | {holds} |"
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import orjson
 
@@ -38,14 +39,26 @@ class Seen:
     """Everything else: the beginning of each."""
     seconds: list[float] = field(default_factory=list)
     """The duration of each answer."""
+    own_seconds: list[float] = field(default_factory=list)
+    """The same, less the time that the server waited for a processor: other programs had them."""
 
     @property
     def answers(self) -> int:
         return self.right + self.told.total() + len(self.wrong)
 
-    def slowest(self, share: float = 0.99) -> float:
-        """The time within which this share of the answers came."""
-        return sorted(self.seconds)[int(len(self.seconds) * share) - 1] if self.seconds else 0.0
+    def slowest(self, kind: str = "seconds", share: float = 0.99) -> float:
+        """The time within which this share of the answers came; `kind` is an attribute."""
+        seconds = sorted(getattr(self, kind))
+        return seconds[int(len(seconds) * share) - 1] if seconds else 0.0
+
+    def add(self, other: Seen) -> None:
+        """Adds the answers that another client has received."""
+        self.right += other.right
+        self.told += other.told
+        self.lost += other.lost
+        self.wrong += other.wrong
+        self.seconds += other.seconds
+        self.own_seconds += other.own_seconds
 
     def take(self, asked: Asked, status: int, body: bytes) -> None:
         if status == 200 and body == asked.right:
@@ -62,16 +75,28 @@ class Seen:
             self.wrong.append(f"{status} {body[:200].decode(errors='replace')}")
 
 
+def processor_waits(pid: int | None) -> float:
+    """Returns how many seconds the main thread of a process could have run and had no processor (proc_pid_schedstat);
+    0 without one, or where the system does not count it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 class Client:
     """A client that opens a new connection when the old one has been closed."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, port: int, address: str = "127.0.0.1", pid: int | None = None) -> None:
+        """`address` is the client's own, one of this machine's; `pid` is the server's process, if its waits count."""
+        self.port = port
+        self.address = address
+        self._pid = pid
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, asked: Asked, seen: Seen) -> None:
         """Asks once, and records the answer."""
-        began = time.perf_counter()
+        waited, began = processor_waits(self._pid), time.perf_counter()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 status, body = await self.answer(asked.request)
@@ -80,7 +105,9 @@ class Client:
             self.close()
             await asyncio.sleep(0.01)
             return
-        seen.seconds.append(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        seen.seconds.append(seconds)
+        seen.own_seconds.append(seconds - (processor_waits(self._pid) - waited))
         seen.take(asked, status, body)
         if status != 200:
             # Do not ask a server that refuses again at once.
@@ -89,7 +116,9 @@ class Client:
     async def answer(self, request: bytes) -> tuple[int, bytes]:
         """The status and the body of an answer."""
         if self._streams is None:
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
+            self._streams = await asyncio.open_connection(
+                "127.0.0.1", self.port, limit=2**24, local_addr=(self.address, 0)
+            )
         reader, writer = self._streams
         writer.write(request)
         head = (await reader.readuntil(b"\r\n\r\n")).lower()

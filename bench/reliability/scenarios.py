@@ -1,4 +1,4 @@
-"""Runs a server under stress and checks it: faults, cancellations, kills, outages and attacks."""
+"""Runs a server under stress and checks it: faults, cancellations, kills, outages, and output that nobody reads."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ import os
 import random
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import orjson
 
-from bench.compare.load import http_post
 from bench.reliability.clients import Asked, Client, Seen, asked_of, many
 from bench.reliability.upstream import Mode, Upstream
 
@@ -25,13 +21,13 @@ MOST_GROWTH = 60.0
 """The most that the memory may grow under faults and cancellations, in MB."""
 RECOVERS_SECONDS = 8.0
 """The circuit breaker tries DynamoDB again every few seconds."""
-P99_SECONDS = 0.1
+MOST_LINES = 100
+MOST_THREADS = 16
+ENDS_SECONDS = 5.0
 CLIENTS = 64
-_LARGE_USER = (
-    'mutation ($name: String!) { createUser(input: { userId: "large", name: $name, email: "e", userType: CUSTOMER, '
-    'createdAt: "2024-01-01T00:00:00Z" }) { user { userId } } }'
-)
-_TYPENAME = orjson.dumps({"query": "{ __typename }"})
+_LOGGED = 1_000
+"""The operations whose log lines nobody reads: a pipe takes those of about 200."""
+TYPENAME = orjson.dumps({"query": "{ __typename }"})
 
 
 @dataclass(frozen=True)
@@ -67,34 +63,46 @@ async def faults(port: int, pid: int, asked: Sequence[Asked], upstream: Upstream
     """Three requests to DynamoDB of ten fail while many clients ask."""
     before = megabytes(pid)
     await upstream.become(Mode.FAULTS)
-    seen = await _for(seconds, lambda until: many(port, asked, CLIENTS, until))
+    seen = await for_seconds(seconds, lambda until: many(port, asked, CLIENTS, until))
     await upstream.become(Mode.WELL)
-    recovery = await _until_right(port, asked)
+    recovery = await until_right(port, asked)
     grown = megabytes(pid) - before
     return [
-        _answers(f"{seconds:.0f} s of 30 % faults, {CLIENTS} clients", seen),
+        answered(f"{seconds:.0f} s of 30 % faults, {CLIENTS} clients", seen),
         Outcome(
             "memory after them",
             f"grows by at most {MOST_GROWTH:.0f} MB",
             f"{grown:+.0f} MB",
             grown <= MOST_GROWTH,
         ),
-        _recovered("recovery after them", recovery),
+        recovered("recovery after them", recovery),
     ]
 
 
-async def outages(port: int, asked: Sequence[Asked], upstream: Upstream, seconds: float) -> Outcomes:
-    """DynamoDB hangs, is unreachable, and comes back."""
+async def outages(
+    port: int, pid: int, asked: Sequence[Asked], upstream: Upstream, seconds: float
+) -> Outcomes:
+    """DynamoDB hangs, is unreachable, answers what it never does, and comes back."""
     found = []
-    for mode, name in ((Mode.HUNG, "hangs"), (Mode.GONE, "is gone")):
+    before = _troubles_in_log(pid)
+    for mode, name in ((Mode.HUNG, "hangs"), (Mode.GONE, "is gone"), (Mode.ODD, "answers anything")):
         await upstream.become(mode)
-        seen = await _for(seconds, lambda until: many(port, asked, CLIENTS, until))
+        seen = await for_seconds(seconds, lambda until: many(port, asked, CLIENTS, until))
         await upstream.become(Mode.WELL)
         found += [
-            _answers(f"DynamoDB {name} for {seconds:.0f} s, {CLIENTS} clients", seen),
-            _recovered(f"recovery after it {name}", await _until_right(port, asked)),
+            answered(f"DynamoDB {name} for {seconds:.0f} s, {CLIENTS} clients", seen),
+            recovered(f"recovery after it {name}", await until_right(port, asked)),
         ]
-    return found
+    lines = _troubles_in_log(pid) - before
+    return [
+        *found,
+        Outcome(
+            "warnings and errors in the log meanwhile",
+            f"at most {MOST_LINES}",
+            f"{lines}",
+            0 < lines <= MOST_LINES,
+        ),
+    ]
 
 
 async def cancellations(port: int, pid: int, asked: Sequence[Asked], count: int) -> Outcomes:
@@ -112,11 +120,11 @@ async def cancellations(port: int, pid: int, asked: Sequence[Asked], count: int)
             writer.transport.abort()
 
     await asyncio.gather(*(leaving() for _ in range(32)))
-    recovery = await _until_right(port, asked)
+    recovery = await until_right(port, asked)
     grown = megabytes(pid) - before
     what = f"{count:,} clients that ask and go"
     return [
-        _recovered(what, recovery),
+        recovered(what, recovery),
         Outcome(
             "memory after them",
             f"grows by at most {MOST_GROWTH:.0f} MB",
@@ -145,186 +153,61 @@ async def kills(port: int, pid: int, asked: Sequence[Asked], seconds: float) -> 
         await killer
         return seen
 
-    seen = await _for(seconds, both)
+    seen = await for_seconds(seconds, both)
     lost = seen.lost / max(1, killed)
     return [
-        _answers(f"{killed} workers killed in {seconds:.0f} s, 16 clients", seen),
+        answered(f"{killed} workers killed in {seconds:.0f} s, 16 clients", seen),
         Outcome(
             "requests lost for each of them", "at most those of its clients (16)", f"{lost:.1f}", lost <= 16
         ),
-        _recovered("recovery after them", await _until_right(port, asked)),
+        recovered("recovery after them", await until_right(port, asked)),
     ]
 
 
-async def attacks(port: int, pid: int, seconds: float) -> Outcomes:
-    """Hostile clients attack; another client asks as usual."""
-    highest = 0.0
-    [plain] = await asked_of(port, [_TYPENAME])
-
-    async def watching(until: asyncio.Event) -> None:
-        nonlocal highest
-        while not until.is_set():
-            highest = max(highest, megabytes(pid))
-            await asyncio.sleep(0.2)
-
-    until = asyncio.Event()
-    hostile = [asyncio.create_task(_again(attack, port, until)) for attack in _ATTACKS for _ in range(2)]
-    hostile.append(asyncio.create_task(watching(until)))
-    # In a separate process: here it would wait for the attackers, not for the server.
-    with ProcessPoolExecutor(1, get_context("spawn")) as beside:
-        seen = await asyncio.get_running_loop().run_in_executor(beside, _asking, port, plain, seconds)
-    until.set()
-    await asyncio.gather(*hostile)
-    p99 = seen.slowest()
+async def output(port: int, metrics_port: int, pid: int, asked: Sequence[Asked]) -> Outcomes:
+    """Nobody reads what the server writes, and its metrics port gets half requests."""
+    await asked_of(port, [TYPENAME])  # the metrics port listens too when it answers
+    half = [(await asyncio.open_connection("127.0.0.1", metrics_port))[1] for _ in range(150)]
+    for writer in half:
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x")
+    seen, client = Seen(), Client(port)
+    for number in range(_LOGGED):
+        await client.ask(asked[number % len(asked)], seen)
+    client.close()
+    status, _ = await Client(metrics_port).answer(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    threads = max(map(_threads, processes_of(pid)))
+    seconds = await asyncio.to_thread(_ended_within, pid)
+    for writer in half:
+        writer.transport.abort()
     return [
-        _answers(f"another client during {seconds:.0f} s of attacks", seen),
+        answered(f"{_LOGGED:,} operations, whose log nobody reads", seen),
         Outcome(
-            "its slowest answers (p99)",
-            f"under {P99_SECONDS * 1000:.0f} ms",
-            f"{p99 * 1000:.0f} ms",
-            p99 < P99_SECONDS,
+            "threads of a process, with 150 half requests",
+            f"at most {MOST_THREADS}",
+            f"{threads}",
+            threads <= MOST_THREADS,
         ),
+        Outcome("the metrics beside them", "200", f"{status}", status == 200),
         Outcome(
-            "memory of a worker during the attacks",
-            f"under {MOST_MEGABYTES:.0f} MB",
-            f"{highest:.0f} MB at most",
-            highest < MOST_MEGABYTES,
+            "its end after SIGTERM",
+            f"within {ENDS_SECONDS:.0f} s",
+            f"{seconds:.1f} s",
+            seconds <= ENDS_SECONDS,
         ),
     ]
-
-
-def _asking(port: int, asked: Asked, seconds: float) -> Seen:
-    """Returns the results of a client that asks again and again for some seconds."""
-
-    async def ask(until: asyncio.Event) -> Seen:
-        seen, client = Seen(), Client(port)
-        while not until.is_set():
-            await client.ask(asked, seen)
-            await asyncio.sleep(0.02)
-        client.close()
-        return seen
-
-    return asyncio.run(_for(seconds, ask))
-
-
-# --- Attacks --------------------------------------------------------------------------------------------
-
-
-async def _never_reads(port: int) -> None:
-    """Sends requests and reads no answer."""
-    with _no_receiving(port) as writer_of:
-        _, writer = await writer_of
-        request = http_post(port, "/graphql", _TYPENAME) * 100
-        async with asyncio.timeout(3):
-            while not writer.is_closing():
-                writer.write(request)
-                await writer.drain()
-
-
-async def _large_and_never_read(port: int) -> None:
-    """Requests answers of 7 MB on many connections, and reads none."""
-    name = "n" * 380_000
-    created = orjson.dumps({"query": _LARGE_USER, "variables": {"name": name}})
-    client = Client(port)
-    await client.answer(http_post(port, "/graphql", created))  # the second time it is there already
-    client.close()
-    names = " ".join(f'a{number}: user(userId: "large") {{ name again: name }}' for number in range(9))
-    request = http_post(port, "/graphql", orjson.dumps({"query": f"{{ {names} }}"}))
-    with ExitStack() as opened:
-        for _ in range(32):
-            _, writer = await opened.enter_context(_no_receiving(port))
-            writer.write(request)
-        await asyncio.sleep(2)
-
-
-async def _half_heads(port: int) -> None:
-    """Opens connections that never send a complete head."""
-    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(50)]
-    for writer in writers:
-        writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\n")
-    await asyncio.sleep(2)
-    for writer in writers:
-        writer.transport.abort()
-
-
-async def _long_head(port: int) -> None:
-    _, writer = await asyncio.open_connection("127.0.0.1", port)
-    async with asyncio.timeout(3):
-        while not writer.is_closing():
-            writer.write(b"X-Long: " + b"x" * 60_000 + b"\r\n")
-            await writer.drain()
-
-
-async def _half_bodies(port: int) -> None:
-    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(20)]
-    for writer in writers:
-        head = b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
-        writer.write(head + b" " * 900_000)
-    await asyncio.sleep(2)
-    for writer in writers:
-        writer.transport.abort()
-
-
-def _documents() -> Iterator[bytes]:
-    bomb = "".join(f"fragment F{n} on Query {{ ...F{n + 1} ...F{n + 1} }} " for n in range(30))
-    yield b"{ ...F0 } " + bomb.encode() + b"fragment F30 on Query { __typename }"
-    yield b"{ " + b" ".join(b"a%d: __typename" % n for n in range(20_000)) + b" }"
-    yield b"{ " * 5_000 + b"}" * 5_000
-    yield b"{ __schema { types { " + b"fields { type { " * 20 + b"name" + b" } }" * 20 + b" } } }"
-
-
-async def _hostile_documents(port: int) -> None:
-    client = Client(port)
-    for document in _documents():
-        await client.answer(http_post(port, "/graphql", orjson.dumps({"query": document.decode()})))
-    # Each with different variables: nothing of them may be kept.
-    for number in range(50):
-        query = "query ($x: String) { __typename @include(if: true) }"
-        body = orjson.dumps({"query": query, "variables": {"x": f"{number}" + "x" * 100_000}})
-        await client.answer(http_post(port, "/graphql", body))
-    client.close()
-
-
-_ATTACKS: Sequence[Callable[[int], Awaitable[None]]] = (
-    _never_reads,
-    _large_and_never_read,
-    _half_heads,
-    _long_head,
-    _half_bodies,
-    _hostile_documents,
-)
-
-
-@contextmanager
-def _no_receiving(port: int) -> Iterator[Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
-    """Yields a connection whose answers are not read; it ends with the block."""
-    opening = asyncio.ensure_future(asyncio.open_connection("127.0.0.1", port, limit=1))
-    try:
-        yield opening
-    finally:
-        if opening.done() and not opening.cancelled() and opening.exception() is None:
-            opening.result()[1].transport.abort()
-
-
-async def _again(attack: Callable[[int], Awaitable[None]], port: int, until: asyncio.Event) -> None:
-    while not until.is_set():
-        try:
-            await attack(port)
-        except (OSError, EOFError, TimeoutError, ValueError):
-            await asyncio.sleep(0.05)
 
 
 # --- What is common -------------------------------------------------------------------------------------
 
 
-async def _for(seconds: float, work: Callable[[asyncio.Event], Awaitable[Seen]]) -> Seen:
+async def for_seconds(seconds: float, work: Callable[[asyncio.Event], Awaitable[Seen]]) -> Seen:
     """Runs the work, and stops it after some seconds."""
     until = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, until.set)
     return await work(until)
 
 
-async def _until_right(port: int, asked: Sequence[Asked]) -> float:
+async def until_right(port: int, asked: Sequence[Asked]) -> float:
     """Returns the seconds until twenty answers in a row are right; infinity if that takes more than a minute."""
     began, client = time.perf_counter(), Client(port)
     while time.perf_counter() - began < 60:
@@ -340,6 +223,27 @@ async def _until_right(port: int, asked: Sequence[Asked]) -> float:
     return float("inf")
 
 
+def _threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def _ended_within(pid: int) -> float:
+    """Returns the seconds from SIGTERM until a child process has ended; at most a minute."""
+    began = time.perf_counter()
+    os.kill(pid, signal.SIGTERM)
+    while time.perf_counter() - began < 60:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+            break
+        time.sleep(0.02)
+    return time.perf_counter() - began
+
+
+def _troubles_in_log(pid: int) -> int:
+    """Returns the number of warnings and errors in the server's log."""
+    lines = Path(f"/proc/{pid}/fd/2").read_text(errors="replace").splitlines()
+    return sum(" WARNING " in line or " ERROR " in line for line in lines)
+
+
 def _serves(pid: int) -> bool:
     """Whether a process is a worker, not one that keeps track of what workers share."""
     try:
@@ -348,7 +252,7 @@ def _serves(pid: int) -> bool:
         return False
 
 
-def _answers(what: str, seen: Seen) -> Outcome:
+def answered(what: str, seen: Seen) -> Outcome:
     told = ", ".join(f"{count:,} {code}" for code, count in sorted(seen.told.items()))
     parts = [f"{seen.right:,} right", *([told] if told else []), f"{len(seen.wrong):,} wrong"]
     if seen.lost:
@@ -359,7 +263,7 @@ def _answers(what: str, seen: Seen) -> Outcome:
     )
 
 
-def _recovered(what: str, seconds: float) -> Outcome:
+def recovered(what: str, seconds: float) -> Outcome:
     return Outcome(
         what,
         f"right answers within {RECOVERS_SECONDS:.0f} s",

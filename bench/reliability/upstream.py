@@ -14,7 +14,9 @@ _FAULTS = (
     (400, "ThrottlingException"),
     (503, "ServiceUnavailable"),
 )
-_REASONS = {400: "Bad Request", 500: "Internal Server Error", 503: "Service Unavailable"}
+_LARGE_BYTES = 2_000_000_000
+_SPACES = b" " * 1_000_000
+_REASONS = {200: "OK", 400: "Bad Request", 500: "Internal Server Error", 503: "Service Unavailable"}
 
 
 class Mode(Enum):
@@ -24,6 +26,8 @@ class Mode(Enum):
     FAULTS = "faults"
     HUNG = "hung"
     GONE = "gone"
+    ODD = "odd"
+    LARGE = "large"
 
 
 class Upstream:
@@ -89,6 +93,15 @@ class Upstream:
                         return
                     writer.write(_fault(status, name))
                     continue
+                if self.mode is Mode.ODD:
+                    writer.write(self._random.choice(_ODD))
+                    continue
+                if self.mode is Mode.LARGE:
+                    writer.write(_answer(200, b"", _LARGE_BYTES))
+                    for _ in range(_LARGE_BYTES // len(_SPACES)):
+                        writer.write(_SPACES)
+                        await writer.drain()
+                    continue
                 if behind is None:
                     behind = await asyncio.open_connection(*self._place, limit=2**24)
                 behind[1].write(request)
@@ -119,9 +132,42 @@ async def _message(reader: asyncio.StreamReader) -> bytes:
 
 
 def _fault(status: int, name: str) -> bytes:
-    body = b'{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"made up"}' % name.encode()
+    return _answer(
+        status, b'{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"made up"}' % name.encode()
+    )
+
+
+def _answer(status: int, body: bytes, length: int | None = None) -> bytes:
     head = (
         f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/x-amz-json-1.0\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"Content-Length: {len(body) if length is None else length}\r\n\r\n"
     )
     return head.encode() + body
+
+
+_ODD = (
+    *(
+        _fault(400, name)
+        for name in (
+            "KMSAccessDeniedException",
+            "ResourceInUseException",
+            "TransactionCanceledException",
+            "X",
+        )
+    ),
+    *(
+        _answer(200, body)
+        for body in (
+            b"",
+            b"[]",
+            b'{"Items":[5],"Count":1,"ScannedCount":1}',
+            b'{"Items":[{"PK":{"B":99999999999}}],"Count":1,"ScannedCount":1}',
+            b'{"Items":{},"Count":"1","ScannedCount":1e308}',
+            b'{"Item":{"PK":{"S":5}}}',
+            b'{"Responses":[]}',
+            b'{"Items":' + b'[{"L":' * 400 + b"1" + b"}]" * 400 + b',"Count":1,"ScannedCount":1}',
+        )
+    ),
+    _answer(200, b" " * 100_000, _LARGE_BYTES),
+)
+"""Answers that DynamoDB does not give."""

@@ -6,6 +6,9 @@ bills of an invoice are thus one Query of the table. The other way round there i
 which all invoices that contain a part of a bill stand together. It projects the amounts alone: whoever asks for more
 of such an item makes one more request.
 
+The guide also says that a scheduled process can add up what is in a graph. `keygraph summarize` is that process here: it
+computes what an invoice comes to, and how much of a bill is in invoices.
+
 The guide shows its table in figures, so no item of it is quoted here: `billing.described.jsonl` is made from its words.
 """
 
@@ -14,7 +17,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-from keygraph import ID, Graph, Index, Many, Table, edge, node
+from keygraph import ID, Graph, Index, Many, Table, counts, edge, node, sums, top
 
 by_sort_key = Index("by-sort-key", "SK", "PK", projection=["Amount"])
 
@@ -33,6 +36,11 @@ class Invoice:
     bills: Many[InvoiceBill]
     """What it consists of: bills, each with the part of it that is in this invoice."""
 
+    bill_count: int | None = counts("bills", kept="job")
+    """How many bills it has a part of, counted by `keygraph summarize`."""
+    amount: Decimal | None = sums("bills.amount", kept="job")
+    """What it comes to."""
+
 
 @node("Bill-{bill_id}")
 class Bill:
@@ -47,6 +55,11 @@ class Bill:
 
     invoices: Many[InvoiceBill]
     """The invoices that contain a part of it."""
+
+    invoiced: Decimal | None = sums("invoices.amount", kept="job")
+    """How much of it is in invoices."""
+    largest: list[ID] | None = top("invoices.amount", 3)
+    """The three invoices that contain most of it."""
 
 
 @edge("{invoice}", "{bill}")

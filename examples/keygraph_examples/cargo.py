@@ -6,8 +6,9 @@ has its id in both (`CONTAINER_009998`), and what links two things has one id in
 from the table's keys, so that no type has to say it, and each link is found from both of its sides. No attribute says
 what an item is; its keys do.
 
-Ships are ours: the article says that the containers go overseas, and has no item for it. A `Ship` shows how a level is
-added to such a table: a node, an edge, and no index.
+Ships and ports are ours: the article says that the containers go overseas, and has no item for it. A `Ship` shows how a
+level is added to such a table: a node, an edge, and no index. Where aggregation was needed, the article kept "aggregate
+state inside the items themselves": here `keygraph summarize` computes it, such as a port's statistics.
 
 The article's own items are in `cargo.jsonl`, what makes them a sample to look around in is in
 `cargo.described.jsonl`.
@@ -18,7 +19,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from keygraph import ID, Graph, Index, Many, One, Reach, Table, edge, fields, node, reach
+from keygraph import ID, Graph, Index, Many, One, Reach, Table, counts, edge, fields, node, rank, reach
 
 reverse_lookup_index = Index("reverse-lookup-index", "relatedObjectId", "objectId")
 
@@ -32,8 +33,29 @@ class Ship:
 
     containers: Many[ShipContainer]
     """What was loaded onto it, each with when, where and by whom."""
+    container_count: int | None = counts("containers", kept="job")
+    """How many containers it carries, counted by `keygraph summarize`."""
+    pallet_count: int | None = counts("containers.pallets", kept="job")
+    """How many pallets are in them."""
     boxes: Reach[Box] = reach("containers", "pallets", "boxes", depth=3)
     """The boxes in its containers."""
+
+
+@node("PORT_{port_id}")
+class Port:
+    """A port at which ships are loaded."""
+
+    port_id: ID
+    name: str
+
+    ships: Many[PortCall]
+    """The ships that called at it."""
+    ship_count: int | None = counts("ships", kept="job")
+    """How many ships called at it, counted by `keygraph summarize`."""
+    container_count: int | None = counts("ships.containers", kept="job")
+    """How many containers they carry."""
+    place: int | None = rank("container_count")
+    """Its place among all ports, the busiest first."""
 
 
 @node("CONTAINER_{container_id}")
@@ -46,6 +68,10 @@ class Container:
 
     pallets: Many[ContainerPallet]
     """What was loaded into it, each with when, where and by whom."""
+    box_count: int | None = counts("pallets.boxes", kept="job")
+    """How many boxes stand on its pallets, counted by `keygraph summarize`."""
+    place: int | None = rank("box_count")
+    """Its place among all containers, the fullest first."""
     boxes: Reach[Box] = reach("pallets", "boxes", depth=2)
     """The boxes on its pallets."""
     ship: One[ShipContainer]
@@ -64,6 +90,8 @@ class Pallet:
 
     boxes: Many[PalletBox]
     """What stands on it, each with when, where and by whom it was put there."""
+    box_count: int | None = counts("boxes", kept="job")
+    """How many boxes stand on it, counted by `keygraph summarize`."""
     container: One[ContainerPallet]
     """The container that it was loaded into, if it was."""
 
@@ -91,6 +119,14 @@ class Link:
     """The company that did it."""
     linked_at_location: str
     """Where it was done."""
+
+
+@edge("{port}", "{ship}")
+class PortCall(Link):
+    """A ship called at a port."""
+
+    port: Port
+    ship: Ship
 
 
 @edge("{ship}", "{container}")
@@ -125,9 +161,11 @@ graph = Graph(
         indexes=[reverse_lookup_index],
     ),
     Ship,
+    Port,
     Container,
     Pallet,
     Box,
+    PortCall,
     ShipContainer,
     ContainerPallet,
     PalletBox,

@@ -3,7 +3,8 @@
 Every item has `PK`, `SK` and `Type`. A node's two keys are equal (`USER#12345`); an edge has one end in each of
 them (`ORDER#ORD001`, `PRODUCT#ABC123`), and the same two the other way round in the index `GSI1`, so that it is
 found from both ends. `GSI1` also lists the users and the products by the time they came, and the orders of a
-user by date. The keys above the classes are the whole of it: each `Many` finds its items through them.
+user by date; `GSI2` lists the products by how many reviews they have. The keys above the classes are the whole of
+it: each `Many` finds its items through them.
 
 The article's own items are in `commerce.jsonl`, what it only describes is in `commerce.described.jsonl`, and
 `sample` makes a shop of any size. A field may be None where an item of the article lacks it.
@@ -24,6 +25,9 @@ from keygraph import (
     Ranked,
     Reach,
     Table,
+    average,
+    copy,
+    counts,
     edge,
     fields,
     many,
@@ -36,6 +40,7 @@ from keygraph import (
 from keygraph_examples.commerce_sample import sample as sample
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
+gsi2 = Index("GSI2", "GSI2PK", "GSI2SK")
 
 
 class UserType(Enum):
@@ -123,7 +128,11 @@ class User(Listed):
     """What the user did in the shop, by time."""
 
 
-@node("PRODUCT#{product_id}", gsi1("PRODUCT", "{created_at}"))
+@node(
+    "PRODUCT#{product_id}",
+    gsi1("PRODUCT", "{created_at}"),
+    gsi2("PRODUCT", "{review_count:010d}#{product_id}", lists="most_reviewed_products"),
+)
 class Product(Listed):
     """Something that is for sale."""
 
@@ -141,6 +150,11 @@ class Product(Listed):
     """The words it is found by."""
     reviews: Many[ProductReview]
     """What customers say about it, by the review's id; ids ascend, so the most recent are last."""
+    # None in the article's items, until `keygraph verify --repair --only counts` counts them.
+    review_count: int | None = counts("reviews")
+    """How many reviews it has."""
+    average_rating: float | None = average("reviews.rating")
+    """The average of their ratings."""
     prices: Many[Price]
     """What it has cost, by time."""
     orders: Many[OrderItem]
@@ -183,7 +197,7 @@ class CategoryChild(Created):
     """The wider one."""
     child: Category = stored("childCategoryId")
     """The narrower one."""
-    child_name: str
+    child_name: str = copy("child.name", follows=True)
     """The narrower one's name, kept here so that a menu needs no further read."""
 
 
@@ -260,7 +274,7 @@ class ProductReview(Created):
 
     product: Product
     review: Review
-    rating: int
+    rating: int = copy("review.rating", follows=True)
     """The review's rating, kept here so that stars need no further read."""
 
 
@@ -310,7 +324,7 @@ class UserActivity(Created):
 
 
 graph = Graph(
-    Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[gsi1]),
+    Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[gsi1, gsi2]),
     User,
     Product,
     Category,

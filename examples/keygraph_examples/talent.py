@@ -12,6 +12,9 @@ each such set is spread over as many of them as it needs (`NAME|0`, `NAME|1`; `S
 on `TypeTarget`: it finds everybody who shares a date, a place or a skill. Its partitions are numbers alone. A list asks
 all partitions of its set at the same time, and merges what they have in order.
 
+Rankings across peers are summaries of the whole graph, which the guide lets a scheduled process compute: here,
+`keygraph summarize`.
+
 The guide shows its table in figures, so no item of it is quoted here: `talent.described.jsonl` is made from its words.
 """
 
@@ -20,7 +23,7 @@ from __future__ import annotations
 from datetime import date
 from enum import Enum
 
-from keygraph import Graph, Index, Many, Ranked, Table, edge, node, ranked, stored
+from keygraph import Graph, Index, Many, Ranked, Table, counts, degree, edge, node, rank, ranked, stored
 
 by_data = Index("by-data", "DataSet", "Data")
 by_type_target = Index("by-type-target", "TargetSet", "TypeTarget")
@@ -75,6 +78,12 @@ class Person:
     peers: Ranked[Person] = ranked("skills", "people")
     """Who else can do the same, those first who share the most skills."""
 
+    degree: int | None = degree("dates", "places", "skills")
+    """How many edges lead from the person, counted by `keygraph summarize`."""
+    skill_count: int | None = counts("skills", kept="job")
+    place_among_peers: int | None = rank("skill_count")
+    """The person's place among all people, by how much they can do: 1 is the first."""
+
 
 @node("{node_id}", "NAME|{node_id}|DATE", type=None)
 class Day:
@@ -111,6 +120,10 @@ class Skill:
 
     people: Many[PersonSkill]
     """Everybody who can do it."""
+
+    people_count: int | None = counts("people", kept="job")
+    place: int | None = rank("people_count")
+    """Its place among all skills, by how many can do it."""
 
 
 @edge(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.items import Value, number
+from keygraph.dynamo.items import Value, number, stable_text
 from keygraph.keys.types import FieldType, Moment, decode, encode
 
 Claims: TypeAlias = Mapping[str, Any]
@@ -17,7 +16,7 @@ Claims: TypeAlias = Mapping[str, Any]
 ROLES = "roles"
 """The claim that holds the viewer's roles: a list or a single role."""
 _OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
-"""The claims that differ between two tokens of the same viewer."""
+"""Claims that differ between two tokens of the same viewer. Issuers have further ones."""
 
 
 class Viewer(Mapping[str, Any]):
@@ -45,9 +44,16 @@ class Viewer(Mapping[str, Any]):
 
     @property
     def identity(self) -> str:
-        """A hash of the claims, except the claims that differ between tokens."""
-        claims = {name: each for name, each in self._claims.items() if name not in _OF_A_TOKEN}
-        return hashlib.sha256(json.dumps(claims, sort_keys=True, default=repr).encode()).hexdigest()
+        """A hash of the subject and its issuer; without a subject, of the claims that do not differ between tokens."""
+        claims = self._claims
+        if claims.get("sub") not in (None, ""):
+            claims = {name: claims.get(name) for name in ("iss", "sub")}
+        return _hash(claims)
+
+    @property
+    def rights(self) -> str:
+        """A hash of all claims that do not differ between tokens: whoever has the same sees the same."""
+        return _hash(self._claims)
 
     @property
     def roles(self) -> frozenset[str]:
@@ -57,6 +63,11 @@ class Viewer(Mapping[str, Any]):
 
 ANONYMOUS = Viewer()
 """The viewer of a request without a token."""
+
+
+def _hash(claims: Claims) -> str:
+    lasting = {name: each for name, each in claims.items() if name not in _OF_A_TOKEN}
+    return hashlib.sha256(stable_text(lasting).encode()).hexdigest()
 
 
 def roles_of(claims: Claims) -> frozenset[str]:

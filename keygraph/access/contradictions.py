@@ -37,35 +37,37 @@ def is_contradiction(*parts: Decision) -> bool:
     if any(part is False for part in parts):
         return True
     conditions = [part for part in parts if not isinstance(part, bool)]
-    ways = [[*_ways(each, is_positive=True)] for each in conditions]
+    alternatives = [[*_alternatives(each, is_positive=True)] for each in conditions]
     count = 1
-    for each in ways:
+    for each in alternatives:
         count *= len(each)
     if count > _MOST:
         return False
-    return not any(_can_be([term for way in chosen for term in way]) for chosen in product(*ways))
+    return not any(
+        _can_be([term for alternative in chosen for term in alternative]) for chosen in product(*alternatives)
+    )
 
 
 _Term = tuple[bool, Comparison]
 """A comparison, and whether it must hold or must not hold."""
 
 
-def _ways(condition: Condition, *, is_positive: bool) -> Iterator[tuple[_Term, ...]]:
+def _alternatives(condition: Condition, *, is_positive: bool) -> Iterator[tuple[_Term, ...]]:
     """Yields the ways to meet a condition, each as comparisons that are all required."""
     match condition:
         case Not(inner):
-            yield from _ways(inner, is_positive=not is_positive)
+            yield from _alternatives(inner, is_positive=not is_positive)
         case And(conditions) | Or(conditions):
             if isinstance(condition, And) is not is_positive:
                 for each in conditions:
-                    yield from _ways(each, is_positive=is_positive)
+                    yield from _alternatives(each, is_positive=is_positive)
                 return
             for number, chosen in enumerate(
-                product(*(_ways(each, is_positive=is_positive) for each in conditions))
+                product(*(_alternatives(each, is_positive=is_positive) for each in conditions))
             ):
                 if number > _MOST:
                     return
-                yield tuple(term for way in chosen for term in way)
+                yield tuple(term for alternative in chosen for term in alternative)
         case _:
             yield ((is_positive, condition),)
 
@@ -82,16 +84,18 @@ def _has_value(path: Path, terms: list[_Term]) -> bool:
     """Returns whether some value of an attribute, or its absence, meets all these comparisons of it."""
     if _are_met({}, terms):
         return True
-    told = [each for is_positive, each in terms if is_positive]
+    required = [each for is_positive, each in terms if is_positive]
     listed = [
-        [each.value] if isinstance(each, Eq) else [*each.values] for each in told if isinstance(each, Eq | In)
+        [each.value] if isinstance(each, Eq) else [*each.values]
+        for each in required
+        if isinstance(each, Eq | In)
     ]
     listed += [[each.value] for is_positive, each in terms if isinstance(each, Ne) and not is_positive]
     if listed:
         return any(_are_met(_item(path, value), terms) for value in listed[0])
     if any(isinstance(each, Exists) and not is_positive for is_positive, each in terms):
         return False  # it must be missing, and that is not enough
-    return not _is_crossed(told)
+    return not _is_crossed(required)
 
 
 def _item(path: Path, value: Any) -> Item:
@@ -104,11 +108,11 @@ def _are_met(item: Item, terms: Iterable[_Term]) -> bool:
     return all(holds(comparison, item) is is_positive for is_positive, comparison in terms)
 
 
-def _is_crossed(told: Iterable[Comparison]) -> bool:
+def _is_crossed(required: Iterable[Comparison]) -> bool:
     """Returns whether a value would have to be above one bound and below a lower one."""
     lows: list[tuple[Any, bool]] = []
     highs: list[tuple[Any, bool]] = []
-    for each in told:
+    for each in required:
         match each:
             case Between(_, low, high):
                 lows.append((low, True))

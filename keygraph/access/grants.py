@@ -48,11 +48,6 @@ def none_of(part: Decision) -> Decision:
     return not part if isinstance(part, bool) else simplified(Not(part))
 
 
-def _once_known(part: Decision) -> Decision:
-    """Returns a decision that always holds, but only after `part` is decided: so its items are read."""
-    return True if isinstance(part, bool) else Or((part, Not(part)))
-
-
 @dataclass(frozen=True, eq=False)
 class Grant:
     """One rule, resolved for one record type."""
@@ -105,23 +100,30 @@ class TypeAccess:
     """For each method without a rule of its own, the fields and ends that decide whether it may be read."""
     key: frozenset[str] = frozenset()
     """The fields and ends in the record's key, which everybody who sees the record knows."""
+    parts: frozenset[str] = frozenset()
+    """Those of them of which the key holds only a part: who may read them is decided as of others."""
 
     _restricted: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
 
     def grants(self, action: Action, name: str | None = None) -> list[Grants]:
         """Returns groups of rules for an action on a record or a field of an allowed one. Each group must allow it."""
         is_move = action == "move"
-        said: Action = "update" if is_move else action
-        rules = self.rules.get(said, ())
+        own_action: Action = "update" if is_move else action
+        rules = self.rules.get(own_action, ())
         if name is None:
-            walls = self.walls.get(said)
+            walls = self.walls.get(own_action)
             return [rules] if walls is None else [walls, rules]
-        if name in self.key and not is_move:
+        if name in self.key and not is_move and not (action == "read" and name in self.parts):
             return []
         if name in self.needs:
-            return [each for need in self.needs[name] for each in self.grants(action, need)]
+            needed = [each for need in self.needs[name] for each in self.grants(action, need)]
+            naming = [rule for rule in rules if rule.fields is not None and name in rule.fields]
+            if not naming:
+                return needed
+            # A rule without fields= covers a method only as far as its needs; one that names it allows it alone.
+            return [[rule for rule in rules if rule.has(name)], *([*naming, *each] for each in needed)]
         found = [] if all(rule.fields is None for rule in rules) else [[r for r in rules if r.has(name)]]
-        own = self.own.get(name, {}).get(said)
+        own = self.own.get(name, {}).get(own_action)
         return [*found, *([] if own is None else [own])]
 
     @property
@@ -134,23 +136,32 @@ class TypeAccess:
         """Returns whether some viewer may see the record but not this field."""
         found = self._restricted.get(name)
         if found is None:
-            grants = self.grants("read", name)
-            found = any(not any(rule.is_open for rule in each) for each in grants)
+            grants, records = self.grants("read", name), {*self.rules.get("read", ())}
+            # Who sees a record by a rule that covers the field may read it.
+            found = any(
+                not any(rule.is_open for rule in each) and not (records and records <= {*each})
+                for each in grants
+            )
             self._restricted[name] = found
         return found
+
+    def guards(self, name: str) -> bool:
+        """Returns whether rules decide who reads a field, even if they allow everybody."""
+        return "read" in self.own.get(name, ()) or self.is_restricted(name)
 
     def decided(
         self, action: Action, claims: Claims, roles: frozenset[str], name: str | None = None
     ) -> Decision:
         """Returns whether a viewer may do this with the record, or with a field of an allowed record."""
-        said = [
+        decisions = [
             [(rule, rule.decided(claims, roles)) for rule in grants] for grants in self.grants(action, name)
         ]
-        found = all_of([any_of([part for _, part in grants]) for grants in said])
+        found = all_of([any_of([part for _, part in grants]) for grants in decisions])
         if name is None and action == "read" and self._is_partly_linked:
             # Items that decide only about fields are read with the record.
-            asked = any_of([part for grants in said for rule, part in grants if rule.links])
-            found = all_of([found, _once_known(asked)])
+            linked = any_of([part for grants in decisions for rule, part in grants if rule.links])
+            if not isinstance(linked, bool):
+                found = all_of([found, Or((linked, Not(linked)))])  # it holds, once that is decided
         return found
 
     @cached_property
@@ -164,10 +175,15 @@ class TypeAccess:
         return frozenset(n for grants in self.grants(action, name) for rule in grants for n in rule.names)
 
     @cached_property
+    def every(self) -> Grants:
+        """All rules, for whatever they are."""
+        found = [self.walls, self.rules, *self.own.values()]
+        return [rule for each in found for grants in each.values() for rule in grants]
+
+    @cached_property
     def has_links(self) -> bool:
         """Whether any rule reads other items."""
-        said = [self.walls, self.rules, *self.own.values()]
-        return any(rule.links for each in said for grants in each.values() for rule in grants)
+        return any(rule.links for rule in self.every)
 
     def links(self, action: Action, name: str | None = None) -> list[Any]:
         """Returns the links that the decision uses, for any viewer."""

@@ -21,8 +21,8 @@ def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         wrong = None
         if record.kind != "edge":
             if record.is_mirrored or record.counterpart:
-                mend = "Only edges can have one: remove it, or declare an edge."
-                wrong = f"a {record.kind} has no {what}.", mend
+                fix = "Only edges can have one: remove it, or declare an edge."
+                wrong = f"a {record.kind} has no {what}.", fix
         elif record.is_mirrored:
             wrong = _wrong_mirror(model, record)
         elif record.counterpart:
@@ -40,22 +40,14 @@ def _wrong_mirror(model: RecordTypes, record: RecordType) -> tuple[str, str] | N
     first, second = (record.ends[name] for name in record.key_ends)
     found = model.correspondences.get(record.name)
     if found is None:
-        return (
-            f"its ends are a {first.type_name} and a {second.type_name}, which cannot be swapped.",
-            'A mirror joins two nodes of one type; name another edge type: counterpart="…".',
-        )
+        problem = f"its ends are a {first.type_name} and a {second.type_name}, which cannot be swapped."
+        return problem, 'A mirror joins two nodes of one type; name another edge type: counterpart="…".'
     if first.attributes == second.attributes:
-        return (
-            f"{first.name} and {second.name} are stored in the same attributes, so its key is the same in "
-            "both orders.",
-            "Give each end its own attributes with stored().",
-        )
-    if untold := found.untold:
-        return (
-            f"with its ends exchanged its key cannot be rendered: of {', '.join(untold)} it tells less than the key "
-            "holds.",
-            "Use the same lossless format for both ends.",
-        )
+        problem = f"{first.name} and {second.name} are stored in the same attributes, so its key is the same in both orders."
+        return problem, "Give each end its own attributes with stored()."
+    if lacking := found.undetermined:
+        problem = f"with its ends exchanged its key cannot be rendered: of {', '.join(lacking)} it tells less than the key holds."
+        return problem, "Use the same lossless format for both ends."
     return None
 
 
@@ -67,24 +59,23 @@ def _wrong_counterpart(model: RecordTypes, record: RecordType, name: str) -> tup
             return None
         return f"its counterpart {name} is not listed in the graph.", "List it, or name another one."
     if other is record:
-        mend = "Use mirror=True if the ends are swapped, or name the other edge type."
-        return "it is named as its own counterpart.", mend
+        fix = "Use mirror=True if the ends are swapped, or name the other edge type."
+        return "it is named as its own counterpart.", fix
     if other.kind != "edge":
         return f"its counterpart {name} is a {other.kind}.", "Name an edge type."
     if other.is_mirrored:
         return f"its counterpart {name} is mirrored.", _ONE_OF_TWO
     if other.counterpart not in (None, record.name):
-        mend = "Counterparts come in pairs: let both name each other."
-        return f"its counterpart {name} has another one, {other.counterpart}.", mend
-    rivals = [each.name for each in model.types.values() if each.counterpart == name and each is not record]
-    if rivals:
-        mend = "Counterparts come in pairs: leave one out."
-        return f"{name} is the counterpart of {', '.join(rivals)} too.", mend
+        fix = "Counterparts come in pairs: let both name each other."
+        return f"its counterpart {name} has another one, {other.counterpart}.", fix
+    others = [each.name for each in model.types.values() if each.counterpart == name and each is not record]
+    if others:
+        fix = "Counterparts come in pairs: leave one out."
+        return f"{name} is the counterpart of {', '.join(others)} too.", fix
     if matched_ends(record, other) is None:
-        return (
-            f"its ends are {_shown_ends(record)}, those of {name} are {_shown_ends(other)}.",
-            "Counterparts join the same two nodes. If both are of one type, give the ends the same names.",
-        )
+        problem = f"its ends are {_ends_of(record)}, those of {name} are {_ends_of(other)}."
+        fix = "Counterparts join the same two nodes. If both are of one type, give the ends the same names."
+        return problem, fix
     return None
 
 
@@ -95,34 +86,26 @@ def _of_items(model: RecordTypes, record: RecordType, other: RecordType) -> Iter
     """Yields the values of one counterpart that cannot be derived from the other; once per pair."""
     found = model.correspondences[record.name]
     for each in (found, model.correspondences[other.name]) if other.counterpart is None else (found,):
-        if untold := each.untold:
-            yield Mistake(
-                "counterpart",
-                each.one.name,
-                f"an item of its counterpart {each.other.name} cannot be rendered from one of it, which does not tell "
-                f"{', '.join(untold)}.",
-                "Declare that here too, or make it optional there.",
-            )
-        elif each.needed and (made := [name for name in _OF_NEW if name in each.one.writes]):
-            yield Mistake(
-                "counterpart",
-                each.one.name,
-                f"{made[0]}{each.one.name} would write a {each.other.name} without {', '.join(each.needed)}, which every "
-                f"{each.other.name} needs.",
-                f"Declare that here too, make it optional or give it a default there, or leave {', '.join(made)} out of writes= here.",
-            )
+        name = each.other.name
+        if lacking := each.undetermined:
+            problem = f"an item of its counterpart {name} cannot be rendered from one of it, which does not tell {', '.join(lacking)}."
+            fix = "Declare that here too, or make it optional there."
+            yield Mistake("counterpart", each.one.name, problem, fix)
+        elif each.needed and (made := [action for action in _OF_NEW if action in each.one.writes]):
+            problem = f"{made[0]}{each.one.name} would write a {name} without {', '.join(each.needed)}, which every {name} needs."
+            fix = f"Declare that here too, make it optional or give it a default there, or leave {', '.join(made)} out of writes= here."
+            yield Mistake("counterpart", each.one.name, problem, fix)
     if other.counterpart is not None and other.name < record.name:
         return
     for field in found.fields:
         mine, theirs = (each.fields[field].type for each in (record, other))
         if mine != theirs:
-            yield Mistake(
-                "counterpart",
-                f"{record.name}.{field}",
-                f"it is of type {mine.name} here and of type {theirs.name} in its counterpart {other.name}.",
-                "Declare the same type in both, or rename one of them.",
+            problem = (
+                f"it is of type {mine.name} here and of type {theirs.name} in its counterpart {other.name}."
             )
+            fix = "Declare the same type in both, or rename one of them."
+            yield Mistake("counterpart", f"{record.name}.{field}", problem, fix)
 
 
-def _shown_ends(record: RecordType) -> str:
+def _ends_of(record: RecordType) -> str:
     return " and ".join(f"{name}: {record.ends[name].type_name}" for name in record.key_ends)

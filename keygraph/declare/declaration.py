@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from keygraph.access.language import AccessRule
 from keygraph.dynamo.table import Index, IndexKey, Shards
@@ -16,9 +16,17 @@ from keygraph.keys.formats import Format
 TypeValue: TypeAlias = str | Mapping[str, str | Mapping[str, str | bool] | None] | None
 """The argument of `type=`: the value of the type attribute, or the values of several attributes, or comparisons of
 them: `{"GSI1PK": {"beginsWith": "ORDER#"}, "closedAt": {"exists": True}}`."""
-Kept: TypeAlias = Literal["created", "updated", "version", "id", "count", "sum", "copy"]
+Kept: TypeAlias = Literal[
+    "created", "updated", "version", "id", "degree", "top", "rank", "count", "sum", "average", "minimum", "maximum",
+    "latest", "copy", "as_of",
+]  # fmt: skip
 """What the server keeps in a field: when its record was created or last written, how often it was written, a new id,
-the number of items in a list, the sum of one of their fields, or a copy of a field of the node at an end."""
+the number of items in a list, the sum or average of one of their fields, its smallest, largest or last value, a copy
+of a field of the node at an end, or when the job computed another field."""
+OF_ENDS = frozenset[Kept | None]({"minimum", "maximum", "latest"})
+"""What is the value of the first or the last item of a list."""
+Keeper: TypeAlias = Literal["transaction", "job"]
+"""Who keeps a count, sum or copy: the transaction that writes what it depends on, or `keygraph summarize`."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """The name of a write mutation."""
 WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")
@@ -52,14 +60,26 @@ class StoredAs:
     """What the server keeps in it."""
     kept_of: str = ""
     """The source of a count, sum or copy: a list, a list and a field of its items, or an end and a field."""
+    kept_where: Mapping[str, Any] | None = None
+    """The condition that an item meets to be counted."""
     in_key: bool = False
     """Whether it is held by a key and by no attribute."""
     whole_key: bool = False
     """Whether the attribute of an end holds the node's whole partition key."""
+    was: str = ""
+    """The attribute in which older items hold the field."""
     is_expiry: bool = False
     """Whether it is the time when the item expires."""
+    follows: bool = False
+    """Whether it is a copy that changes with its source."""
     access: Sequence[AccessRule] = ()
     """Who may read and write it."""
+    keeper: Keeper = "transaction"
+    """Who keeps a count, sum or copy."""
+    size: int = 0
+    """The most values that a top holds."""
+    within: str = ""
+    """The field or end whose value those have that are ranked among each other; empty for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +132,35 @@ NO_NOTES = Notes()
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CheckRule:
     """Conditions on a record after every write, and what a client is told where it would not."""
 
     where: Mapping[str, Any]
     message: str
+
+
+class TypeOptions(TypedDict, total=False):
+    """The options of the decorators of nodes, edges and records; `node` describes them."""
+
+    type: TypeValue
+    shards: Shards | None
+    lists: str | Literal[False] | None
+    item_bytes: int | None
+    writes: Writes
+    check: Sequence[CheckRule]
+    access: Sequence[AccessRule]
+    deprecated: str | None
+    shareable: bool
+
+
+class NodeOptions(TypeOptions, total=False):
+    item: bool
+    gather: bool
+
+
+class EdgeOptions(TypeOptions, total=False):
+    mirror: bool
+    counterpart: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +169,8 @@ class Declaration:
 
     kind: RecordKind
     keys: tuple[str | IndexKey, ...] = ()
-    type_value: TypeValue = None
-    is_virtual: bool = False
+    type: TypeValue = None
+    item: bool = True
     shards: Shards | None = None
     lists: str | Literal[False] | None = None
     mirror: bool = False
@@ -134,63 +178,58 @@ class Declaration:
     item_bytes: int | None = None
     writes: Writes = True
     gather: bool = False
-    rules: Sequence[Rule] = ()
+    check: Sequence[CheckRule] = ()
     access: Sequence[AccessRule] = ()
+    deprecated: str | None = None
+    shareable: bool = False
     docstring: str | None = None
     own: Mapping[str, StoredAs | ListOptions | WalkOptions] = dataclasses.field(default_factory=dict)
     """The specifiers of the class's own fields."""
-    notes: Notes = NO_NOTES
     own_notes: Mapping[str, Notes] = dataclasses.field(default_factory=dict)
     """The notes on the class's own fields and lists."""
     namespace: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The names in scope where the class was declared, if that is not a module."""
 
 
-_DECLARATION = "__keygraph__"
-_NEEDS = "__keygraph_needs__"
-_ACCESS = "__keygraph_access__"
-_NOTES = "__keygraph_notes__"
+@dataclass(frozen=True, slots=True)
+class MethodDeclaration:
+    """The arguments that a method's decorator was given."""
+
+    needs: tuple[str, ...] | None
+    """The names that it reads; None for the whole item."""
+    access: Sequence[AccessRule]
+    notes: Notes
 
 
-def declare(cls: type, declaration: Declaration) -> None:
-    """Records the arguments of a class's decorator."""
-    setattr(cls, _DECLARATION, declaration)
-
-
-def declare_method(
-    function: Callable[..., Any],
-    needs: tuple[str, ...] | None,
-    access: Sequence[AccessRule],
-    notes: Notes,
-) -> None:
-    """Makes a method a field."""
-    setattr(function, _NEEDS, needs)
-    setattr(function, _ACCESS, access)
-    setattr(function, _NOTES, notes)
+DECLARATION = "__keygraph__"
+METHOD = "__keygraph_method__"
 
 
 def declaration_of(cls: object) -> Declaration | None:
     """Returns the class's own declaration; None if it has none or is not a class."""
-    return cls.__dict__.get(_DECLARATION) if isinstance(cls, type) else None
+    return cls.__dict__.get(DECLARATION) if isinstance(cls, type) else None
 
 
-def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
-    """Returns the names that a field method reads, None for the whole item; False if it is not a field."""
-    return cast("tuple[str, ...] | Literal[False] | None", getattr(function, _NEEDS, False))
+def method_of(function: object) -> MethodDeclaration | None:
+    """Returns what a method declares that is a field; None for anything else."""
+    return getattr(function, METHOD, None)
+
+
+def methods_of(cls: type) -> dict[str, MethodDeclaration]:
+    """Returns the class's own methods that are fields."""
+    return {name: method for name, each in vars(cls).items() if (method := method_of(each)) is not None}
 
 
 def own_notes_of(cls: type) -> dict[str, Notes]:
     """Returns the notes on a class's own fields, lists and methods."""
     declaration = declaration_of(cls)
     own = {} if declaration is None else dict(declaration.own_notes)
-    return own | {
-        name: each.__dict__[_NOTES] for name, each in vars(cls).items() if needs_of(each) is not False
-    }
+    return own | {name: each.notes for name, each in methods_of(cls).items()}
 
 
 def access_of(cls: type) -> tuple[Sequence[AccessRule], dict[str, Sequence[AccessRule]]]:
     """Returns the access rules of a class's own decorator, and those of its own fields, lists and methods."""
     declaration = declaration_of(cls)
     own = {} if declaration is None else {name: each.access for name, each in declaration.own.items()}
-    own |= {name: each.__dict__[_ACCESS] for name, each in vars(cls).items() if needs_of(each) is not False}
+    own |= {name: each.access for name, each in methods_of(cls).items()}
     return () if declaration is None else declaration.access, own

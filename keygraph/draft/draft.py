@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
+from keygraph.draft.fields import guess
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
 from keygraph.draft.parts import DraftField, DraftType
@@ -27,6 +28,8 @@ from keygraph.graph import Graph
 from keygraph.keys.template import Reference
 
 _EXAMPLES = 10
+_QUIET_PARTS = 3
+"""After this many parts of the table without a new type, the sample is large enough."""
 _TRIES = 200
 
 
@@ -123,6 +126,11 @@ def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
     drafted.types = [each for each in drafted.types if each.name not in gone]
     drafted.types = drafted.types or [_unknown(drafted.table)]
     for each in drafted.types:
+        each.fields |= {
+            name: guess(field.attribute or name, each.items)
+            for name, field in each.fields.items()
+            if field.nodes is not None and field.nodes.target.name in gone
+        }
         each.lists = {name: list_ for name, list_ in each.lists.items() if list_.of.name not in gone}
     drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
 
@@ -188,3 +196,49 @@ def why_not_read(graph: Graph, item: Item) -> str | None:
     except (CorruptItem, ValueError) as error:
         return str(error)
     return None
+
+
+# --- A growing sample ---------------------------------------------------------------------------------
+
+
+class GrowingDraft:
+    """A draft that is tried on one part of the table after another, and redone with the parts that it cannot read."""
+
+    def __init__(self, table: Table, check: Callable[[Graph], object]) -> None:
+        """`check` is passed to `draft`."""
+        self._table = table
+        self._check = check
+        self._items: list[Item] = []
+        self._types = 0
+        self._quiet = 0
+        self._text: str | None = None
+        self.read = 0
+        """The number of items it has been tried on."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last few parts had no new type."""
+        return self._quiet >= _QUIET_PARTS
+
+    def add(self, items: Sequence[Item], *, is_whole: bool) -> None:
+        """Tries the draft on a part of the table. An incomplete part may hide types behind those that it shows."""
+        self.read += len(items)
+        if self._text is None or not self._reads(items):
+            self._items += items
+            self._text = draft(self._table, self._items, self._check)
+            with imported_graph(self._text) as graph:
+                types = len(graph.types)
+            if types != self._types:
+                self._types, self._quiet = types, 0
+                return
+        self._quiet += is_whole
+
+    def text(self, doubts: Sequence[str] = ()) -> str:
+        """Returns the model file, with these doubts added to its own."""
+        if self._text is None or doubts:
+            self._text = draft(self._table, self._items, self._check, doubts)
+        return self._text
+
+    def _reads(self, items: Sequence[Item]) -> bool:
+        with imported_graph(self._text or "") as graph:
+            return all(why_not_read(graph, item) is None for item in items)

@@ -16,7 +16,7 @@ from keygraph.dynamo.items import Item, Value, number_text
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.template import Reference
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
-from keygraph.names import snake
+from keygraph.names import plural, singular, snake
 
 _FLOAT_DIGITS = 13
 """A number with this many decimals is not an amount of money: somebody stored a binary fraction."""
@@ -73,8 +73,8 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
     if not kinds:
         return "JSON", ["it is always null"]
     if len(kinds) > 1:
-        shown = ", ".join(f"{kind} in {count}" for kind, count in kinds.most_common())
-        return "JSON", [f"its values have several types ({shown})"]
+        counts = ", ".join(f"{kind} in {count}" for kind, count in kinds.most_common())
+        return "JSON", [f"its values have several types ({counts})"]
     match next(iter(kinds)):
         case "text":
             texts = [str(value) for value in values]
@@ -279,6 +279,10 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
     items = type_.items
     for name in _attributes(type_):
         given = [value for item in items if (value := item.get(name)) is not None]
+        if name not in type_.used and all(isinstance(value, list | frozenset) for value in given):
+            _add_list_of_ids(
+                type_, name, [value for value in given if isinstance(value, list | frozenset)], nodes
+            )
         if name in type_.used or not given or not all(isinstance(value, str | Decimal) for value in given):
             continue
         texts, doubt = _texts(name, items), list[str]()
@@ -298,6 +302,30 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
         type_.ends[end] = DraftEnd(target, place, len(given) < len(items), doubt, whole is not None)
         type_.used.add(name)
         type_.texts[end, target.key_paths[0]] = texts
+
+
+def _add_list_of_ids(
+    type_: DraftType, name: str, values: Sequence[list[Value] | frozenset[Value]], nodes: Sequence[DraftType]
+) -> None:
+    """Makes a list of nodes of an attribute whose members are all keys or ids of a node in the sample."""
+    members = [{name: member} for value in values for member in value]
+    kinds, texts, one = {type(value) for value in values}, _texts(name, members), singular(name)
+    if not members or len(kinds) > 1 or not all(isinstance(each[name], str | Decimal) for each in members):
+        return
+    whole = _whole_keys(texts, nodes)
+    found, doubts = (None, list[str]()) if whole is None else (whole[0], [])
+    if is_id(one) and without_id(one) and found is None:
+        found, doubts = _target(one, {text for text in texts if text is not None}, nodes)
+    if found is None or doubts:
+        return
+    if whole is None and not _can_hold(found, found.key_paths[0], [each[name] for each in members]):
+        return
+    wanted = field_name(plural(without_id(one)) if is_id(one) else name, type_.name)
+    made = type_.names.take(wanted, f"{wanted.rstrip('_')}_{plural(snake(found.name))}")
+    annotation = f"{'set' if kinds == {frozenset} else 'list'}[Ref[{found.name}]]"
+    end = DraftEnd(found, whole_key=whole is not None)
+    type_.fields[made] = DraftField(annotation, len(values) < len(type_.items), [], name, end)
+    type_.used.add(name)
 
 
 def _whole_keys(texts: Texts, nodes: Sequence[DraftType]) -> tuple[DraftType, Texts] | None:
@@ -322,8 +350,8 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
     """Returns the node whose ids an attribute holds, and the doubts about that."""
     usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
     named = [node for node in usable if node.name == type_name(without_id(name))][:1]
-    holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
-    found = named or ([] if may_coincide(texts) or are_emails(texts) else holding)
+    holders = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
+    found = named or ([] if may_coincide(texts) or are_emails(texts) else holders)
     if len(found) != 1:
         return None, []
     [node] = found

@@ -63,7 +63,7 @@ _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", r
 _MOST_WORDS = 20
 """With more different words than this in one place, they are values."""
 _FEW_TEXTS = 3
-_SHOWN = 5
+_LISTED = 5
 _LENGTHS = 3
 """Keys with one beginning and at least this many different lengths are one pattern."""
 _ALIKE = 0.75
@@ -110,9 +110,11 @@ class KeyReader:
         """The uncertain points about the patterns, as texts."""
         found = []
         if self._values:
-            shown = ", ".join([*self._values][:_SHOWN])
-            more = f" and {len(self._values) - _SHOWN:,} more" if len(self._values) > _SHOWN else ""
-            found.append(f"{shown}{more} are taken for values, because their items have the same attributes")
+            examples = ", ".join([*self._values][:_LISTED])
+            more = f" and {len(self._values) - _LISTED:,} more" if len(self._values) > _LISTED else ""
+            found.append(
+                f"{examples}{more} are taken for values, because their items have the same attributes"
+            )
         for attribute, pattern in sorted(self._joined, key=str):
             found.append(f'in {attribute}, "{pattern[-2]}" is taken for a part of the last value')
         return found

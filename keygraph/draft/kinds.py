@@ -117,17 +117,19 @@ class Kinds:
         texts = (name for item in self.items for name, value in item.items() if isinstance(value, str))
         counted = Counter(name for name in texts if name not in keys)
         usable = [name for name, count in counted.items() if count * 2 >= len(self.items)]
-        named = [name for name in usable if _is_named_as_type(name)]
+        named = [
+            name for name in usable if (own := {*words(name)}) & _TYPE_WORDS and own <= _BESIDE_TYPE_WORDS
+        ]
         for name in sorted(named, key=lambda name: (-counted[name], name)):
             values = {item[name] for item in self.items if isinstance(item.get(name), str)}
             is_few = len(values) == 1 or len(values) * 2 <= counted[name] or len(values) <= 3
-            says_types = len(values) <= _MOST_TYPES and all(_says_a_type(str(value)) for value in values)
-            if is_few and says_types and self._separates(name):
+            are_types = len(values) <= _MOST_TYPES and all(_is_type_name(str(value)) for value in values)
+            if is_few and are_types and self._separates(name):
                 return name
-            if is_few and says_types and len(values) > 1:
+            if is_few and are_types and len(values) > 1:
                 self.doubts.append(f"{name} does not tell the shapes of keys apart, so it is a field")
         others = sorted(name for name in usable if counted[name] == len(self.items) and name not in named)
-        return next((name for name in others if self._tells_shapes(name)), None)
+        return next((name for name in others if self._separates_shapes(name)), None)
 
     def _separates(self, name: str) -> bool:
         """Returns whether most shapes of keys have one value of the attribute each, or several whose items differ.
@@ -142,11 +144,11 @@ class Kinds:
         separated = [len(by_value) == 1 or _differ(by_value.values()) for by_value in shapes.values()]
         return sum(separated) * 2 > len(separated)
 
-    def _tells_shapes(self, name: str) -> bool:
+    def _separates_shapes(self, name: str) -> bool:
         """Returns whether each value of the attribute has one shape of keys, and each shape one value."""
         pairs = {(str(item[name]), self._shape(item)) for item in self.items}
         values, shapes = ({pair[side] for pair in pairs} for side in (0, 1))
-        return len(pairs) == len(values) == len(shapes) > 2 and all(map(_says_a_type, map(str, values)))
+        return len(pairs) == len(values) == len(shapes) > 2 and all(map(_is_type_name, map(str, values)))
 
     def _find_head_key(self) -> KeyAttribute | None:
         for key in dict.fromkeys(index.partition for index in self.table.indexes):
@@ -184,19 +186,19 @@ class Kinds:
         for item in self.items:
             value = item.get(self.type_attribute) if self.type_attribute else None
             patterns, is_equal = self._shape(item)
-            said = (
+            label = (
                 value if isinstance(value, str) else self._head(item, self.head_key) if self.head_key else ""
             )
-            groups.setdefault((said, patterns, is_equal), []).append(item)
-        for said, patterns, is_equal in list(groups):
-            others = groups.get((said, patterns, False), [])
-            if is_equal and _are_few_of(groups[said, patterns, True], others):
+            groups.setdefault((label, patterns, is_equal), []).append(item)
+        for label, patterns, is_equal in list(groups):
+            others = groups.get((label, patterns, False), [])
+            if is_equal and _are_few_of(groups[label, patterns, True], others):
                 # A key that is equal by chance: users may follow themselves.
-                others += groups.pop((said, patterns, True))
+                others += groups.pop((label, patterns, True))
         return [
             kind
-            for (said, patterns, is_equal), items in groups.items()
-            for kind in self._kinds(said or None, patterns, is_equal, items)
+            for (label, patterns, is_equal), items in groups.items()
+            for kind in self._kinds(label or None, patterns, is_equal, items)
         ]
 
     def _kinds(
@@ -207,9 +209,12 @@ class Kinds:
         if is_equal or len(patterns) == 1:
             return [ItemKind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
-        sort = self._without_prefixes(parts_of(patterns[1], texts, _repeatable(partition, len(items))), items)
+        # One short text that two keys share may be a coincidence.
+        is_certain = len(items) > 1
+        known = [each for each in columns_of(partition) if is_certain or len(each.given[0]) >= _CERTAIN_TEXT]
+        sort = self._without_prefixes(parts_of(patterns[1], texts, known), items)
         kind = ItemKind(items, value, partition, _without_constants(sort, partition))
-        return self._told_by_words(kind) or [kind]
+        return self._split_by_words(kind) or [kind]
 
     def _without_prefixes(self, parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
         """Returns the parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
@@ -224,7 +229,7 @@ class Kinds:
                 found.append(part)
         return tuple(found)
 
-    def _told_by_words(self, kind: ItemKind) -> list[ItemKind]:
+    def _split_by_words(self, kind: ItemKind) -> list[ItemKind]:
         """Returns the kinds that a last word of the sort key distinguishes: `NAME|1|PERSON`."""
         if kind.own_columns != [*kind.sort[-1:]] or not any(part in kind.partition for part in kind.sort):
             return []
@@ -263,11 +268,6 @@ def _reader(table: Table, items: Sequence[Item]) -> KeyReader:
     return KeyReader(columns, partitions)
 
 
-def _is_named_as_type(name: str) -> bool:
-    found = set(words(name))
-    return bool(found & _TYPE_WORDS) and found <= _BESIDE_TYPE_WORDS
-
-
 def _are_few_of(items: Sequence[Item], others: Sequence[Item]) -> bool:
     """Returns whether the items are few compared with the others, and have the same attributes."""
     own, whole = (set().union(*each) for each in (items, others))
@@ -282,7 +282,7 @@ def _differ(groups: Iterable[Sequence[Item]]) -> bool:
     )
 
 
-def _says_a_type(value: str) -> bool:
+def _is_type_name(value: str) -> bool:
     return re.fullmatch(r"[A-Za-z_][\w .:/#-]{0,59}", value, re.ASCII) is not None
 
 
@@ -309,18 +309,18 @@ def _prefix(texts: Sequence[str], items: Sequence[Item]) -> str:
     if not all(text.startswith(match[0]) for text in texts):
         return ""
 
-    def is_said(values: Sequence[str]) -> bool:
+    def is_stored(values: Sequence[str]) -> bool:
         return any(
-            all(_says(item.get(name), text) for item, text in zip(items, values, strict=True))
+            all(_is_value(item.get(name), text) for item, text in zip(items, values, strict=True))
             for name, first in items[0].items()
             if isinstance(first, str | Decimal)
         )
 
     rests = [text.removeprefix(match[0]) for text in texts]
-    return match[0] if is_said(rests) and not is_said(texts) else ""
+    return match[0] if is_stored(rests) and not is_stored(texts) else ""
 
 
-def _says(value: Value, text: str) -> bool:
+def _is_value(value: Value, text: str) -> bool:
     return value == text or (isinstance(value, Decimal) and text.isdecimal() and value == int(text))
 
 
@@ -331,8 +331,3 @@ def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> t
     if not is_same or not all(len(set(part.given)) == 1 and part.given[0][0].isalpha() for part in own):
         return sort
     return tuple(part.given[0] if isinstance(part, Column) and part in own else part for part in sort)
-
-
-def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:
-    """Returns the columns whose equality with another one is not a coincidence."""
-    return [column for column in columns_of(partition) if count > 1 or len(column.given[0]) >= _CERTAIN_TEXT]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from keygraph.declare.declaration import ListOptions
-from keygraph.draft.names import Names, field_name, variable_name
+from keygraph.draft.names import ScopeNames, field_name, variable_name
 from keygraph.draft.parts import DraftList, DraftType
 from keygraph.draft.text import Draft
 from keygraph.dynamo.table import Index
@@ -78,7 +78,7 @@ def _several(name: str) -> str:
 def name_root_lists(draft: Draft, graph: Graph) -> None:
     """Gives a name to each root list whose usual name is taken."""
     types = {type_.name: type_ for type_ in draft.types}
-    names = Names()
+    names = ScopeNames()
     for reserved in ("node", "nodes", *(snake(record.name) for record in graph.nodes)):
         names.take(reserved)
     for path in graph.root_lists:

@@ -15,7 +15,7 @@ _DECLARATION = frozenset(
     ]
 )
 """Names that have a meaning in a model file."""
-_CLASSES = frozenset(["Graph", "Index", "Table", "Many", "One", "Enum", "Format"])
+_CLASSES = frozenset(["Graph", "Index", "Table", "Many", "One", "Ref", "Enum", "Format"])
 TAKEN_FIELDS = frozenset(
     [
         "id",
@@ -59,7 +59,7 @@ def _cut(name: str, letters: int) -> str:
 def field_name(name: str, owner: str) -> str:
     """Returns a field name for a type of that name, made from the name of an attribute or a key."""
     found = _cut(snake(_ascii(name)), _FIELD_LETTERS) or "field"
-    if says_nothing(name):
+    if is_generic(name):
         found = re.sub("_(?=[0-9])", "", found)
     if found[0].isdigit():
         found = f"field_{found}"
@@ -107,7 +107,7 @@ _GENERIC = frozenset(
 )
 
 
-def says_nothing(name: str) -> bool:
+def is_generic(name: str) -> bool:
     """Returns whether the name of a key attribute says only that it is a key: `PK`, `gsi1sk`."""
     return all(
         re.sub("[0-9]+", "", word) in _GENERIC | {""} or re.fullmatch("(gsi|lsi)[0-9]*[ps]k[0-9]*", word)
@@ -120,7 +120,7 @@ def is_id(name: str) -> bool:
     return words(_ascii(name))[-1:] == ["id"]
 
 
-class Names:
+class ScopeNames:
     """Names in one scope that also differ in GraphQL."""
 
     def __init__(self, separator: str = "_") -> None:

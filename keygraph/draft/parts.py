@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from keygraph.draft.kinds import ItemKind, Texts
-from keygraph.draft.names import Names
+from keygraph.draft.names import ScopeNames
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index
 from keygraph.keys.template import SHARD, Reference
@@ -25,6 +25,8 @@ class DraftField:
     optional: bool = False
     doubts: list[str] = field(default_factory=list)
     attribute: str | None = None
+    nodes: DraftEnd | None = None
+    """The end of each member, if it is a list or set of nodes."""
 
     def __str__(self) -> str:
         return f"{self.annotation} | None" if self.optional else self.annotation
@@ -85,7 +87,7 @@ class DraftType:
     """The texts of fields and of ends' key fields, by path."""
     used: set[str] = field(default_factory=set)
     """The attributes that are already a field or an end."""
-    names: Names = field(default_factory=Names)
+    names: ScopeNames = field(default_factory=ScopeNames)
     ids: frozenset[tuple[str, ...]] = frozenset()
     """For a node: the texts of its partition's key fields in the sample."""
 

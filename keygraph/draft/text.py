@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from keygraph.draft.names import Names, variable_name
+from keygraph.draft.names import ScopeNames, variable_name
 from keygraph.draft.parts import DraftEnd, DraftField, DraftList, DraftType, TemplatePart
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.keys.template import Reference
-from keygraph.names import CASES, cased
+from keygraph.names import CASES, cased, plural, singular
 
 _LINE = 88
 _IMPORTED = {
     "datetime": ("date", "datetime"),
     "decimal": ("Decimal",),
     "keygraph": (
-        *("ID", "JSON", "Format", "Graph", "Index", "Long", "Many", "One", "Table"),
+        *("ID", "JSON", "Format", "Graph", "Index", "Long", "Many", "One", "Ref", "Table"),
         *("edge", "many", "node", "one", "record", "stored"),
     ),
 }
@@ -52,10 +52,20 @@ class Draft:
         """The names of fields and ends, with their attributes."""
         found: list[tuple[str, str]] = []
         for type_ in self.types:
-            found += [(name, field.attribute) for name, field in type_.fields.items() if field.attribute]
+            found += [
+                (_usual_name(name, field), field.attribute)
+                for name, field in type_.fields.items()
+                if field.attribute
+            ]
             for name, end in type_.ends.items():
                 found += _named_attributes(name, end).items()
         return found
+
+
+def _usual_name(name: str, field: DraftField) -> str:
+    """Returns the name after which an attribute of a field is called; that of a list of nodes has their key in it."""
+    node = field.nodes and field.nodes.target
+    return plural(node.names_at(singular(name))[node.key_paths[0]]) if node else name
 
 
 def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
@@ -86,17 +96,17 @@ def comment(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _PythonCall:
     """A call or a list, with its arguments: calls, lists or Python texts."""
 
     name: str
-    arguments: Sequence[_Call | str]
+    arguments: Sequence[_PythonCall | str]
     brackets: str = "()"
 
     @property
     def on_one_line(self) -> str:
-        shown = (each if isinstance(each, str) else each.on_one_line for each in self.arguments)
-        return f"{self.name}{self.brackets[0]}{', '.join(shown)}{self.brackets[1]}"
+        inner = (each if isinstance(each, str) else each.on_one_line for each in self.arguments)
+        return f"{self.name}{self.brackets[0]}{', '.join(inner)}{self.brackets[1]}"
 
     def lines(self, indent: int = 0, before: int = 0, after: int = 0) -> list[str]:
         """Returns its lines. `before` and `after` are the characters added to the first and the last line."""
@@ -110,7 +120,7 @@ class _Call:
         return [*found, " " * indent + self.brackets[1]]
 
 
-def _prefixed(prefix: str, call: _Call, indent: int = 0) -> list[str]:
+def _prefixed(prefix: str, call: _PythonCall, indent: int = 0) -> list[str]:
     first, *rest = call.lines(indent, before=len(prefix))
     return [" " * indent + prefix + first.lstrip(), *rest]
 
@@ -120,7 +130,8 @@ def _prefixed(prefix: str, call: _Call, indent: int = 0) -> list[str]:
 
 def model_text(draft: Draft, notes: Iterable[str] = ()) -> str:
     """Returns the text of the model file, which ends with the notes as comments."""
-    variables = _variables(draft.table.indexes)
+    names = ScopeNames()
+    variables = {index.name: names.take(variable_name(index.name)) for index in draft.table.indexes}
     case = draft.attribute_case
     blocks = [_class(draft, type_, variables, case) for type_ in draft.types]
     body = "\n\n\n".join("\n".join(lines) for lines in (*blocks, _graph(draft, variables, case)))
@@ -158,33 +169,28 @@ def _imports(text: str) -> list[str]:
     return [*standard, *([""] if standard else []), own]
 
 
-def _variables(indexes: Iterable[Index]) -> dict[str, str]:
-    names = Names()
-    return {index.name: names.take(variable_name(index.name)) for index in indexes}
-
-
 def _key(key: KeyAttribute) -> str:
     return quoted(key.name) if key.type == "S" else f'({quoted(key.name)}, "{key.type}")'
 
 
 def _index(index: Index, variable: str) -> list[str]:
-    arguments: list[_Call | str] = [quoted(index.name), *map(_key, index.keys)]
+    arguments: list[_PythonCall | str] = [quoted(index.name), *map(_key, index.keys)]
     if isinstance(index.projection, tuple):
-        arguments.append(_Call("projection=", [quoted(name) for name in index.projection], "[]"))
+        arguments.append(_PythonCall("projection=", [quoted(name) for name in index.projection], "[]"))
     elif index.projection != "ALL":
         arguments.append(f"projection={quoted(index.projection)}")
     if index.local:
         arguments.append("local=True")
-    return _prefixed(f"{variable} = ", _Call("Index", arguments))
+    return _prefixed(f"{variable} = ", _PythonCall("Index", arguments))
 
 
 def _graph(draft: Draft, variables: dict[str, str], case: str) -> list[str]:
     table = draft.table
-    arguments: list[_Call | str] = [quoted(table.name), f"partition_key={_key(table.partition)}"]
+    arguments: list[_PythonCall | str] = [quoted(table.name), f"partition_key={_key(table.partition)}"]
     if table.sort is not None:
         arguments.append(f"sort_key={_key(table.sort)}")
     if table.indexes:
-        arguments.append(_Call("indexes=", [variables[index.name] for index in table.indexes], "[]"))
+        arguments.append(_PythonCall("indexes=", [variables[index.name] for index in table.indexes], "[]"))
     rest = [type_.name for type_ in draft.types]
     if case != CASES[0]:
         rest.append(f"attribute_case={quoted(case)}")
@@ -194,7 +200,7 @@ def _graph(draft: Draft, variables: dict[str, str], case: str) -> list[str]:
         rest.append('formats={date: Format("{:%Y/%m/%d}".format, slashed_date, ordered=True)}')
     return [
         *(_SLASHED_DATE if draft.slashed_dates else []),
-        *_prefixed("graph = ", _Call("Graph", [_Call("Table", arguments), *rest])),
+        *_prefixed("graph = ", _PythonCall("Graph", [_PythonCall("Table", arguments), *rest])),
     ]
 
 
@@ -207,8 +213,8 @@ _SLASHED_DATE = [
 
 
 def _template(parts: Iterable[TemplatePart]) -> str:
-    shown = (str(p) if isinstance(p, Reference) else p.replace("{", "{{").replace("}", "}}") for p in parts)
-    return quoted("".join(shown))
+    texts = (str(p) if isinstance(p, Reference) else p.replace("{", "{{").replace("}", "}}") for p in parts)
+    return quoted("".join(texts))
 
 
 def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str) -> list[str]:
@@ -228,8 +234,8 @@ def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str)
     return [*_prefixed("@", _decorator(draft, type_, variables)), f"class {type_.name}:", *lines]
 
 
-def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Call:
-    arguments: list[_Call | str] = [_template(type_.partition)]
+def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _PythonCall:
+    arguments: list[_PythonCall | str] = [_template(type_.partition)]
     sort = _template(type_.sort)
     if draft.table.sort is not None and type_.sort and (type_.kind != "node" or sort != arguments[0]):
         arguments.append(sort)
@@ -241,7 +247,7 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
         if named is not None:
             inner.append(f"lists={literal(named)}")
         if inner:
-            arguments.append(_Call(variables[index.name], inner))
+            arguments.append(_PythonCall(variables[index.name], inner))
     if draft.type_attribute is not None and not type_.is_virtual and type_.type_value != type_.name:
         arguments.append(f"type={literal(type_.type_value)}")
     if draft.head_key is not None and type_.type_value:
@@ -253,12 +259,14 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
     own = type_.root_lists.get(None)
     if own is not None:
         arguments.append(f"lists={literal(own)}")
-    return _Call(type_.kind, arguments)
+    return _PythonCall(type_.kind, arguments)
 
 
 def _field(name: str, field: DraftField, case: str) -> list[str]:
-    is_usual = field.attribute is None or field.attribute == cased(name, case)
+    is_usual = field.attribute is None or field.attribute == cased(_usual_name(name, field), case)
     stored = [] if is_usual else [quoted(field.attribute or "")]
+    if field.nodes is not None and field.nodes.whole_key:
+        stored.append("whole_key=True")
     if field.attribute is None and field.optional:
         stored.append("in_key=True")
     return [*_doubts(field.doubts), *_member(f"{name}: {field}", "stored", stored)]
@@ -289,7 +297,7 @@ def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
 
 def _member(line: str, function: str, arguments: Sequence[str]) -> list[str]:
     """Returns the lines of a class's member: the result of a function if it has arguments."""
-    return _prefixed(f"{line} = ", _Call(function, arguments), 4) if arguments else [f"    {line}"]
+    return _prefixed(f"{line} = ", _PythonCall(function, arguments), 4) if arguments else [f"    {line}"]
 
 
 def _doubts(doubts: Iterable[str]) -> list[str]:

@@ -33,7 +33,7 @@ from keygraph.draft.kinds import (
     signature_of,
     words_of,
 )
-from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
+from keygraph.draft.names import ScopeNames, field_name, is_generic, is_id, type_name, without_id
 from keygraph.draft.parts import SHARD_PLACEHOLDER, DraftType, IndexCall, TemplatePart
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.template import Reference
@@ -51,7 +51,7 @@ class Drafter:
         self.table = kinds.table
         self.nodes: list[DraftType] = []
         self.others: list[DraftType] = []
-        self._names = Names("")
+        self._names = ScopeNames("")
         self._not_fields = _not_fields(kinds)
         found = sorted(kinds.found, key=lambda kind: -len(kind.items))[:_MOST_KINDS]
         found.sort(key=lambda kind: kinds.found.index(kind))
@@ -59,7 +59,10 @@ class Drafter:
         for kind in of_nodes:
             self._add_node(kind)
         for kind in of_others:
-            self._add_virtual_owner(kind)
+            if kind.partition_columns and _node_there(self.nodes, kind.partition) is None:
+                # The sample has no item of the partition's node.
+                ends = [n for n, part in enumerate(kind.partition, 1) if part in kind.partition_columns]
+                self._virtual(kind.partition[: ends[-1]], 0)
         for kind in of_others:
             self.others.append(self._other(kind))
         for type_ in self.types:
@@ -104,19 +107,13 @@ class Drafter:
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
         """Returns a name for a key without words: from the name of its attribute, or of the table."""
         name = self.table.keys[number].name
-        if not says_nothing(name) and without_id(name):
+        if not is_generic(name) and without_id(name):
             return without_id(name)
         whole = self.table.name
         word = (words(whole) or [""])[-1]
         if is_node and re.search("[a-z]s$", word) and not word.endswith("ss"):
             return re.sub("s$", "", re.sub("ies$", "ys", word))
         return "item" if is_node or number or self.table.sort is None else "owner"
-
-    def _add_virtual_owner(self, kind: ItemKind) -> None:
-        """Adds a node for a partition if the sample has no item of such a node."""
-        if kind.partition_columns and _node_there(self.nodes, kind.partition) is None:
-            ends = [n for n, part in enumerate(kind.partition, 1) if part in kind.partition_columns]
-            self._virtual(kind.partition[: ends[-1]], 0)
 
     def _virtual(self, parts: Sequence[Part], number: int) -> DraftType:
         signature, ids = signature_of(parts), rows_of(parts)
@@ -145,17 +142,19 @@ class Drafter:
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Reference)}
         if len(targets & type_.ends.keys()) == 2:
             type_.kind = "edge"
-        said = self._other_words(kind, type_)
-        type_.name = self._names.take(*map(type_name, [kind.type_value, said] if kind.type_value else [said]))
+        wording = self._other_words(kind, type_)
+        type_.name = self._names.take(
+            *map(type_name, [kind.type_value, wording] if kind.type_value else [wording])
+        )
         return type_
 
     def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
         """Returns a name for the type: its owner, the words of its sort key, and the node at the far end."""
         targets = [end.target.name for end in type_.ends.values()]
-        said = [word for word in words_of(kind.sort) if type_name(word) not in targets]
-        is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
-        far = targets[1:2] if type_.kind == "edge" and not is_said else []
-        return "_".join([*targets[:1], *(said + far or ["item"])])
+        named = [word for word in words_of(kind.sort) if type_name(word) not in targets]
+        is_named = named and named[-1:] == [word for word in named if field_name(word, "") in type_.ends][-1:]
+        far = targets[1:2] if type_.kind == "edge" and not is_named else []
+        return "_".join([*targets[:1], *(named + far or ["item"])])
 
     # --- Templates ------------------------------------------------------------------------------------
 
@@ -190,15 +189,15 @@ class Drafter:
             made = self._end(type_, target, (column,), word)
             return Reference((made.path[0], target.key_paths[0]))
         key = self.table.keys[number]
-        says = not says_nothing(key.name)
+        is_named = not is_generic(key.name)
         if word and are_emails(column.given):
             wanted = word
         elif word:
             wanted = f"{word}_{_ENDINGS.get(text_annotation(column.given), 'id')}"
-        elif is_whole and says and type_.kind != "node":
+        elif is_whole and is_named and type_.kind != "node":
             wanted = key.name
         elif type_.kind == "node" and (is_whole or number == 0):
-            wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
+            wanted = key.name if is_whole and is_named and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.given)) else f"{'sort' if number else 'key'}_part"
         return field_for(type_, column, wanted, key, identifies=type_.kind == "node")
@@ -284,14 +283,14 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
 def _not_fields(kinds: Kinds) -> set[str]:
     """Returns the attributes that are never fields: keys with generic names, and the type attribute."""
     keys = {key.name for key in kinds.table.keys}
-    keys |= {key.name for key in kinds.table.key_attributes() if says_nothing(key.name)}
+    keys |= {key.name for key in kinds.table.key_attributes() if is_generic(key.name)}
     return keys | ({kinds.type_attribute} if kinds.type_attribute else set())
 
 
 def _is_main(kind: ItemKind) -> bool:
-    said = {word.lower() for word in words_of(kind.sort)}
+    sort_words = {word.lower() for word in words_of(kind.sort)}
     named = {part.lower() for part in kind.partition if isinstance(part, str)}
-    return bool(said) and said <= MAIN | named
+    return bool(sort_words) and sort_words <= MAIN | named
 
 
 # --- Templates ----------------------------------------------------------------------------------------
@@ -387,7 +386,7 @@ class _IndexKeys:
 
     def _template(self, key: KeyAttribute) -> tuple[TemplatePart, ...] | None:
         """Returns the template of the key attribute; None if the attribute itself is a field, which needs none."""
-        type_, is_named = self._type, not says_nothing(key.name)
+        type_, is_named = self._type, not is_generic(key.name)
         if key.name in type_.used and is_named:
             return None
         readings = [self._reader.read(key, item) for item in type_.items]

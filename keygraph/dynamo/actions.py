@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import orjson
 
 from keygraph.dynamo.conditions import Condition, Path, at_path, holds
-from keygraph.dynamo.items import Item, Scalar, Value, base64_text, exact_sum, number, to_typed
+from keygraph.dynamo.items import Item, Scalar, Value, exact_sum, number, number_text
 from keygraph.dynamo.limits import NUMBER_DIGITS
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
@@ -85,7 +85,7 @@ class PutItem:
 
     item: Item
     condition: Condition | None = None
-    size: int | None = field(default=None, compare=False)
+    size: int | None = field(default=None, compare=False, kw_only=True)
     """The item's size, if `WriteRules.check` found nothing wrong with it."""
 
 
@@ -245,15 +245,18 @@ def _refuse(path: Path) -> NoReturn:
 
 def fingerprint(actions: Sequence[Action]) -> bytes:
     """Returns the same bytes for equal actions, in every process."""
-    text = orjson.dumps(_plain(tuple(actions)), default=base64_text, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(text).digest()
+    option = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    return hashlib.sha256(orjson.dumps(actions, _plain, option)).digest()
 
 
 def _plain(value: Any) -> object:
+    """Returns a value for which JSON has no form, behind a name that is no JSON, so that it equals no other value."""
     match value:
-        case tuple():
-            return [_plain(member) for member in value]
-        case _ if is_dataclass(value):
-            told = (_plain(getattr(value, each.name)) for each in fields(value) if each.compare)
-            return [type(value).__name__, *told]
-    return to_typed(value)
+        case Decimal():
+            return orjson.Fragment(number_text(value))
+        case bytes():
+            return orjson.Fragment(repr(value))
+        case frozenset():
+            return [orjson.Fragment("set"), *sorted(cast(Any, value))]
+    # The fields of a dataclass, without an item's size, which is no positional argument.
+    return [orjson.Fragment(type(value).__name__), *[getattr(value, name) for name in value.__match_args__]]

@@ -19,7 +19,7 @@ Path: TypeAlias = tuple[str, ...]
 """The names from an attribute inward through maps: `("data", "version")`."""
 
 
-class _Sent:
+class _SentValue:
     """A condition that may be sent many times: most conditions of writes are made once for a type."""
 
     __slots__ = ("expression",)
@@ -28,7 +28,7 @@ class _Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared(_Sent):
+class _Compared(_SentValue):
     path: Path
     value: Value
 
@@ -52,7 +52,7 @@ class Ge(_Compared): ...
 
 
 @dataclass(frozen=True, slots=True)
-class Between(_Sent):
+class Between(_SentValue):
     """Both bounds are included."""
 
     path: Path
@@ -61,7 +61,7 @@ class Between(_Sent):
 
 
 @dataclass(frozen=True, slots=True)
-class In(_Sent):
+class In(_SentValue):
     """DynamoDB allows 100 values; a longer list is written as several INs joined by OR."""
 
     path: Path
@@ -69,7 +69,7 @@ class In(_Sent):
 
 
 @dataclass(frozen=True, slots=True)
-class BeginsWith(_Sent):
+class BeginsWith(_SentValue):
     path: Path
     prefix: str | bytes
 
@@ -79,22 +79,22 @@ class Contains(_Compared):
 
 
 @dataclass(frozen=True, slots=True)
-class Exists(_Sent):
+class Exists(_SentValue):
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
-class And(_Sent):
+class And(_SentValue):
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or(_Sent):
+class Or(_SentValue):
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not(_Sent):
+class Not(_SentValue):
     condition: Condition
 
 
@@ -133,6 +133,18 @@ def put_at_path(item: dict[str, Value], path: Path, value: Value) -> None:
     below = dict(there) if isinstance(there, dict) else {}
     put_at_path(below, path[1:], value)
     item[name] = below
+
+
+def with_comparisons(condition: Condition, replaced: Callable[[Comparison], Condition]) -> Condition:
+    """Returns the condition with each of its comparisons replaced."""
+    match condition:
+        case And(conditions):
+            return And(tuple(with_comparisons(each, replaced) for each in conditions))
+        case Or(conditions):
+            return Or(tuple(with_comparisons(each, replaced) for each in conditions))
+        case Not(inner):
+            return Not(with_comparisons(inner, replaced))
+    return replaced(condition)
 
 
 def paths_of(condition: Condition) -> list[Path]:

@@ -26,6 +26,7 @@ from keygraph.dynamo.conditions import (
     Path,
     holds,
     put_at_path,
+    with_comparisons,
 )
 from keygraph.dynamo.items import Item, Value, exact_sum
 
@@ -36,13 +37,10 @@ NEVER: Condition = Or(())
 def before(condition: Condition, changes: Sequence[AttributeChange]) -> Condition:
     """Returns the condition that an item has to meet before the changes. Raises ValueError if no condition can express
     it: for a set to which members are added, or from which several are removed, only what it contains can be known."""
-    match condition:
-        case And(conditions):
-            return And(tuple(before(each, changes) for each in conditions))
-        case Or(conditions):
-            return Or(tuple(before(each, changes) for each in conditions))
-        case Not(inner):
-            return Not(before(inner, changes))
+    return with_comparisons(condition, lambda each: _of_comparison(each, changes))
+
+
+def _of_comparison(condition: Comparison, changes: Sequence[AttributeChange]) -> Condition:
     for change in changes:
         size = len(change.path)
         if condition.path[:size] == change.path:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from functools import reduce
 from typing import Any, Self, TypeAlias
 
-from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, NUMBER_BYTES, NUMBER_DIGITS
+from keygraph.dynamo.limits import (
+    HIGHEST_EXPONENT,
+    LOWEST_EXPONENT,
+    NESTED_LEVELS,
+    NUMBER_BYTES,
+    NUMBER_DIGITS,
+)
 from keygraph.kept import kept
 
 Scalar: TypeAlias = str | Decimal | bytes
@@ -34,6 +40,8 @@ _EXACT = Context(
 _SUMS = Context(prec=300)
 """Any sum of numbers that DynamoDB holds has fewer digits."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER_CHARACTERS = 200
+"""DynamoDB writes no number with more: 38 digits, and 130 zeros after the point."""
 _ROUGH = Context(prec=1, traps=[])
 _OUTSIDE = (
     f"a number outside the range that DynamoDB holds (1E{LOWEST_EXPONENT} up to 1E{HIGHEST_EXPONENT + 1})"
@@ -86,6 +94,20 @@ class ExactFloat(float):
         return self.text
 
 
+def stable_text(value: object) -> str:
+    """Returns a text of data, to be hashed: the same in every process, and another one for other data. Numbers have all
+    their digits, and the names in a map no order."""
+    match value:
+        case Mapping():
+            parts = sorted(f"{name!r}: {stable_text(inner)}" for name, inner in value.items())
+            return f"{{{', '.join(parts)}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(stable_text, value))}]"
+        case set() | frozenset():
+            return f"({', '.join(sorted(map(stable_text, value)))})"
+    return repr(value)
+
+
 @kept("numbers", 4096, 700)
 def number_text(value: Decimal) -> str:
     """Returns the number as DynamoDB writes it: plain digits if they are short, else with an exponent."""
@@ -127,16 +149,24 @@ def _typed_set(value: frozenset[Scalar]) -> TypedValue:
     raise ValueError("a set that is empty or of more than one type")
 
 
-def from_typed(typed: Mapping[str, Any]) -> Value:
-    """Returns the value of DynamoDB's typed form; binary may be `bytes` or base64 text. Raises ValueError."""
+def from_typed(typed: Mapping[str, Any], levels: int = NESTED_LEVELS) -> Value:
+    """Returns the value of DynamoDB's typed form; binary may be `bytes` or base64 text. Raises ValueError or TypeError.
+
+    `levels` is how deep lists and maps may be nested, with one for what is not in them.
+    """
     if len(typed) != 1:
         raise ValueError("a typed value has exactly one type")
-    for kind, content in typed.items():
-        read = _READERS.get(kind)
-        if read is None:
-            raise ValueError(f"{kind!r} is not a type of DynamoDB")
+    [(kind, content)] = typed.items()
+    type_, read = _READERS.get(kind, _NO_READER)
+    if not isinstance(content, type_):
+        raise ValueError(f"no value of a type {kind!r} of DynamoDB")
+    if not isinstance(content, dict | list) or kind not in ("M", "L"):
         return read(content)
-    raise AssertionError("unreachable: there is one")
+    if levels <= 1:
+        raise ValueError(f"lists and maps in more than {NESTED_LEVELS} levels")
+    if isinstance(content, dict):
+        return {name: from_typed(inner, levels - 1) for name, inner in content.items()}
+    return [from_typed(inner, levels - 1) for inner in content]
 
 
 def base64_text(value: object) -> str:
@@ -147,29 +177,39 @@ def base64_text(value: object) -> str:
 
 
 def _binary(content: bytes | str) -> bytes:
-    return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
+    return content if isinstance(content, bytes) else base64.b64decode(content, validate=True)
+
+
+def _text(content: str) -> str:
+    if type(content) is not str:
+        raise TypeError("not a text")
+    return content
 
 
 @kept("numbers", 4096, 700)
 def known_number(text: str) -> Decimal:
     """Returns `number` of a text that DynamoDB wrote: most are plain, and quantities, prices and versions repeat."""
     if not _PLAIN.fullmatch(text):
+        if len(text) > _NUMBER_CHARACTERS:
+            raise ValueError("a number longer than DynamoDB writes any")
         return number(text)
     return Decimal(text) if text[-1] != "0" else Decimal(text).normalize(_EXACT)
 
 
-_READERS: dict[str, Callable[[Any], Value]] = {
-    "S": str,
-    "N": known_number,
-    "BOOL": bool,
-    "NULL": lambda _: None,
-    "B": _binary,
-    "M": lambda content: {name: from_typed(inner) for name, inner in content.items()},
-    "L": lambda content: list(map(from_typed, content)),
-    "SS": frozenset,
-    "NS": lambda content: frozenset(map(known_number, content)),
-    "BS": lambda content: frozenset(map(_binary, content)),
+_READERS: dict[str, tuple[type | tuple[type, ...], Callable[[Any], Value]]] = {
+    "S": (str, str),
+    "N": (str, known_number),
+    "BOOL": (bool, bool),
+    "NULL": (bool, lambda _: None),
+    "B": ((str, bytes), _binary),
+    "M": (dict, dict),
+    "L": (list, list),
+    "SS": (list, lambda content: frozenset(map(_text, content))),
+    "NS": (list, lambda content: frozenset(map(known_number, content))),
+    "BS": (list, lambda content: frozenset(map(_binary, content))),
 }
+"""The Python type of a value's content in each of DynamoDB's types, and how it is read."""
+_NO_READER: tuple[tuple[()], Callable[[Any], Value]] = ((), bool)
 
 
 def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
@@ -189,22 +229,26 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
     return {name: from_typed(value) for name, value in typed.items()}
 
 
-def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
-    """Returns the items of an answer of DynamoDB, whose typed form needs no checks.
+def answered_items(typed_items: list[Any], keys: Collection[str]) -> list[Item]:
+    """Returns the items of an answer of DynamoDB, in place of the typed ones. Raises an error for what is no list of
+    them in typed form, or has something else than text, a number or bytes in one of the keys.
 
-    100 items of 11 attributes take 0.4 of the time of `untyped_item` (by timeit).
+    100 items of 7 attributes take 0.38 of the time of `untyped_item` (by timeit).
     """
-    items = []
-    for typed in typed_items:
-        item: Item = {}
-        for name, value in typed.items():
-            text = value.get("S")
-            if text is not None:
-                item[name] = text
+    if type(typed_items) is not list:
+        raise TypeError("not a list")
+    for item in typed_items:
+        for name, value in item.items():
+            if "S" in value:
+                # It raises TypeError for anything but text, faster than its type is asked for.
+                item[name] = value["S"] + ""
+            elif "N" in value:
+                item[name] = known_number(value["N"])
+            elif "B" not in value and name in keys:
+                raise TypeError("a key of a type that keys do not have")
             else:
-                item[name] = known_number(value["N"]) if "N" in value else from_typed(value)
-        items.append(item)
-    return items
+                item[name] = from_typed(value)
+    return typed_items
 
 
 def text_size(text: str) -> int:

@@ -24,6 +24,8 @@ LAST = "\U0010ffff"
 """The last character of Unicode: no text with a prefix comes after the prefix with this character."""
 EXTENSIBLE_BYTES = SORT_KEY_BYTES - len(LAST.encode())
 """The largest size of a sort key that stays within DynamoDB's limit when `LAST` is appended."""
+LAST_BYTE = b"\xff"
+"""The largest byte: no bytes with a prefix come after the prefix with these up to the limit of a sort key."""
 
 _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
 

@@ -117,13 +117,16 @@ class ReadRules:
 
     def position_bytes(self, position: Position) -> tuple[bytes, ...]:
         """Returns the values of a position as ordered bytes. Refuses one that does not fit."""
-        refuse_positions((position,), self.limits)
-        fitting = zip(self.limits.items(), position, strict=True)
-        return tuple([checked_key_bytes(key, value, limit) for (key, limit), value in fitting])
+        return self.positions_bytes((position,))[0]
 
-    def positions_bytes(self, positions: Iterable[Position]) -> list[tuple[bytes, ...]]:
+    def positions_bytes(self, positions: Sequence[Position]) -> list[tuple[bytes, ...]]:
         """Returns the ordered bytes of several positions."""
-        return [self.position_bytes(position) for position in positions]
+        refuse_positions(positions, self.limits)
+        columns = zip(self.limits.items(), zip(*positions, strict=True), strict=False)
+        stored = [
+            [checked_key_bytes(key, each, limit) for each in column] for (key, limit), column in columns
+        ]
+        return [*zip(*stored, strict=True)]
 
 
 def no_such_index(table: Table, index: str | None) -> BadUserInput:
@@ -274,8 +277,15 @@ class WriteRules:
         self._local = [index for index in table.indexes if index.local]
 
     def keys_of(self, item: Item) -> dict[str, bytes]:
-        """Returns the ordered bytes of the item's keys, of the table and its indexes."""
-        return {name: key_bytes(cast(KeyValue, item[name])) for _, name, *_ in self._keys if name in item}
+        """Returns the ordered bytes of the item's keys, of the table and its indexes.
+
+        An item that is older than an index may have a value of another type, and is not in the index.
+        """
+        return {
+            name: key_bytes(cast(KeyValue, item[name]))
+            for key, name, *_ in self._keys
+            if name in item and key.holds(item[name])
+        }
 
     def check(self, item: Item) -> int:
         """Returns the size of the item. Raises BadUserInput for an item that DynamoDB refuses.

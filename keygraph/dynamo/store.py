@@ -16,7 +16,7 @@ from keygraph.dynamo.actions import Action, DeleteItem, PutItem, UpdateItem
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
-from keygraph.dynamo.table import Key, KeyValue, Position, Table
+from keygraph.dynamo.table import Index, Key, KeyValue, Position, Table
 from keygraph.dynamo.value import value
 
 Answer = TypeVar("Answer", covariant=True)
@@ -256,6 +256,37 @@ class CreateTable(Request[None]):
 @value(frozen=True, slots=True)
 class DescribeTable(Request["Table | None"]):
     """The table as the store has it, or None if there is none."""
+
+
+@value(frozen=True, slots=True)
+class CreateIndex(Request["int | None"]):
+    """Starts to create a global index, or goes on, while the table is in use. Send it again until the answer is None: the
+    index can be read. Until then the answer is the number of items that were looked at, 0 if that is unknown.
+
+    Does nothing if the table has an index of that name. Raises TableMissing.
+    """
+
+    index: Index
+
+
+@value(frozen=True, slots=True)
+class DeleteIndex(Request["int | None"]):
+    """Starts to delete a global index. Send it again until the answer is None: there is none of that name. Raises
+    TableMissing."""
+
+    name: str
+
+
+@value(frozen=True, slots=True)
+class DescribeTimeToLive(Request["str | None"]):
+    """The attribute by which DynamoDB deletes expired items, or None. The embedded engine deletes none."""
+
+
+@value(frozen=True, slots=True)
+class EnableTimeToLive(Request[None]):
+    """Lets DynamoDB delete items by the time in this attribute."""
+
+    attribute: str
 
 
 @value(frozen=True, slots=True)

@@ -20,7 +20,8 @@ Position: TypeAlias = tuple[KeyValue, ...]
 """The place of an item in a table or an index: the values of `Table.position(index)`."""
 Projection: TypeAlias = Literal["ALL", "KEYS_ONLY"] | tuple[str, ...]
 
-_KEY_PYTHON_TYPES: dict[str, type] = {"S": str, "N": Decimal, "B": bytes}
+_PythonType: TypeAlias = type[str] | type[Decimal] | type[bytes]
+_KEY_PYTHON_TYPES: dict[KeyType, _PythonType] = {"S": str, "N": Decimal, "B": bytes}
 
 
 class KeyAttribute(NamedTuple):
@@ -44,14 +45,24 @@ class KeyAttribute(NamedTuple):
             case Decimal() if self.type == "N":
                 return number_text(value)
             case bytes() if self.type == "B":
-                return value.decode("latin-1")
+                return value.decode(self.encoding)
         return None
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of its texts, by its usual name."""
+        return "Latin-1" if self.type == "B" else "UTF-8"
 
     def value(self, text: str) -> KeyValue:
         """Returns the key's value from a text that a template rendered. Raises ValueError if it cannot be one."""
         if self.type == "N":
             return number(text)
-        return text.encode("latin-1") if self.type == "B" else text
+        return text.encode(self.encoding) if self.type == "B" else text
+
+
+def key_type(value: KeyValue) -> KeyType:
+    """Returns the type of a key's value."""
+    return next(key for key, type_ in _KEY_PYTHON_TYPES.items() if type(value) is type_)
 
 
 Shards: TypeAlias = int | range | list[str] | tuple[str, ...]
@@ -70,6 +81,8 @@ class _KeySchema:
     name: str
     partition: KeyAttribute
     sort: KeyAttribute | None
+    key_names: frozenset[str] = field(repr=False, compare=False)
+    """The attributes of the keys; asked for by each answer."""
 
     def __init__(
         self, name: str, partition_key: KeyDeclaration, sort_key: KeyDeclaration | None = None
@@ -78,6 +91,7 @@ class _KeySchema:
         set_(self, "name", name)
         set_(self, "partition", _key_attribute(partition_key))
         set_(self, "sort", None if sort_key is None else _key_attribute(sort_key))
+        set_(self, "key_names", frozenset(key.name for key in self.keys))
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
@@ -175,6 +189,10 @@ class Table(_KeySchema):
             if index.name == name:
                 return index
         raise KeyError(name)
+
+    def with_indexes(self, indexes: Sequence[Index]) -> Table:
+        """Returns the table with these indexes instead of its own."""
+        return Table(self.name, partition_key=self.partition, sort_key=self.sort, indexes=indexes)
 
     def keyed(self, index: str | None) -> Table | Index:
         """Returns the target of a read with that index name: the index, or the table for None."""

@@ -33,3 +33,9 @@ def traffic_of(store: Store) -> Traffic | None:
     """Returns the counts of a store; None for one that sends no requests."""
     found: Traffic | None = getattr(store, "traffic", None)
     return found
+
+
+def outage_of(store: Store) -> str | None:
+    """Returns why a store answers nothing at the moment; None if it answers, or if that is not known."""
+    found: str | None = getattr(traffic_of(store) or store, "outage", None)
+    return found

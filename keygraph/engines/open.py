@@ -16,7 +16,7 @@ def open_store(
     *,
     concurrency: int = 256,
     deadline: float = 10.0,
-    transport: TransportName = TransportName.DIRECT,
+    transport: TransportName = "direct",
 ) -> AbstractAsyncContextManager[Store]:
     """Returns the store at the address, for use with `async with`.
 
@@ -39,17 +39,18 @@ def open_store(
 def check_address(url: str) -> None:
     """Raises ValueError if the address of a store has an unknown form."""
     scheme, _, path = url.partition(":")
-    if url != "aws" and not (scheme == "sqlite" and path) and not _is_endpoint(url):
+    if url != "aws" and not (scheme == "sqlite" and path) and not is_endpoint(url):
         raise ValueError(f"{shown_address(url)!r} is not a store: use sqlite:PATH, aws, or http://HOST:PORT")
 
 
-def _is_endpoint(url: str) -> bool:
+def is_endpoint(url: str) -> bool:
+    """Whether the text is the URL of a server that can be asked."""
     try:
         parts = urlsplit(url)
-        # Reading the port checks that it is a valid one.
+        # Reading the port checks that it is a valid one, and encoding the host that it can be looked up.
         return (
             parts.scheme in {"http", "https"}
-            and bool(parts.hostname)
+            and bool((parts.hostname or "").encode("idna"))
             and (parts.port is None or parts.port > 0)
         )
     except ValueError:

@@ -35,7 +35,7 @@ _SAMPLES: dict[Kind, Sequence[object]] = {
 """Sample values for texts, by kind."""
 
 
-def are_told_apart(one: _Templates, other: _Templates) -> bool:
+def are_distinguishable(one: _Templates, other: _Templates) -> bool:
     """Returns whether keys alone decide which of the two an item is: no key is of both, or one goes first."""
     mine, theirs = shape(*one), shape(*other)
     return goes_before(mine, theirs) or goes_before(theirs, mine) or never_meet(one, other)
@@ -77,8 +77,8 @@ def _written_alike(one: _Templates, other: _Templates) -> Iterator[tuple[str, ..
     yield from alike
     for own, others in ((one, other), (other, one)):
         for template, text in ((template, key[place]) for key in alike for place, template in enumerate(own)):
-            told = template.parse(text) or {}
-            for texts in (*({name: part} for name, part in told.items()), told):
+            parsed = template.parse(text) or {}
+            for texts in (*({name: part} for name, part in parsed.items()), parsed):
                 fixed = (each.with_texts(texts) for each in own)
                 yield from common_texts(shape_of_one(*fixed), shape(*others))
 

@@ -65,8 +65,8 @@ class Format:
             raise ValueError(f"most={most} is not positive")
         width = len(str(most))
         return Format(
-            _Reversed(most, width, of),
-            None if of is not None and of.parse is None else _Unreversed(most, of),
+            Applied(_reversed, (most, width, of)),
+            None if of is not None and of.parse is None else Applied(_unreversed, (most, of)),
             ordered=of is None or of.ordered,
             pattern=rf"\d{{{width}}}",
             number=True,
@@ -90,8 +90,8 @@ class Format:
             )
         alphabet = _DIGITS[:radix].upper() if upper else _DIGITS[:radix]
         return Format(
-            _InBase(alphabet, width or 1, of),
-            None if of is not None and of.parse is None else _OfBase(radix, of),
+            Applied(_in_base, (alphabet, width or 1, of)),
+            None if of is not None and of.parse is None else Applied(_of_base, (radix, of)),
             ordered=width is not None and (of is None or of.ordered),
             pattern=f"[{alphabet}]" + ("+" if width is None else f"{{{width}}}"),
             is_descending=of is not None and of.is_descending,
@@ -138,8 +138,8 @@ def Epoch(unit: TimeUnit = "s", *, text: bool = False) -> Format:  # noqa: N802 
     ticks = _TICKS[unit]
     width = _SECOND_DIGITS + len(str(ticks)) - 1
     return Format(
-        _ToEpoch(ticks, width),
-        _OfEpoch(ticks),
+        Applied(_to_epoch, (ticks, width)),
+        Applied(_of_epoch, (ticks,)),
         ordered=True,
         pattern=rf"\d{{{width}}}",
         number=not text,
@@ -173,64 +173,44 @@ def _value(of: Format | None, number: Decimal) -> Any:
 
 
 @dataclass(frozen=True)
-class _ToEpoch:
-    ticks: int
-    width: int
+class Applied:
+    """A function with its first arguments: unlike partials, equal ones are equal."""
 
-    def __call__(self, at: datetime) -> str:
-        if at.tzinfo is None:
-            at = at.replace(tzinfo=UTC)
-        microseconds = (at - _EPOCH) // _MICROSECOND
-        return _padded(Decimal(microseconds * self.ticks).scaleb(-6), self.width)
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
 
-
-@dataclass(frozen=True)
-class _OfEpoch:
-    ticks: int
-
-    def __call__(self, text: str) -> datetime:
-        return _EPOCH + _MICROSECOND * int(Decimal(text) * (1_000_000 // self.ticks))
+    def __call__(self, value: Any) -> Any:
+        return self.function(*self.given, value)
 
 
-@dataclass(frozen=True)
-class _Reversed:
-    most: int
-    width: int
-    of: Format | None
-
-    def __call__(self, value: Any) -> str:
-        return _padded(exact_sum((Decimal(self.most), _number(self.of, value).copy_negate())), self.width)
+def _to_epoch(ticks: int, width: int, at: datetime) -> str:
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    microseconds = (at - _EPOCH) // _MICROSECOND
+    return _padded(Decimal(microseconds * ticks).scaleb(-6), width)
 
 
-@dataclass(frozen=True)
-class _Unreversed:
-    most: int
-    of: Format | None
-
-    def __call__(self, text: str) -> Any:
-        return _value(self.of, exact_sum((Decimal(self.most), Decimal(text).copy_negate())))
+def _of_epoch(ticks: int, text: str) -> datetime:
+    return _EPOCH + _MICROSECOND * int(Decimal(text) * (1_000_000 // ticks))
 
 
-@dataclass(frozen=True)
-class _InBase:
-    alphabet: str
-    width: int
-    of: Format | None
-
-    def __call__(self, value: Any) -> str:
-        # A fraction is left out: a range bound with one is between two keys.
-        number, digits = int(_number(self.of, value).to_integral_value("ROUND_FLOOR")), ""
-        sign, number = "-" if number < 0 else "", abs(number)
-        while number:
-            number, digit = divmod(number, len(self.alphabet))
-            digits = self.alphabet[digit] + digits
-        return (sign + digits).zfill(self.width) if digits else "0" * self.width
+def _reversed(most: int, width: int, of: Format | None, value: Any) -> str:
+    return _padded(exact_sum((Decimal(most), _number(of, value).copy_negate())), width)
 
 
-@dataclass(frozen=True)
-class _OfBase:
-    radix: int
-    of: Format | None
+def _unreversed(most: int, of: Format | None, text: str) -> Any:
+    return _value(of, exact_sum((Decimal(most), Decimal(text).copy_negate())))
 
-    def __call__(self, text: str) -> Any:
-        return _value(self.of, Decimal(int(text, self.radix)))
+
+def _in_base(alphabet: str, width: int, of: Format | None, value: Any) -> str:
+    # A fraction is left out: a range bound with one is between two keys.
+    number, digits = int(_number(of, value).to_integral_value("ROUND_FLOOR")), ""
+    sign, number = "-" if number < 0 else "", abs(number)
+    while number:
+        number, digit = divmod(number, len(alphabet))
+        digits = alphabet[digit] + digits
+    return (sign + digits).zfill(width) if digits else "0" * width
+
+
+def _of_base(radix: int, of: Format | None, text: str) -> Any:
+    return _value(of, Decimal(int(text, radix)))

@@ -6,6 +6,7 @@ Characters, classes (`[A-Z]`, `[^#]`, `\\d`, `\\w`, `.`), groups with alternativ
 
 from __future__ import annotations
 
+import calendar
 import re
 import string
 from collections.abc import Iterable, Sequence
@@ -40,7 +41,7 @@ _ESCAPES = {
 }
 _SPECIAL = frozenset("()[]{}?*+|^$.")
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}", re.ASCII)
-_MOST_WAYS = 16
+_MOST_ALTERNATIVES = 16
 """A pattern with more ways is not written out: its characters are then allowed in any order."""
 _MOST_TIMES = 200
 
@@ -73,7 +74,7 @@ class TextPattern:
         """Whether all texts have one length."""
         lengths = {len(steps) for steps in self.char_steps}
         return len(lengths) == 1 and not any(
-            absent or more for way in self.char_steps for _, absent, more in way
+            absent or more for steps in self.char_steps for _, absent, more in steps
         )
 
     @property
@@ -89,7 +90,7 @@ class TextPattern:
 def read_pattern(source: str) -> TextPattern:
     """Returns what the pattern says. Raises ValueError if it is invalid."""
     reader = _Reader(source)
-    ways = reader.alternatives()
+    alternatives = reader.alternatives()
     if reader.rest:
         raise ValueError(f"it has {reader.rest[0]} without the opening one")
     compiled = f"(?as:{source})"
@@ -97,10 +98,10 @@ def read_pattern(source: str) -> TextPattern:
         re.compile(compiled)
     except re.error as error:
         raise ValueError(str(error)) from None
-    return TextPattern(compiled, tuple(map(tuple, ways)), reader.is_exact)
+    return TextPattern(compiled, tuple(map(tuple, alternatives)), reader.is_exact)
 
 
-_Ways: TypeAlias = "list[list[CharStep]]"
+_Alternatives: TypeAlias = "list[list[CharStep]]"
 
 
 class _Reader:
@@ -122,25 +123,25 @@ class _Reader:
         char, self.rest = self.rest[0], self.rest[1:]
         return char
 
-    def alternatives(self) -> _Ways:
+    def alternatives(self) -> _Alternatives:
         """Returns the ways up to the end, or to a closing parenthesis."""
-        ways = self._sequence()
+        alternatives = self._sequence()
         while self._take("|"):
-            ways += self._sequence()
-        return self._few(ways)
+            alternatives += self._sequence()
+        return self._few(alternatives)
 
-    def _sequence(self) -> _Ways:
-        ways: _Ways = [[]]
+    def _sequence(self) -> _Alternatives:
+        alternatives: _Alternatives = [[]]
         while self.rest and self.rest[0] not in "|)":
-            ways = self._joined(ways, self._repeated(self._atom()))
-        return ways
+            alternatives = self._joined(alternatives, self._repeated(self._atom()))
+        return alternatives
 
-    def _atom(self) -> _Ways:
+    def _atom(self) -> _Alternatives:
         if self._take("(?:"):
-            ways = self.alternatives()
+            alternatives = self.alternatives()
             if not self._take(")"):
                 raise ValueError("it has ( without the closing one")
-            return ways
+            return alternatives
         if self._take("["):
             return [[(self._class(), False, False)]]
         char = self._next()
@@ -175,7 +176,7 @@ class _Reader:
     def _member(self) -> frozenset[str]:
         return self._escaped() if self._take("\\") else frozenset(self._next())
 
-    def _repeated(self, ways: _Ways) -> _Ways:
+    def _repeated(self, alternatives: _Alternatives) -> _Alternatives:
         """Returns the ways, repeated as the pattern says after them."""
         if self._take("?"):
             least, most = 0, 1
@@ -188,41 +189,41 @@ class _Reader:
             least = int(found[1])
             most = (int(found[3]) if found[3] else None) if found[2] else least
         else:
-            return ways
+            return alternatives
         if self.rest[:1] in ("?", "*", "+", "{"):
             raise ValueError(f"{self.rest[0]} cannot follow another count")
         if max(least, most or 0) > _MOST_TIMES or (most is not None and most < least):
             raise ValueError(f"a count goes from 0 to {_MOST_TIMES}")
-        return self._times(ways, least, most)
+        return self._times(alternatives, least, most)
 
-    def _times(self, ways: _Ways, least: int, most: int | None) -> _Ways:
-        match ways:
+    def _times(self, alternatives: _Alternatives, least: int, most: int | None) -> _Alternatives:
+        match alternatives:
             case [[(chars, False, False)]] if most is None:
                 return [[*[(chars, False, False)] * max(0, least - 1), (chars, not least, True)]]
             case [[(chars, False, False)]]:
                 return [[*[(chars, False, False)] * least, *[(chars, True, False)] * ((most or 0) - least)]]
         if most is None:
-            return self._any_order([*ways, []] if not least else ways)
-        found: _Ways = [[]] if not least else []
-        so_often: _Ways = [[]]
+            return self._any_order([*alternatives, []] if not least else alternatives)
+        found: _Alternatives = [[]] if not least else []
+        so_often: _Alternatives = [[]]
         for times in range(1, most + 1):
-            so_often = self._joined(so_often, ways)
+            so_often = self._joined(so_often, alternatives)
             found += so_often if times >= least else []
         return self._few(found)
 
-    def _joined(self, ways: _Ways, following: _Ways) -> _Ways:
-        if len(ways) * len(following) > _MOST_WAYS:
+    def _joined(self, alternatives: _Alternatives, following: _Alternatives) -> _Alternatives:
+        if len(alternatives) * len(following) > _MOST_ALTERNATIVES:
             following = self._any_order(following)
-        return [[*before, *behind] for before, behind in product(ways, following)]
+        return [[*before, *behind] for before, behind in product(alternatives, following)]
 
-    def _few(self, ways: _Ways) -> _Ways:
-        return ways if len(ways) <= _MOST_WAYS else self._any_order(ways)
+    def _few(self, alternatives: _Alternatives) -> _Alternatives:
+        return alternatives if len(alternatives) <= _MOST_ALTERNATIVES else self._any_order(alternatives)
 
-    def _any_order(self, ways: _Ways) -> _Ways:
+    def _any_order(self, alternatives: _Alternatives) -> _Alternatives:
         """Returns the characters of these ways in any order, which allows more than they do."""
         self.is_exact = False
-        may_be_absent = any(all(absent for _, absent, _ in way) for way in ways)
-        return [[(_union(chars for way in ways for chars, _, _ in way), may_be_absent, True)]]
+        may_be_absent = any(all(absent for _, absent, _ in steps) for steps in alternatives)
+        return [[(_union(chars for steps in alternatives for chars, _, _ in steps), may_be_absent, True)]]
 
 
 def _union(classes: Iterable[Chars]) -> Chars:
@@ -233,3 +234,45 @@ def _union(classes: Iterable[Chars]) -> Chars:
         else:
             without = chars.chars if without is None else without & chars.chars
     return known if without is None else AllBut(without - known)
+
+
+# --- The texts of strftime ------------------------------------------------------------------------------
+
+_DIGITS_OF = (
+    dict.fromkeys("mdHIMSyUWVg", 2) | dict.fromkeys("uw", 1) | dict.fromkeys("YG", 4) | {"j": 3, "f": 6}
+)
+"""How many digits a strftime directive writes; with a `-` before it, leading zeros are left out."""
+_NAMES = {
+    "a": [*calendar.day_abbr],
+    "A": [*calendar.day_name],
+    "b": [*calendar.month_abbr][1:],
+    "B": [*calendar.month_name][1:],
+    "p": ["AM", "PM"],
+}
+_PATTERNS = {
+    "%": "%",
+    "F": r"\d{4}-\d{2}-\d{2}",
+    "T": r"\d{2}:\d{2}:\d{2}",
+    "R": r"\d{2}:\d{2}",
+    "D": r"\d{2}/\d{2}/\d{2}",
+    "z": r"(?:\+0000)?",
+    "Z": "(?:UTC)?",
+}
+
+
+def strftime_pattern(source: str) -> str | None:
+    """Returns the pattern of the texts of a strftime format; None if it has an unknown directive."""
+    parts = []
+    for directive, literal in re.findall("%(-?.)|([^%]+)", source, re.DOTALL):
+        digits = _DIGITS_OF.get(directive[-1:])
+        if literal:
+            parts.append(re.escape(literal))
+        elif directive in _NAMES:
+            parts.append(f"(?:{'|'.join(map(re.escape, _NAMES[directive]))})")
+        elif digits is not None:
+            parts.append(rf"\d{{1,{digits}}}" if directive[0] == "-" else rf"\d{{{digits}}}")
+        elif directive in _PATTERNS:
+            parts.append(_PATTERNS[directive])
+        else:
+            return None
+    return "".join(parts)

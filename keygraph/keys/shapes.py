@@ -1,14 +1,14 @@
 """Shapes: the form of a template's keys, regardless of the names of its placeholders.
 
 `is_special_case`: by their form, is every key of one shape also a key of the other? `are_disjoint`: can no key have
-both shapes? These two determine the type of items and refuse wrong ids. `stretches`: which ranges of the key order hold
+both shapes? These two determine the type of items and refuse wrong ids. `key_intervals`: which ranges of the key order hold
 the keys of a shape? This keeps siblings out of reads.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, count, product
@@ -107,6 +107,18 @@ def is_special_case(special: Shape, general: Shape) -> bool:
     return all(any(_covers(wide, 0, narrow, 0, {}) for wide in general) for narrow in special)
 
 
+def is_narrower(special: Shape, general: Shape) -> bool:
+    """Returns whether the first differs from the second by narrower placeholders alone: a key of both has the same text in
+    each, as in `{policy_no:[A-Z]+}` and `{policy_no}`."""
+    is_same_form = [*map(_form, special)] == [*map(_form, general)]
+    return is_same_form and is_special_case(special, general) and not is_special_case(general, special)
+
+
+def _form(units: _Units) -> list[_Unit | None]:
+    """Returns the alternative of a shape with None in place of each placeholder."""
+    return [None if isinstance(unit, Wildcard) else unit for unit in units]
+
+
 def _covers(wide: _Units, i: int, narrow: _Units, j: int, bound: dict[str, _Units]) -> bool:
     while i < len(wide) and not isinstance(wide[i], Wildcard):
         if j == len(narrow) or narrow[j] != wide[i]:
@@ -199,14 +211,25 @@ class _Automaton:
     characters; writing out every key would take the product of all enums.
     """
 
-    ways: list[list[tuple[Chars | _Border, int]]]
+    arrows: list[list[tuple[Chars | _Border, int]]]
     skips: list[list[int]]
 
     def place(self) -> int:
-        """Returns a new place."""
-        self.ways.append([])
+        self.arrows.append([])
         self.skips.append([])
-        return len(self.ways) - 1
+        return len(self.arrows) - 1
+
+    def add(self, at: int, steps: Iterable[_Step]) -> int:
+        """Adds the characters of one way to write a part, from a place on. Returns the place after them."""
+        for chars, may_be_absent, may_repeat in steps:
+            then = self.place()
+            self.arrows[at].append((chars, then))
+            if may_repeat:
+                self.arrows[then].append((chars, then))
+            if may_be_absent:
+                self.skips[at].append(then)
+            at = then
+        return at
 
     def reached(self, places: set[int]) -> frozenset[int]:
         """Returns the places and the equivalent ones."""
@@ -219,29 +242,23 @@ class _Automaton:
 
     def after(self, places: Iterable[int], char: str) -> frozenset[int]:
         """Returns the places after one more character."""
-        ways = (way for place in places for way in self.ways[place])
+        arrows = (arrow for place in places for arrow in self.arrows[place])
         return self.reached(
-            {then for chars, then in ways if not isinstance(chars, _Border) and char in chars}
+            {then for chars, then in arrows if not isinstance(chars, _Border) and char in chars}
         )
 
 
 @cache
 def _automaton(units: _Units) -> _Automaton:
+    return _automaton_of(map(_unit_steps, units))
+
+
+def _automaton_of(parts: Iterable[Sequence[Iterable[_Step]]]) -> _Automaton:
+    """Returns the paths through a key whose parts are each written in one of some ways."""
     automaton = _Automaton([[]], [[]])
     here = 0
-    for unit in units:
-        ends = []
-        for steps in _unit_steps(unit):
-            at = here
-            for chars, may_be_absent, may_repeat in steps:
-                then = automaton.place()
-                automaton.ways[at].append((chars, then))
-                if may_repeat:
-                    automaton.ways[then].append((chars, then))
-                if may_be_absent:
-                    automaton.skips[at].append(then)
-                at = then
-            ends.append(at)
+    for part in parts:
+        ends = [automaton.add(here, steps) for steps in part]
         here = automaton.place()
         for end in ends:
             automaton.skips[end].append(here)
@@ -250,38 +267,45 @@ def _automaton(units: _Units) -> _Automaton:
 
 def _meeting(one: _Automaton, other: _Automaton) -> list[str | _Border] | None:
     """Returns a text that leads through both; None if there is none."""
-    end = len(one.ways) - 1, len(other.ways) - 1
-    came: dict[tuple[int, int], tuple[tuple[int, int], str | _Border] | None] = {(0, 0): None}
+    end = len(one.arrows) - 1, len(other.arrows) - 1
+    reached_from: dict[tuple[int, int], tuple[tuple[int, int], str | _Border] | None] = {(0, 0): None}
     waiting = deque([(0, 0)])
     while waiting:
-        pair = here, there = waiting.popleft()
+        pair = waiting.popleft()
         if pair == end:
-            return _way_to(pair, came)
-        same = [(place, there) for place in one.skips[here]]
-        same += [(here, place) for place in other.skips[there]]
-        for each in same:
-            if each not in came:
-                came[each] = pair, ""
-                waiting.appendleft(each)
-        for chars, then in one.ways[here]:
-            for theirs, others in other.ways[there]:
-                if (then, others) not in came:
-                    char = _common(chars, theirs)
-                    if char is not None:
-                        came[then, others] = pair, char
-                        waiting.append((then, others))
+            return _text_to(pair, reached_from)
+        for then, char in _following(one, other, pair, reached_from):
+            reached_from[then] = pair, char
+            if char:
+                waiting.append(then)
+            else:
+                waiting.appendleft(then)
     return None
 
 
-def _way_to(
-    pair: tuple[int, int], came: Mapping[tuple[int, int], tuple[tuple[int, int], str | _Border] | None]
+def _following(
+    one: _Automaton, other: _Automaton, pair: tuple[int, int], known: Container[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], str | _Border]]:
+    """Yields the pairs of places after this one that are not known, with the character that leads to them; empty for
+    equivalent places."""
+    here, there = pair
+    same = [(place, there) for place in one.skips[here]] + [(here, place) for place in other.skips[there]]
+    yield from ((each, "") for each in same if each not in known)
+    for (chars, then), (theirs, others) in product(one.arrows[here], other.arrows[there]):
+        if (then, others) not in known and (char := _common(chars, theirs)) is not None:
+            yield (then, others), char
+
+
+def _text_to(
+    pair: tuple[int, int],
+    reached_from: Mapping[tuple[int, int], tuple[tuple[int, int], str | _Border] | None],
 ) -> list[str | _Border]:
     path = []
-    step = came[pair]
+    step = reached_from[pair]
     while step is not None:
         before, char = step
         path.append(char)
-        step = came[before]
+        step = reached_from[before]
     return path[::-1]
 
 
@@ -304,34 +328,32 @@ def _common(one: Chars | _Border, other: Chars | _Border) -> str | _Border | Non
 def _includes(text: KeyText, part: _Units) -> bool:
     """Returns whether every text of the part has the form of the placeholder's texts."""
     wide, narrow = _automaton((Wildcard("", text),)), _automaton(part)
-    classes = [chars for automaton in (wide, narrow) for ways in automaton.ways for chars, _ in ways]
+    classes = [chars for automaton in (wide, narrow) for arrows in automaton.arrows for chars, _ in arrows]
     # Characters that no class names are all alike: one of them represents all.
-    named = {char for chars in classes if not isinstance(chars, _Border) for char in _named(chars)}
+    named = set[str]()
+    for chars in (each for each in classes if not isinstance(each, _Border)):
+        named |= chars.chars if isinstance(chars, AllBut) else chars
     alphabet = [*named, next(char for char in map(chr, count()) if char not in named)]
-    ends = len(wide.ways) - 1, len(narrow.ways) - 1
+    ends = len(wide.arrows) - 1, len(narrow.arrows) - 1
     start = wide.reached({0}), narrow.reached({0})
-    seen, waiting = {start}, [start]
+    visited, waiting = {start}, [start]
     while waiting:
         here, there = waiting.pop()
         if ends[1] in there and ends[0] not in here:
             return False
         for char in alphabet:
             pair = wide.after(here, char), narrow.after(there, char)
-            if pair[1] and pair not in seen:
-                seen.add(pair)
+            if pair[1] and pair not in visited:
+                visited.add(pair)
                 waiting.append(pair)
     return True
-
-
-def _named(chars: Chars) -> frozenset[str]:
-    return chars.chars if isinstance(chars, AllBut) else chars
 
 
 # --- Where the keys of a shape are --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class KeyInterval:
     """A part of a key's order: every text from `low` on, below `end` (None: to the end)."""
 
     text: str
@@ -346,66 +368,46 @@ class Stretch:
         """Whether it is one text."""
         return self.end == self.low + "\0"
 
-    def widened(self) -> Stretch:
+    def widened(self) -> KeyInterval:
         """Returns every text that begins as its texts do."""
-        return Stretch(self.text, self.text, text_after_all(self.text), is_filled=False)
+        return KeyInterval(self.text, self.text, text_after_all(self.text), is_filled=False)
 
-    def meets(self, other: Stretch) -> bool:
+    def meets(self, other: KeyInterval) -> bool:
         """Returns whether the two have a text in common."""
         return (other.end is None or self.low < other.end) and (self.end is None or other.low < self.end)
 
 
-def stretches(shape: Shape, text: str) -> list[Stretch]:
+def key_intervals(shape: Shape, text: str) -> list[KeyInterval]:
     """Returns where the keys of the shape that begin with the text are: their literal part and one character more."""
-    found: dict[Stretch, None] = {}
+    found: dict[KeyInterval, None] = {}
     for units in shape:
         for parts in product(*map(_unit_steps, units)):
-            steps = list(chain(*parts))
-            states = _closed(steps, {0})
+            automaton = _automaton_of([[chain(*parts)]])
+            places = automaton.reached({0})
             for char in text:
-                states = _advanced(steps, states, char)
-            if states:
-                found[_stretch(units, steps, states, text)] = None
+                places = automaton.after(places, char)
+            if places:
+                found[_key_interval(units, automaton, places, text)] = None
     return list(found)
 
 
-def _stretch(units: _Units, steps: list[_Step], states: set[int], text: str) -> Stretch:
+def _key_interval(units: _Units, automaton: _Automaton, places: frozenset[int], text: str) -> KeyInterval:
     while True:
-        chars = [steps[state][0] for state in states if state < len(steps)]
-        can_end = len(steps) in states
+        chars = [chars for place in places for chars, _ in automaton.arrows[place]]
+        can_end = len(automaton.arrows) - 1 in places
         known = [each for each in chars if isinstance(each, frozenset)]
         every = frozenset[str]().union(*known)
         if can_end or len(known) < len(chars) or len(every) != 1:
             break
         [char] = every
         text += char
-        states = _advanced(steps, states, char)
+        places = automaton.after(places, char)
     wildcards = [unit for unit in units if isinstance(unit, Wildcard)]
     if not chars:
         is_filled = not wildcards or (len(wildcards) == 1 and wildcards[0].text.takes_any_text)
-        return Stretch(text, text, text + "\0", is_filled)
+        return KeyInterval(text, text, text + "\0", is_filled)
     if len(known) == len(chars):
         low = text if can_end else text + min(every)
-        return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)
+        return KeyInterval(text, low, text_after_all(text + max(every)), is_filled=False)
     is_open = len(wildcards) == 1 and wildcards[0] is units[-1] and wildcards[0].text.takes_any_text
-    return Stretch(text, text if can_end else text + "\0", text_after_all(text), is_open)
-
-
-def _closed(steps: list[_Step], states: set[int]) -> set[int]:
-    """Returns the states and those that are reached by leaving out optional parts."""
-    closed = set(states)
-    for state in range(len(steps)):
-        if state in closed and steps[state][1]:
-            closed.add(state + 1)
-    return closed
-
-
-def _advanced(steps: list[_Step], states: set[int], char: str) -> set[int]:
-    """Returns the states after one more character."""
-    after: set[int] = set()
-    for state in states:
-        if state < len(steps):
-            chars, _, repeats = steps[state]
-            if not isinstance(chars, _Border) and char in chars:
-                after |= {state, state + 1} if repeats else {state + 1}
-    return _closed(steps, after)
+    return KeyInterval(text, text if can_end else text + "\0", text_after_all(text), is_open)

@@ -55,7 +55,7 @@ def _named(names: tuple[str, ...]) -> tuple[Enum, ...]:
     return tuple(cast(Any, Enum)("shard", {f"shard_{number}": name for number, name in enumerate(names)}))
 
 
-def shown_shards(shards: Sequence[Shard]) -> str:
+def shards_in_words(shards: Sequence[Shard]) -> str:
     """Returns the shards in words: `0 to 3`, or their names."""
     names = [str(each.value if isinstance(each, Enum) else each) for each in shards]
     first, last = shards[0], shards[-1]

@@ -15,7 +15,7 @@ from itertools import dropwhile, pairwise
 from string import Formatter
 from typing import TypeAlias
 
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import FreeText, KeyText
 
 FieldPath: TypeAlias = tuple[str, ...]
 """The names from a record type to a field, through ends: `("customer", "user_id")`."""
@@ -83,11 +83,16 @@ class Slot:
         """The slot's name in texts: the path, and the format if there is one."""
         return ".".join(self.path) + (f":{self.text.format}" if self.text.format else "")
 
-    @property
+    @cached_property
     def is_shard(self) -> bool:
         return self.path == SHARD
 
-    @property
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether every text is the text of itself."""
+        return isinstance(self.text, FreeText) and self.text.takes_any_text and not self.text.declared
+
+    @cached_property
     def lossy(self) -> bool:
         """Whether its text cannot be turned into a value again."""
         return self.text.lossy or self.computed
@@ -239,19 +244,19 @@ class Template:
         return None
 
     @property
-    def says_any_text(self) -> bool:
+    def takes_any_text(self) -> bool:
         """Whether its only slot takes any text, and every text in it can be read back."""
         return self._around is not None and self.slots[0].text.takes_any_text
 
     @property
     def beginning(self) -> str | None:
         """The literal text at the start of every key, if any text may follow it; None for other templates."""
-        if not self.says_any_text or self._around is None or self._around[1]:
+        if not self.takes_any_text or self._around is None or self._around[1]:
             return None
         return self._around[0]
 
     @property
-    def is_told_by_beginning(self) -> bool:
+    def is_decided_by_beginning(self) -> bool:
         """Whether every text that begins as its keys do is one of them."""
         return not self.slots or self.beginning is not None
 
@@ -309,15 +314,8 @@ class Template:
         """A function that makes the key from texts by slot name; it returns None if a slot outside `Maybe` has no text,
         or the key would be empty."""
         match self.tokens:
-            case (Slot(name=only),):
-                return lambda texts: texts.get(only) or None
             case (str(before), Slot(name=name)):
-
-                def render_behind(texts: Mapping[str, str | None]) -> str | None:
-                    text = texts.get(name)
-                    return None if text is None else before + text
-
-                return render_behind
+                return lambda texts: None if (text := texts.get(name)) is None else before + text
         return self._rendered
 
     def _rendered(self, texts: Mapping[str, str | None]) -> str | None:
@@ -353,10 +351,10 @@ def _what_lacks(token: Token, before: tuple[Token, ...]) -> str:
     """Returns why a key ends before the token, in words."""
     if isinstance(token, Slot):
         return f"no {token.text.type.name} stands for {_source((token,), is_optional=False)}"
-    shown = _source((token,), is_optional=False)
+    text = _source((token,), is_optional=False)
     if not before:
-        return f'it does not begin with "{shown}"'
-    return f'no "{shown}" follows {_source(before[-1:], is_optional=False)}'
+        return f'it does not begin with "{text}"'
+    return f'no "{text}" follows {_source(before[-1:], is_optional=False)}'
 
 
 def _source(tokens: tuple[Token, ...], *, is_optional: bool) -> str:
@@ -393,7 +391,9 @@ def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
 
 def _pattern_reader(template: Template) -> KeyReader:
     fullmatch, slots = re.compile(pattern(template.tokens, is_named=True)).fullmatch, template.slots
-    repeats_optional = _repeats_optional(template.tokens)
+    names = [slot.name for slot in _slots(template.tokens)]
+    optional = [token for token in template.tokens if isinstance(token, Maybe)]
+    repeats_optional = any(names.count(slot.name) > 1 for slot in _slots(optional))
     last: tuple[str | None, KeyTexts | None] = (None, None)
 
     def read(key: str) -> KeyTexts | None:
@@ -445,10 +445,3 @@ def pattern(tokens: tuple[Token, ...], *, is_named: bool) -> str:
         return "".join(parts)
 
     return written(tokens)
-
-
-def _repeats_optional(tokens: tuple[Token, ...]) -> bool:
-    """Returns whether a slot of an optional part occurs elsewhere too."""
-    names = [slot.name for slot in _slots(tokens)]
-    optional = {slot.name for token in tokens if isinstance(token, Maybe) for slot in _slots(token.tokens)}
-    return any(names.count(name) > 1 for name in optional)

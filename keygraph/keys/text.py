@@ -5,7 +5,6 @@ Each kind of text has a class; `key_text` picks the one for a field's type and t
 
 from __future__ import annotations
 
-import calendar
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,7 +17,16 @@ from typing import Any, cast
 
 from keygraph.dynamo.items import number, number_text
 from keygraph.keys.formats import Format
-from keygraph.keys.pattern import ANY, DIGITS, CharStep, CharSteps, TextPattern, common_char, read_pattern
+from keygraph.keys.pattern import (
+    ANY,
+    DIGITS,
+    CharStep,
+    CharSteps,
+    TextPattern,
+    common_char,
+    read_pattern,
+    strftime_pattern,
+)
 from keygraph.keys.types import (
     ISO_DATE,
     ISO_DATETIME,
@@ -94,6 +102,8 @@ class KeyText(ABC):
     """All possible texts; empty if they cannot be listed."""
     is_plain_text = False
     """Whether the text in the key is the value."""
+    has_prefixes = False
+    """Whether the text of a value's beginning is the beginning of the value's text."""
     has_own_end = False
     """Whether a text ends by itself, so that another placeholder can follow without literal text between."""
     char_steps: CharSteps = attribute(default=ANY_TEXT, init=False, compare=False)
@@ -127,7 +137,6 @@ class KeyText(ABC):
         return self.is_plain_text and type_.written is None
 
     def _take_form(self, form: TextPattern) -> None:
-        """Sets the form of its texts from a pattern."""
         self.pattern, self.char_steps = form.source, form.char_steps
         self.is_exact, self.has_own_end = form.is_exact, form.has_own_end
 
@@ -138,22 +147,18 @@ class KeyText(ABC):
     @property
     def shortest(self) -> list[str]:
         """The shortest text of each way to write texts."""
-        ways = [[step for step in steps if not step[1]] or steps[:1] for steps in self.char_steps]
-        return ["".join(common_char(chars, ANY) or "" for chars, _, _ in way) for way in ways]
+        alternatives = [[step for step in steps if not step[1]] or steps[:1] for steps in self.char_steps]
+        return ["".join(common_char(chars, ANY) or "" for chars, _, _ in steps) for steps in alternatives]
 
     @property
     def is_descending(self) -> bool:
         """Whether the order of the texts is the opposite of that of the values."""
         return self.declared is not None and self.declared.is_descending
 
-    @property
-    def has_prefixes(self) -> bool:
-        """Whether the text of a value's beginning is the beginning of the value's text."""
-        return self.is_plain_text or (self.declared is not None and self.declared.prefixes)
-
-    def prefix(self, beginning: str) -> str:
+    def prefix(self, beginning: Any) -> str:
         """Returns the beginning of the texts of values with that beginning."""
-        return beginning if self.declared is None or not self.declared.prefixes else self.render(beginning)
+        is_written = self.declared is None or self.declared.prefixes
+        return self.render(beginning) if is_written else str(beginning)
 
     @property
     def time_bound(self) -> Callable[[datetime, bool], str] | None:
@@ -176,10 +181,6 @@ class KeyText(ABC):
     def may_be_wider(self) -> bool:
         """Whether numbers with more digits than the padding are expected: times have 10, or 13, until the year 2286."""
         return self.width is not None and self.width < _AMPLE_WIDTH
-
-    def has_order(self, text: str) -> bool:
-        """Returns whether the text is in order among the others: negative padded numbers are not."""
-        return self.width is None or not text.startswith("-")
 
     def is_continued_by(self, following: str) -> bool:
         """Returns whether a choice, with the first character of what follows it in the key, begins another choice.
@@ -206,10 +207,10 @@ class KeyText(ABC):
         """
         if not (self.format or self.declared):
             return 0
-        said = self.value(text)
-        if isinstance(value, datetime) and isinstance(said, datetime):
-            said, value = in_utc(said), in_utc(value)
-        return 0 if said == value else -1 if said < value else 1
+        meant = self.value(text)
+        if isinstance(value, datetime) and isinstance(meant, datetime):
+            meant, value = in_utc(meant), in_utc(value)
+        return 0 if meant == value else -1 if meant < value else 1
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -251,6 +252,7 @@ class FreeText(KeyText):
 
     ordered = True
     is_plain_text = True
+    has_prefixes = True
 
     def __post_init__(self) -> None:
         source = self.format or self.alphabet
@@ -361,6 +363,9 @@ class FloatText(KeyText):
 
 class BytesText(KeyText):
     """Bytes, one character for each."""
+
+    ordered = True
+    has_prefixes = True
 
     def render(self, value: Any) -> str:
         return cast(bytes, _given(value)).decode("latin-1")
@@ -473,7 +478,7 @@ class FormattedTime(KeyText):
         # Texts sort as the values do if year, month, day and so on are written in this order.
         parts = "".join(re.findall("%(.)", self.format.replace("%%", "")))
         self.ordered = bool(parts) and "YmdHMSf".startswith(parts)
-        source = _strftime_pattern(self.format)
+        source = strftime_pattern(self.format)
         self.takes_any_text = self.lossy and source is None
         if source is not None:
             self._take_form(read_pattern(source))
@@ -491,50 +496,12 @@ class FormattedTime(KeyText):
         return format(value, self.format)
 
     def value(self, text: str) -> date:
-        parsed = datetime.strptime(text, self.format)  # noqa: DTZ007  # the next line gives it a zone
+        form = self.format
+        if "%d" in form and not re.search("%[YyG]", form):
+            # Python warns of a day without a year, which may be the 29th of February.
+            text, form = f"2000 {text}", f"%Y {form}"
+        parsed = datetime.strptime(text, form)  # noqa: DTZ007  # the next line gives it a zone
         return self._of(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
-
-
-def _strftime_pattern(source: str) -> str | None:
-    """Returns the pattern of the texts of a strftime format; None if it has an unknown directive."""
-    parts = []
-    for directive, literal in re.findall("%(-?.)|([^%]+)", source, re.DOTALL):
-        part = re.escape(literal) if literal else _directive_pattern(directive)
-        if part is None:
-            return None
-        parts.append(part)
-    return "".join(parts)
-
-
-def _directive_pattern(directive: str) -> str | None:
-    if directive in _NAMES:
-        return f"(?:{'|'.join(map(re.escape, _NAMES[directive]))})"
-    digits = _DIGITS_OF.get(directive[-1])
-    if digits is not None:
-        return rf"\d{{1,{digits}}}" if directive[0] == "-" else rf"\d{{{digits}}}"
-    return _PATTERNS.get(directive)
-
-
-_DIGITS_OF = (
-    dict.fromkeys("mdHIMSyUWVg", 2) | dict.fromkeys("uw", 1) | dict.fromkeys("YG", 4) | {"j": 3, "f": 6}
-)
-"""How many digits a strftime directive writes; with a `-` before it, leading zeros are left out."""
-_NAMES = {
-    "a": [*calendar.day_abbr],
-    "A": [*calendar.day_name],
-    "b": [*calendar.month_abbr][1:],
-    "B": [*calendar.month_name][1:],
-    "p": ["AM", "PM"],
-}
-_PATTERNS = {
-    "%": "%",
-    "F": r"\d{4}-\d{2}-\d{2}",
-    "T": r"\d{2}:\d{2}:\d{2}",
-    "R": r"\d{2}:\d{2}",
-    "D": r"\d{2}/\d{2}/\d{2}",
-    "z": r"(?:\+0000)?",
-    "Z": "(?:UTC)?",
-}
 
 
 class DeclaredText(KeyText):
@@ -545,7 +512,8 @@ class DeclaredText(KeyText):
         self.lossy = self._format.parse is None
         self.ordered = self._format.ordered
         refuse_kind(self._format, self.type)
-        if self._format.prefixes and not self.type.is_text:
+        self.has_prefixes = self._format.prefixes
+        if self.has_prefixes and not self.type.is_text and self.type.kind != "bytes":
             raise UnusableFormat(f"prefixes=True is for text, and a field of type {self.type.name} is none")
         source = self._format.pattern
         self.takes_any_text = self.is_exact = self.lossy and source is None

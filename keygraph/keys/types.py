@@ -22,6 +22,7 @@ from operator import or_
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.dynamo.items import Value, number, number_text
+from keygraph.dynamo.limits import NESTED_LEVELS
 from keygraph.kept import kept
 from keygraph.keys.formats import Format
 from keygraph.keys.timed_ids import TimedId, id_format
@@ -38,7 +39,7 @@ JSON = Annotated[Any, "JSON"]
 
 Kind: TypeAlias = Literal[
     "id", "string", "int", "long", "float", "boolean", "decimal", "datetime", "date",
-    "bytes", "json", "enum", "list", "set", "object",
+    "bytes", "json", "enum", "list", "set", "object", "average",
 ]  # fmt: skip
 
 PLAIN: dict[object, Kind] = {
@@ -57,6 +58,9 @@ PLAIN: dict[object, Kind] = {
 }
 """The kinds of the annotations that are a single type."""
 
+AVERAGE_PARTS = ("sum", "count")
+"""The names in the map in which an average is stored."""
+
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 """The bounds of GraphQL's Int, and so of a field annotated `int`."""
 
@@ -72,8 +76,8 @@ class Moment(datetime):
     """A datetime with the ISO 8601 text that it was written as."""
 
     text: str
-    said: str | None = None
-    """The text with an offset that a client wrote, if `text` is the same in UTC."""
+    original: str | None = None
+    """The text that a client wrote with an offset, or with a space for `T`, if `text` is the same time as keys have it."""
 
     @staticmethod
     @kept("times", 4096, 700)
@@ -85,6 +89,9 @@ class Moment(datetime):
         moment = Moment.fromisoformat(text)
         moment.text = text
         return moment
+
+    def __repr__(self) -> str:
+        return f"Moment({moment_text(self)!r})"
 
 
 def moment_text(value: datetime) -> str:
@@ -112,26 +119,24 @@ def first_text(value: datetime, *, is_after: bool = False) -> tuple[str, tuple[s
 
     A text that leaves out what is zero begins all texts of the time.
     """
-    separator = moment_text(value)[10:11] or "T"
     # A time has six digits after the point: what is after this one is not before the next.
     at = in_utc(value).astimezone(UTC).replace(tzinfo=None) + timedelta(microseconds=is_after)
-    whole, _, fraction = at.isoformat(separator, timespec="microseconds").partition(".")
+    whole, _, fraction = at.isoformat(timespec="microseconds").partition(".")
     digits = fraction.rstrip("0")
     if not digits:
-        return whole.removesuffix(":00").removesuffix(f"{separator}00:00"), ()
+        return whole.removesuffix(":00").removesuffix("T00:00"), ()
     shorter = (f"{whole}.{digits[:length]}Z" for length in range(1, len(digits)))
     return f"{whole}.{digits}", (f"{whole}Z", *shorter)
 
 
 def last_text(value: datetime) -> str:
     """Returns the last text of the second in which a time is."""
-    separator = moment_text(value)[10:11] or "T"
     at = in_utc(value).astimezone(UTC).replace(tzinfo=None)
-    return f"{at.isoformat(separator, timespec='seconds')}Z"
+    return f"{at.isoformat(timespec='seconds')}Z"
 
 
 @dataclass(frozen=True)
-class Member:
+class NestedField:
     """A field of a nested dataclass."""
 
     name: str
@@ -154,7 +159,7 @@ class FieldType:
     python: type | None = None
     of: FieldType | None = None
     of_optional: bool = False
-    members: tuple[Member, ...] = ()
+    members: tuple[NestedField, ...] = ()
     written: Format | None = None
     """The format of its values in keys and attributes, if the graph declares one."""
 
@@ -191,11 +196,11 @@ name and a default was given."""
 
 
 class UnknownType(Exception):
-    """The annotation is not a field type; the message says which part is wrong, and `mend` how to fix it."""
+    """The annotation is not a field type; the message says which part is wrong, and `fix` how to fix it."""
 
-    def __init__(self, problem: str, mend: str = "") -> None:
+    def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(problem)
-        self.mend = mend or (
+        self.fix = fix or (
             "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass "
             "or JSON, or list the type in the graph."
         )
@@ -272,8 +277,8 @@ def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ..
         if not members:
             raise UnknownType(f"{annotation.__name__} has no fields")
         return FieldType("object", python=annotation, members=members)
-    shown = getattr(annotation, "__name__", None) or str(annotation)
-    raise UnknownType(f"{shown} is not a field type")
+    name = getattr(annotation, "__name__", None) or str(annotation)
+    raise UnknownType(f"{name} is not a field type")
 
 
 def written_as(type_: FieldType, format_: Format) -> FieldType:
@@ -283,19 +288,19 @@ def written_as(type_: FieldType, format_: Format) -> FieldType:
     return dataclasses.replace(type_, written=format_)
 
 
-def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tuple[Member, ...]:
+def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tuple[NestedField, ...]:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
         raise UnknownType(f"{cls.__name__} cannot be read: {error}") from None
-    members: list[Member] = []
+    members: list[NestedField] = []
     for declared in dataclasses.fields(cls):
         own = declared.metadata.get(IN_MAP, "")
         attribute = own or cased(declared.name, style.case)
         same = [each.name for each in members if each.attribute == attribute]
         if own is None or same:
-            shown = f"{cls.__name__}.{declared.name}"
-            problem = f"{shown} is in a map" if own is None else f"{shown} is in the attribute of {same[0]}"
+            place = f"{cls.__name__}.{declared.name}"
+            problem = f"{place} is in a map" if own is None else f"{place} is in the attribute of {same[0]}"
             raise UnknownType(
                 problem, 'In a dataclass, write stored("name") with another name for each field.'
             )
@@ -303,7 +308,7 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
         type_ = field_type(annotation, style, inside)
         factory = declared.default_factory
         default = declared.default if factory is MISSING else factory()
-        members.append(Member(declared.name, type_, optional, attribute, default))
+        members.append(NestedField(declared.name, type_, optional, attribute, default))
     return tuple(members)
 
 
@@ -312,15 +317,12 @@ def written_value(written: Format, text: str) -> Any:
     that the format writes, if it does. Raises ValueError if it has none."""
     value = written.value(text)
     if isinstance(value, datetime):
-        for shown in (text, written.text(value)):
+        for form in (text, written.text(value)):
             # A text without a zone is not the time that a format reads in one.
-            if _is_iso_time(shown) and (moment := Moment.of_text(shown)) == value:
+            is_time = _ISO_DATETIME.fullmatch(form) and not _ISO_DATE.fullmatch(form)
+            if is_time and (moment := Moment.of_text(form)) == value:
                 return moment
     return value
-
-
-def _is_iso_time(text: str) -> bool:
-    return _ISO_DATETIME.fullmatch(text) is not None and _ISO_DATE.fullmatch(text) is None
 
 
 # --- Attribute values ---------------------------------------------------------------------------------
@@ -384,8 +386,6 @@ def encode(type_: FieldType, value: Any) -> Value:
 def encoder(type_: FieldType) -> Callable[[Any], Value]:
     """Returns a function that encodes one type's values, as `encode` does, and raises for any that `decode` refuses."""
     made = _MADE.get(type_.kind) if type_.written is None else None
-    if made is number and type_.kind == "int":
-        return _encode_int
     encoded = partial(encode, type_) if made is None else made
     if type_.written is None and type_.kind in _SURE:
         return encoded
@@ -395,33 +395,7 @@ def encoder(type_: FieldType) -> Callable[[Any], Value]:
         decode(type_, stored)
         return stored
 
-    if type_.kind != "enum":
-        return checked
-    members: dict[object, Value] = {}
-    for member in type_.cls:
-        with contextlib.suppress(ValueError):
-            members[member] = checked(member)
-
-    def checked_member(value: Any) -> Value:
-        known = members.get(value) if type(value) is type_.cls else None
-        return checked(value) if known is None else known
-
-    return checked_member
-
-
-def _encode_int(value: Any) -> Value:
-    """Returns an integer of 32 bits: quantities and counts often repeat. Raises ValueError for others."""
-    return _short(value) if type(value) is int else _checked_int(number(value))
-
-
-@kept("numbers", 4096, 700)
-def _short(value: int) -> Decimal:
-    return _checked_int(number(value))
-
-
-def _checked_int(stored: Decimal) -> Decimal:
-    _integer(stored, is_short=True)
-    return stored
+    return checked
 
 
 _SURE: tuple[Kind, ...] = ("id", "string", "boolean", "decimal", "bytes")
@@ -433,10 +407,6 @@ def _expect(value: object, kind: type) -> Any:
     if type(value) is not kind:
         raise ValueError(f"a {type(value).__name__}")
     return value
-
-
-def _decode_id(type_: FieldType, value: Value) -> str:
-    return number_text(value) if isinstance(value, Decimal) else str(_expect(value, str))
 
 
 def _decode_integer(type_: FieldType, value: Value) -> int:
@@ -494,6 +464,13 @@ def _decode_object(type_: FieldType, value: Value) -> Any:
     return type_.cls(**values)
 
 
+def _decode_average(type_: FieldType, value: Value) -> float | None:
+    # Stored as exact numbers, to which others can be added.
+    content: Mapping[str, Value] = _expect(value, dict)
+    total, count = (_expect(content.get(name), Decimal) for name in AVERAGE_PARTS)
+    return float(total / count) if count else None
+
+
 def _decode_date(type_: FieldType, value: Value) -> date:
     text = _expect(value, str)
     if not _ISO_DATE.fullmatch(text):
@@ -501,29 +478,12 @@ def _decode_date(type_: FieldType, value: Value) -> date:
     return date.fromisoformat(text)
 
 
-def _encode_set(type_: FieldType, value: Any) -> Value:
-    return frozenset(typing.cast(Any, encode(type_.element, member)) for member in value)
-
-
-def _encode_list(type_: FieldType, value: Any) -> Value:
-    return [None if member is None else encode(type_.element, member) for member in value]
-
-
-def _encode_object(type_: FieldType, value: Any) -> Value:
-    pairs = ((member, getattr(value, member.name)) for member in type_.members)
-    return {member.attribute: encode(member.type, inner) for member, inner in pairs if inner is not None}
-
-
-def _encode_enum(type_: FieldType, value: Any) -> Value:
-    return number(value.value) if isinstance(value.value, int) else str(value.value)
-
-
 def _expected(kind: type) -> _Decode:
     return lambda type_, value: _expect(value, kind)
 
 
 _DECODERS: dict[Kind, _Decode] = {
-    "id": _decode_id,
+    "id": lambda type_, value: number_text(value) if isinstance(value, Decimal) else _expect(value, str),
     "string": _expected(str),
     "int": _decode_integer,
     "long": _decode_integer,
@@ -538,18 +498,25 @@ _DECODERS: dict[Kind, _Decode] = {
     "list": _decode_list,
     "set": lambda type_, value: set(_decode_list(type_, value)),
     "object": _decode_object,
+    "average": _decode_average,
 }
 _ENCODERS: dict[Kind, Callable[[FieldType, Any], Value]] = {
-    "enum": _encode_enum,
-    "list": _encode_list,
-    "set": _encode_set,
-    "object": _encode_object,
+    "enum": lambda type_, value: number(value.value) if isinstance(value.value, int) else str(value.value),
+    "list": lambda type_, value: [each if each is None else encode(type_.element, each) for each in value],
+    "set": lambda type_, value: frozenset(typing.cast(Any, encode(type_.element, each)) for each in value),
+    "object": lambda type_, value: {
+        each.attribute: encode(each.type, inner)
+        for each in type_.members
+        if (inner := getattr(value, each.name)) is not None
+    },
 }
 """The encoders of kinds that have several types."""
 
 
-def plain(value: Any) -> Value:
+def plain(value: Any, level: int = 0) -> Value:
     """Returns JSON-like Python data as an attribute's value: numbers exact, sequences as lists. Raises ValueError."""
+    if level > NESTED_LEVELS:
+        raise ValueError(f"an object with lists and maps in more than {NESTED_LEVELS} levels")
     match value:
         case None | bool() | str() | bytes() | frozenset():
             return value
@@ -558,9 +525,9 @@ def plain(value: Any) -> Value:
         case float():
             return number(repr(value))
         case Mapping():
-            return {str(name): plain(inner) for name, inner in value.items()}
+            return {str(name): plain(inner, level + 1) for name, inner in value.items()}
         case list() | tuple():
-            return [plain(inner) for inner in value]
+            return [plain(inner, level + 1) for inner in value]
     raise ValueError(f"a value of type {type(value).__name__}")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from keygraph.keys.formats import Format
+from keygraph.keys.formats import Applied, Format
 from keygraph.keys.template import Slot, Template, pattern, replaced, under
 from keygraph.keys.text import KeyText
 
@@ -69,30 +69,20 @@ def whole_key(partition: Template, identity: Sequence[Slot]) -> WholeKey | None:
         return None
     is_last, text = partition.tokens[-1] == slot, slot.text
     return WholeKey(
-        _Rendered(partition, slot),
-        _Parsed(partition, slot),
+        Applied(_rendered, (partition, slot)),
+        Applied(_parsed, (partition, slot)),
         ordered=is_last and text.ordered,
         prefixes=is_last and text.has_prefixes,
         is_descending=text.is_descending,
     )
 
 
-@dataclass(frozen=True)
-class _Rendered:
-    partition: Template
-    slot: Slot
-
-    def __call__(self, value: object) -> str:
-        return self.partition.render({self.slot.name: self.slot.text.render(value)}) or ""
+def _rendered(partition: Template, slot: Slot, value: object) -> str:
+    return partition.render({slot.name: slot.text.render(value)}) or ""
 
 
-@dataclass(frozen=True)
-class _Parsed:
-    partition: Template
-    slot: Slot
-
-    def __call__(self, text: str) -> object:
-        return self.slot.text.value((self.partition.parse(text) or {})[self.slot.name])
+def _parsed(partition: Template, slot: Slot, text: str) -> object:
+    return slot.text.value((partition.parse(text) or {})[slot.name])
 
 
 def written_out(templates: tuple[Template, ...]) -> Iterator[tuple[Template, ...]]:

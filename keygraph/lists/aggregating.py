@@ -10,11 +10,12 @@ from enum import Enum
 from typing import Any
 
 from keygraph.dynamo.items import exact_sum, number, number_text
+from keygraph.dynamo.limits import LOWEST_EXPONENT
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.keys.template import Slot
 from keygraph.keys.text import IsoDatetime
 from keygraph.keys.types import FieldType, Kind, in_utc, moment_text
-from keygraph.lists.listing import Located
+from keygraph.lists.extent import Located
 from keygraph.model.records import RecordType
 
 NUMBERS = frozenset[Kind]({"int", "long", "float", "decimal"})
@@ -58,11 +59,11 @@ class AggregateField:
 
 
 def aggregate_fields(
-    record: RecordType, told: Iterable[str], order: Slot | None = None
+    record: RecordType, projected: Iterable[str], order: Slot | None = None
 ) -> Iterator[AggregateField]:
     """Yields what can be aggregated for items that contain these fields and ends. `order` is what lists of them are
     ordered by."""
-    names = frozenset(told)
+    names = frozenset(projected)
     for field in record.fields.values():
         if field.name in names and field.type.kind in (_ORDERED | _GROUPED):
             is_first = (
@@ -121,10 +122,10 @@ class Aggregated:
                 raise CorruptItem(problem) from None
 
     def sum(self, field: AggregateField) -> Decimal:
-        """Returns the sum. Raises BadUserInput for one that has more digits than a number holds, unless of floats."""
+        """Returns the sum. Raises BadUserInput for one that no number holds; digits that it lacks matter unless of floats."""
         total = self._sum(field)
         try:
-            return _DIGITS.plus(total) if field.type.kind == "float" else number(total)
+            return number(_DIGITS.plus(total) if field.type.kind == "float" else total)
         except ValueError as error:
             raise BadUserInput(f"the sum of {field.name} is {error}") from None
 
@@ -134,9 +135,10 @@ class Aggregated:
         )
 
     def avg(self, field: AggregateField) -> Decimal | None:
-        """Returns the average; None for no values."""
+        """Returns the average, rounded to 38 digits, and to zero if it is below all numbers; None for no values."""
         values = self.values(field)
-        return _DIGITS.divide(self._sum(field), Decimal(len(values))) if values else None
+        average = _DIGITS.divide(self._sum(field), Decimal(len(values))) if values else None
+        return average if average is None or average.adjusted() >= LOWEST_EXPONENT else Decimal(0)
 
     def min(self, field: AggregateField) -> Any:
         return plain(min(self.values(field), key=field.order, default=None))

@@ -51,7 +51,7 @@ def checked_names(path: AccessPath, narrowed: Sequence[tuple[str, Narrowing]]) -
 
 def _is_read_from_key(path: AccessPath, slot: Slot) -> bool:
     """Returns whether a check reads the text in the key: also a method's, if the items lack what the method needs."""
-    return not slot.lossy or (slot.computed and not path.told.issuperset(path.record.needs_of(slot)))
+    return not slot.lossy or (slot.computed and not path.projected.issuperset(path.record.needs_of(slot)))
 
 
 def _check(path: AccessPath, slot: Slot, narrowing: Narrowing) -> Check:

@@ -15,13 +15,15 @@ from typing import Any
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.expressions import condition_parameters
 from keygraph.dynamo.items import base64_text
-from keygraph.dynamo.store import BatchGet, Count, Query, Request
-from keygraph.dynamo.table import Index, KeyValue, Table
+from keygraph.dynamo.limits import SORT_KEY_BYTES
+from keygraph.dynamo.order import LAST_BYTE
+from keygraph.dynamo.store import BatchGet, Count, Query, Request, Within
+from keygraph.dynamo.table import Index, KeyDeclaration, KeyValue, Table, key_type
 from keygraph.engines.dynamodb.requests import render
 from keygraph.graph import Graph
-from keygraph.keys.shards import shown_shards
-from keygraph.lists.listing import ListForm
-from keygraph.lists.placeholders import shown_key
+from keygraph.keys.shards import shards_in_words
+from keygraph.lists.placeholders import placeholder_key
+from keygraph.lists.query import ListForm
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
@@ -30,7 +32,7 @@ _UNSEEN = re.compile("[\\0-\x1f\x7f\U0010ffff]")
 """The invisible characters of bounds: they are written as \\u{10FFFF}."""
 
 _MOST_KEYS = 3
-"""How many keys of a batch are shown."""
+"""How many keys of a batch are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +78,29 @@ def key_request(
 ) -> DescribedRequest:
     """Returns how an item is read by its key: GetItem, or BatchGetItem for several items or for all possible shards."""
     keys = record.table_keys
-    [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
+    request = BatchGet((placeholder_key(record, identity),), projection)
+    [wire] = render(request, _as_held(graph.table, request))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
-    shown = " AND ".join(f"{attribute.name} = {value_text(typed)}" for attribute, typed in names)
+    text = " AND ".join(f"{attribute.name} = {value_text(typed)}" for attribute, typed in names)
     if keys.shards:
-        shown = f"{shown}, shard {shown_shards(keys.shards)}"
+        text = f"{text}, shard {shards_in_words(keys.shards)}"
     operation = "BatchGetItem" if keys.shards or is_many else wire.operation
     return DescribedRequest(
-        operation, None, shown, projection=expression_text(wire.body, "ProjectionExpression")
+        operation, None, text, projection=expression_text(wire.body, "ProjectionExpression")
     )
 
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     """Returns how the path is read if nothing narrows its range: a Query for each shard."""
-    neighbours = ListForm(graph, path).shown()
-    filter_, index = neighbours.store_filter, path.keys.index_name
-    queries = [
-        Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
-    ]
+    query = ListForm(graph, path).described()
+    index, filter_ = path.keys.index_name, query.store_filter
+    queries = [Query(query.partitions[0], index, piece.range, filter_) for piece in query.reading.pieces]
     return described_requests(graph, queries, len(path.keys.shard_texts))
 
 
 def described_requests(graph: Graph, requests: Sequence[Query | Count], times: int = 1) -> DescribedRequest:
     """Returns the requests for the pieces of one range as one, whose keys may be placeholders."""
-    wires = [wire for request in requests for wire in render(request, _as_texts(graph.table))]
+    wires = [wire for request in requests for wire in render(request, _as_held(graph.table, request))]
     if not wires:
         return DescribedRequest(
             "Query", requests[0].index if requests else None, "nothing: no item can match"
@@ -121,14 +122,14 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
 def sent_request(request: Request[Any], table: Table) -> dict[str, Any]:
     """Returns the parameters of a read: the condition on the keys, and the filter. Empty for other requests."""
     if isinstance(request, BatchGet):
-        shown = [
+        text = [
             " AND ".join(
                 f"{key.name} = {_key_text(value)}" for key, value in zip(table.keys, each, strict=True)
             )
             for each in request.keys[:_MOST_KEYS]
         ]
-        more = len(request.keys) - len(shown)
-        return {"keys": ", ".join(shown) + (f", and {more} more" if more else ""), "filter": None}
+        more = len(request.keys) - len(text)
+        return {"keys": ", ".join(text) + (f", and {more} more" if more else ""), "filter": None}
     wires = render(request, table) if isinstance(request, Query | Count) else ()
     if not wires:
         return {"keys": None, "filter": None}
@@ -140,7 +141,13 @@ def sent_request(request: Request[Any], table: Table) -> dict[str, Any]:
 
 
 def _key_text(value: KeyValue) -> str:
-    return base64_text(value) if isinstance(value, bytes) else str(value)
+    return _bytes_text(value) if isinstance(value, bytes) else str(value)
+
+
+def _bytes_text(value: bytes) -> str:
+    """Returns bytes as base64; of a bound up to the last possible key, what is before the last bytes."""
+    is_last = len(value) == SORT_KEY_BYTES and value.endswith(LAST_BYTE)
+    return f"{base64_text(value.rstrip(LAST_BYTE))}\\xFF…" if is_last else base64_text(value)
 
 
 def described_condition(condition: Condition) -> str:
@@ -152,11 +159,14 @@ def described_condition(condition: Condition) -> str:
     return expression_text(body, "ConditionExpression") or ""
 
 
-def _as_texts(table: Table) -> Table:
-    """Returns the table as if all its keys were texts, so that they can be shown as placeholders."""
+def _as_held(table: Table, request: Query | Count | BatchGet) -> Table:
+    """Returns the table as if its keys had the types of the request's values: placeholders are texts in any key."""
+    range_ = None if isinstance(request, BatchGet) else request.range
+    bound = range_.low if isinstance(range_, Within) else "" if range_ is None else range_.value
+    types = ("S" if isinstance(request, BatchGet) else key_type(request.partition), key_type(bound))
 
-    def keys(keyed: Table | Index) -> list[str]:
-        return [key.name for key in keyed.keys]
+    def keys(keyed: Table | Index) -> list[KeyDeclaration]:
+        return [(key.name, type_) for key, type_ in zip(keyed.keys, types, strict=False)]
 
     indexes = [
         Index(index.name, *keys(index), projection=index.projection, local=index.local)
@@ -187,8 +197,8 @@ def value_text(typed: Mapping[str, Any]) -> str:
     if type_ in ("NULL", "BOOL"):
         return "null" if type_ == "NULL" else str(content).lower()
     if type_ in ("B", "SS", "NS", "BS", "L", "M"):
-        shown = _plain(typed)
-        content = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+        text = _plain(typed)
+        content = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
     return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", str(content))
 
 
@@ -202,5 +212,5 @@ def _plain(typed: Mapping[str, Any]) -> Any:
         case "SS" | "NS" | "BS":
             return [_plain({type_[0]: member}) for member in content]
         case "B":
-            return base64_text(content)
+            return _bytes_text(content)
     return None if type_ == "NULL" else content

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keygraph.graph import Graph
 from keygraph.lists.describe import key_request, path_request
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, WalkedPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
 
@@ -81,7 +81,7 @@ def described_types(graph: Graph) -> list[DescribedType]:
 
 def described_root(graph: Graph) -> list[DescribedPath]:
     """Returns the lists at the root, the items found by an index there, and the paths from node to node."""
-    return [*(_described(graph, path) for path in graph.paths if path.owner is None), *_ways(graph)]
+    return [*(_described(graph, path) for path in graph.paths if path.owner is None), *_paths_between(graph)]
 
 
 def _kind(graph: Graph, record: RecordType) -> str:
@@ -131,7 +131,7 @@ def _walked(walk: NodeWalk) -> DescribedPath:
     return DescribedPath(walk.name, f"{' or '.join(nodes)}, {found}", nodes, f"follows {request}")
 
 
-def _ways(graph: Graph) -> list[DescribedPath]:
+def _paths_between(graph: Graph) -> list[DescribedPath]:
     paths = [each.path for each in graph.followed]
     if not paths:
         return []
@@ -142,5 +142,5 @@ def _ways(graph: Graph) -> list[DescribedPath]:
     ]
 
 
-def _names(paths: Iterable[AccessPath]) -> str:
+def _names(paths: Iterable[WalkedPath]) -> str:
     return ", ".join(f"{path.owner.name if path.owner else ''}.{path.name}" for path in paths)

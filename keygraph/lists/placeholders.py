@@ -10,7 +10,7 @@ from keygraph.keys.template import Slot
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
-NOTHING_TOLD: Mapping[str, str] = MappingProxyType({})
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 def placeholder(name: str) -> str:
@@ -18,21 +18,21 @@ def placeholder(name: str) -> str:
     return "{" + name + "}"
 
 
-def shown_key(
-    record: RecordType, identity: tuple[str, ...] | None = None, told: Mapping[str, str] = NOTHING_TOLD
+def placeholder_key(
+    record: RecordType, identity: tuple[str, ...] | None = None, known: Mapping[str, str] = NO_TEXTS
 ) -> Key:
     """Returns the table key of a node or an item, with placeholders if its identity is not known.
 
-    `told` are known texts, by slot, without the whole identity.
+    `known` are known texts, by slot, without the whole identity.
     """
     texts = {slot.name: placeholder(record.leaf_name(slot.path)) for slot in record.table_keys.slots}
     if identity is not None:
         texts |= zip((slot.name for slot in record.identity), identity, strict=True)
-    texts |= told
+    texts |= known
     return tuple(template.render(texts) or "" for template in record.table_keys.templates)
 
 
-def shown_texts(path: AccessPath) -> dict[str, str | None]:
+def placeholder_texts(path: AccessPath) -> dict[str, str | None]:
     """Returns a placeholder for each slot of a path's keys: the owner's own key field, else the argument."""
     return {slot.name: _label(path, slot) for slot in path.keys.slots}
 
@@ -42,5 +42,5 @@ def _label(path: AccessPath, slot: Slot) -> str:
     if source is None or owner is None:
         return placeholder(path.record.leaf_name(slot.path))
     if not source.path:  # the whole key of the owner, which is one of several types
-        return str(shown_key(owner)[0])
+        return str(placeholder_key(owner)[0])
     return placeholder(owner.leaf_name(source.path))

@@ -43,7 +43,7 @@ def attributes_of(
             ):
                 attributes |= keys.names
         if name in record.fields:
-            attributes.add(record.fields[name].attribute[0])
+            attributes.update(path[0] for path in record.fields[name].attributes)
         elif name in record.ends:
             attributes.update(path[0] for path in record.ends[name].attributes.values())
         elif record.methods[name].needs is None:
@@ -60,7 +60,7 @@ def list_projection(
         return None
     wanted = attributes.union(path.position, model.type_values.attributes)
     for member in path.each:
-        if member.untold and member.end is not None:
+        if member.undetermined and member.end is not None:
             # The owner that they name distinguishes the list's own items from others.
             wanted |= attributes_of(model, member.record, [member.end]) or frozenset()
         # A narrower list may be answered from this one.

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from keygraph.dynamo.limits import SORT_KEY_BYTES
-from keygraph.dynamo.order import EXTENSIBLE_BYTES, LAST, last_below
+from keygraph.dynamo.order import EXTENSIBLE_BYTES, LAST, LAST_BYTE, last_below
 from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
-from keygraph.dynamo.table import KeyValue
+from keygraph.dynamo.table import KeyAttribute, KeyValue
 from keygraph.errors import BadUserInput, FieldName
 from keygraph.keys.template import Maybe, Slot, Template, Token
 from keygraph.keys.text import IsoDatetime
@@ -112,6 +113,18 @@ class Narrowing:
         )
 
 
+class KeyArguments(NamedTuple):
+    """A client's arguments for the key of a list."""
+
+    required: Mapping[str, str | None] | None = None
+    """The texts of the required arguments, by name; None if they are not known."""
+    ranged: Mapping[str, Narrowing] = MappingProxyType({})
+    """The conditions on the sort key, by the names of its arguments."""
+
+
+NO_ARGUMENTS = KeyArguments()
+
+
 @dataclass(frozen=True)
 class Span:
     """A part of a sort key: every value from `low` to `high`; None is no bound.
@@ -166,9 +179,14 @@ class Span:
             return Above(self.low[:-1]) if is_next else AtLeast(self.low)
         if self.only is not None:
             return Equals(self.low)
-        if isinstance(self.low, str) and self._last == self.low + LAST:
+        if isinstance(self.low, str | bytes) and self._last == _end_of_prefix(self.low):
             return Prefix(self.low)
         return Within(self.low, self._last)
+
+
+def _end_of_prefix(prefix: str | bytes) -> str | bytes:
+    """Returns a bound that no key with a prefix is above."""
+    return prefix + LAST if isinstance(prefix, str) else prefix.ljust(SORT_KEY_BYTES, LAST_BYTE)
 
 
 def beginning_with(text: str) -> Span:
@@ -193,8 +211,9 @@ def sort_span(
     """Returns the range that the arguments leave of the sort key: all but the last one given must be `eq`."""
     arguments = {argument.slot.name: argument for argument in path.ranged}
     given = {argument.slot.name: ranged[argument.name] for argument in path.ranged if argument.name in ranged}
-    if len(path.keys.attributes) == 2 and path.keys.attributes[1].type != "S":
-        return _value_span(path, texts, arguments, given)
+    key = path.keys.attributes[-1]
+    if len(path.keys.attributes) == 2 and key.type == "N":
+        return _number_span(path, texts, arguments, given)
     tokens = _flat(path.rest.tokens, given)
     exact = prefix
     for number, token in enumerate(tokens):
@@ -213,37 +232,30 @@ def sort_span(
         if narrowing is None:
             break
         _refuse_unusable(arguments.get(token.name), narrowing)
-        if narrowing.eq is not None and _is_cut(path, token, narrowing.eq):
-            raise BadUserInput(
-                FieldName(path.record.leaf_name(token.path)),
-                ": no key can hold this value, because it contains the text that separates it from the next part of the key",
-            )
+        if narrowing.eq is None:
+            _refuse_later(given, arguments, token.name)
+        else:
+            _refuse_cut(path, token, narrowing.eq)
         if narrowing.eq is None or narrowing.or_eq is not None:
-            if narrowing.eq is None:
-                _refuse_later(given, arguments, token.name)
-            return _checked(_ranged_span(exact, narrowing.fitted(token), tokens[number + 1 :]))
+            return span_of_key(key, _ranged_span(exact, narrowing.fitted(token), tokens[number + 1 :]))
         exact += narrowing.eq
     else:
         if path.keys.sort is not None:
             # A key that is absent as a whole is no key: no item has it.
-            return _checked(Span(exact or "\0", exact))
+            return span_of_key(key, Span(exact or "\0", exact))
     _refuse_later(given, arguments)
-    return _checked(beginning_with(exact))
+    return span_of_key(key, beginning_with(exact))
 
 
 def span_of_whole(path: AccessPath, narrowing: Narrowing) -> Span:
     """Returns the range for arguments on a sort key as one value."""
     [argument] = path.ranged
     _refuse_unusable(argument, narrowing)
-    key = path.keys.attributes[1]
-    if key.type == "S":
-        exact = None if narrowing.eq is None else Span(narrowing.eq, narrowing.eq)
-        return _checked(exact or _ranged_span("", narrowing, ()))
-    low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
-    return Span(None if low is None else key.value(low), None if high is None else key.value(high))
+    exact = None if narrowing.eq is None else Span(narrowing.eq, narrowing.eq)
+    return span_of_key(path.keys.attributes[1], exact or _ranged_span("", narrowing, ()))
 
 
-def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str | None], ...]:
+def fixed_texts(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str | None], ...]:
     """Returns the texts that a client has given for the sort key's slots, by slot; None for an absent optional one."""
     return tuple(
         (argument.slot.name, narrowing.eq)
@@ -276,7 +288,9 @@ def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[
         if not argument.slot.lossy:
             is_ambiguous |= argument.slot.name in path.uncertain
         if isinstance(following, str):
-            is_open = argument.slot.lossy and argument.is_told and argument.slot.text.can_hold(following[0])
+            is_open = (
+                argument.slot.lossy and argument.is_projected and argument.slot.text.can_hold(following[0])
+            )
             is_ambiguous |= is_open or argument.slot.text.is_continued_by(following)
         has_bound = narrowing.low is not None or narrowing.high is not None
         if is_ambiguous or (has_bound and (argument.slot,) != tokens[-1:]):
@@ -284,23 +298,24 @@ def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[
     return tuple(found)
 
 
-def _is_cut(path: AccessPath, slot: Slot, text: str) -> bool:
-    """Returns whether keys would be read back with another text there."""
-    return (
-        slot.name in path.uncertain
-        and not slot.lossy
-        and path.keys.sort is not None
-        and path.keys.sort.is_cut(slot, text)
-    )
+def _refuse_cut(path: AccessPath, slot: Slot, text: str) -> None:
+    """Raises BadUserInput if keys would be read back with another text there."""
+    template = path.keys.sort
+    may_be_cut = slot.name in path.uncertain and not slot.lossy
+    if may_be_cut and template is not None and template.is_cut(slot, text):
+        raise BadUserInput(
+            FieldName(path.record.leaf_name(slot.path)),
+            ": no key can hold this value, because it contains the text that separates it from the next part of the key",
+        )
 
 
-def _value_span(
+def _number_span(
     path: AccessPath,
     texts: Mapping[str, str | None],
     arguments: Mapping[str, Argument],
     given: Mapping[str, Narrowing],
 ) -> Span:
-    """Returns the range of a sort key that is a number or bytes, and so a single slot."""
+    """Returns the range of a sort key that is a number, and so a single slot."""
     slots = path.keys.sort.slots if path.keys.sort else ()
     for slot in slots:
         text = texts.get(slot.name)
@@ -308,9 +323,8 @@ def _value_span(
         if narrowing is None:
             continue
         _refuse_unusable(arguments.get(slot.name), narrowing)
-        value = path.keys.attributes[1].value
         low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
-        return Span(None if low is None else value(low), None if high is None else value(high))
+        return span_of_key(path.keys.attributes[1], Span(low, high))
     return Span()
 
 
@@ -319,8 +333,12 @@ def _flat(tokens: tuple[Token, ...], given: Mapping[str, Narrowing]) -> tuple[To
     flat: list[Token] = []
     for token in tokens:
         names = [slot.name for slot in Template(token.tokens).slots] if isinstance(token, Maybe) else ()
-        told = [given[name] for name in names if name in given]
-        if isinstance(token, Maybe) and told and not any(narrowing.is_absent for narrowing in told):
+        conditions = [given[name] for name in names if name in given]
+        if (
+            isinstance(token, Maybe)
+            and conditions
+            and not any(narrowing.is_absent for narrowing in conditions)
+        ):
             flat.extend(token.tokens)
         else:
             flat.append(token)
@@ -348,8 +366,7 @@ def _refuse_unusable(argument: Argument | None, narrowing: Narrowing) -> None:
         return
     name = FieldName(argument.name)
     is_range = narrowing.low is not None or narrowing.high is not None
-    said = (narrowing.eq is not None) + is_range + (narrowing.prefix is not None)
-    if said != 1:
+    if (narrowing.eq is not None) + is_range + (narrowing.prefix is not None) != 1:
         raise BadUserInput(name, ": use eq, or from and to, or beginsWith")
     if "" in (narrowing.eq, narrowing.low, narrowing.high, narrowing.prefix):
         raise BadUserInput(name, " is empty")
@@ -367,16 +384,29 @@ def _refuse_later(
     raise BadUserInput(FieldName(arguments[slot].name), ": ", before, " comes before it in the key", how)
 
 
-def _checked(span: Span) -> Span:
+def span_of_key(key: KeyAttribute, span: Span) -> Span:
+    """Returns a range of texts as one of a sort key's values. Raises BadUserInput for texts that no key has."""
+    if key.type == "N":
+        low, high = (None if text is None else key.value(text) for text in (span.low, span.high))
+        return Span(low, high)
+    most = EXTENSIBLE_BYTES if key.type == "S" else SORT_KEY_BYTES
+    bounds: list[Any] = []
     for text in (span.low, span.high):
         if text is None:
+            bounds.append(None)
             continue
+        # Only the last character of all is above what an encoding has.
+        beginning = text.removesuffix(LAST)
         try:
-            size = len(text.removesuffix(LAST).encode())
+            stored = beginning.encode(key.encoding)
         except UnicodeEncodeError:
-            raise BadUserInput("an argument of the list cannot be written as UTF-8") from None
-        if size > EXTENSIBLE_BYTES:
+            raise BadUserInput(f"an argument of the list cannot be written as {key.encoding}") from None
+        if len(stored) > most:
             raise BadUserInput(
                 f"an argument of the list would make a key of more than {SORT_KEY_BYTES:,} bytes"
             )
-    return span
+        if key.type == "S":
+            bounds.append(text)
+        else:
+            bounds.append(stored if beginning == text else _end_of_prefix(stored))
+    return Span(*bounds)

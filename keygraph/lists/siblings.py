@@ -21,7 +21,7 @@ from typing import TypeAlias
 from keygraph.dynamo.order import EXTENSIBLE_BYTES
 from keygraph.dynamo.table import KeyValue
 from keygraph.kept import kept
-from keygraph.keys.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
+from keygraph.keys.shapes import KeyInterval, Shape, is_special_case, key_intervals, shape, shape_of_one
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
@@ -35,26 +35,28 @@ MOST_PIECES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadRange:
     """The parts of a range that are read for a list, and the siblings that are read with it."""
 
+    span: Span
+    """The range."""
     pieces: tuple[Span, ...]
     """The parts of the range that are read, in order. None is empty."""
     singles: tuple[RecordType, ...] = ()
     """Siblings of which one item may be in the pieces, at a known key where the list has none."""
     others: tuple[RecordType, ...] = ()
     """Siblings of which any number may be in the pieces."""
-    apart: tuple[Span, ...] | None = None
+    split: tuple[Span, ...] | None = None
     """The parts of the range if it is split around singles too; None if others are left in it."""
 
 
-def reading_alone(span: Span) -> Reading:
+def reading_alone(span: Span) -> ReadRange:
     """Returns what is read if no siblings can be in the range."""
     pieces = () if span.is_empty else (span,)
-    return Reading(pieces, apart=pieces)
+    return ReadRange(span, pieces, split=pieces)
 
 
-_Cut: TypeAlias = "tuple[Stretch, RecordType]"
+_Cut: TypeAlias = "tuple[KeyInterval, RecordType]"
 """A part that is left out of a range, and the sibling that has keys there."""
 _Gap: TypeAlias = "tuple[Span, list[_Cut]]"
 """A part of the range without siblings' heads, and what is between it and the previous one."""
@@ -67,19 +69,19 @@ def without_siblings(
     partition: KeyValue,
     span: Span,
     *,
-    is_shown: bool = False,
-) -> Reading:
+    is_described: bool = False,
+) -> ReadRange:
     """Returns what is read of a partition's range for a list of these types, which fixes those texts of each, by slot.
 
-    `is_shown`: the partition is not a real one, but contains placeholders.
+    `is_described`: the partition is not a real one, but contains placeholders.
     """
-    own = tuple((path, _told(path.keys.sort, texts)) for path, texts in listed)
+    own = tuple((path, _texts_in(path.keys.sort, texts)) for path, texts in listed)
     if not siblings or not own or span.is_empty:
         return reading_alone(span)
     keys = own[0][0].keys
     if any(path.keys.sort is None for path, _ in own) or keys.attributes[1].type != "S":
-        return Reading((span,), others=siblings)
-    beside = tuple(_standing(siblings, keys.index_name, partition, is_shown=is_shown))
+        return ReadRange(span, (span,), others=siblings)
+    beside = tuple(_standing(siblings, keys.index_name, partition, is_described=is_described))
     is_short = all(_is_short(span, each) for _, each in (*own, *beside))
     return (_kept_reading if is_short else _reading)(model, own, span, beside)
 
@@ -96,26 +98,26 @@ _LONGEST_KEPT = 128
 _Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
 
 
-def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
+def _texts_in(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
     """Returns the texts that the template takes: those of lists in other partitions are mostly the same, or none."""
     names = template.slot_names if template else ()
     return tuple((name, texts[name]) for name in sorted(names) if name in texts)
 
 
 def _standing(
-    records: Iterable[RecordType], index: str | None, partition: KeyValue, *, is_shown: bool
+    records: Iterable[RecordType], index: str | None, partition: KeyValue, *, is_described: bool
 ) -> Iterator[tuple[RecordType, _Texts]]:
     """Yields the types that may be in a partition, each with the texts that it gives their sort keys.
 
-    `is_shown`: the partition is not a real one, but contains placeholders; then types are included if their partitions
+    `is_described`: the partition is not a real one, but contains placeholders; then types are included if their partitions
     begin alike.
     """
     for record in records:
         keys = record.keys[index]
         text = keys.attributes[0].text(partition)
-        told = None if text is None else keys.partition.parse(text)
-        if told is not None or (is_shown and _begin_alike(keys, partition)):
-            yield record, _told(keys.sort, told or {})
+        parsed = None if text is None else keys.partition.parse(text)
+        if parsed is not None or (is_described and _begin_alike(keys, partition)):
+            yield record, _texts_in(keys.sort, parsed or {})
 
 
 def _reading(
@@ -123,15 +125,15 @@ def _reading(
     listed: tuple[tuple[AccessPath, _Texts], ...],
     span: Span,
     beside: tuple[tuple[RecordType, _Texts], ...],
-) -> Reading:
+) -> ReadRange:
     """Returns what is read of the range beside these siblings."""
     begin = _common_beginning(span)
     own = [(path, _sort_shape(path.keys, texts)) for path, texts in listed]
     index = listed[0][0].keys.index_name
     cuts: list[_Cut] = []
     others: dict[RecordType, None] = {}
-    for sibling, told in beside:
-        for theirs in stretches(_sort_shape(sibling.keys[index], told), begin):
+    for sibling, texts in beside:
+        for theirs in key_intervals(_sort_shape(sibling.keys[index], texts), begin):
             if span.within(_span_of(theirs)).is_empty:
                 continue
             cut = _cut(model, own, sibling, theirs)
@@ -140,15 +142,15 @@ def _reading(
             else:
                 cuts.append((cut, sibling))
     if not cuts:
-        return Reading((span,), others=tuple(others), apart=None if others else (span,))
-    mine = [each for _, shape_ in own for each in stretches(shape_, begin)]
+        return ReadRange(span, (span,), others=tuple(others), split=None if others else (span,))
+    mine = [each for _, shape_ in own for each in key_intervals(shape_, begin)]
     gaps = _gaps(span, mine, sorted(cuts, key=lambda cut: cut[0].low))
     pieces, singles = _joined(gaps)
     if len(pieces) > MOST_PIECES:
         others |= dict.fromkeys(record for _, record in cuts)
-        return Reading((pieces[0].hull(pieces[-1]),), others=tuple(others))
-    is_apart = not others and len(gaps) <= MOST_PIECES
-    return Reading(pieces, singles, tuple(others), tuple(part for part, _ in gaps) if is_apart else None)
+        return ReadRange(span, (pieces[0].hull(pieces[-1]),), others=tuple(others))
+    split = None if others or len(gaps) > MOST_PIECES else tuple(part for part, _ in gaps)
+    return ReadRange(span, pieces, singles, tuple(others), split)
 
 
 _kept_reading = kept("ranges", _RANGES_KEPT, _RANGE_BYTES)(_reading)
@@ -160,31 +162,31 @@ def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
     return shape_of_one(sort.with_texts(dict(texts)))
 
 
-def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
+def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_described: bool = False) -> bool:
     """Returns whether items of a declared type may be in a part of a partition of the table.
 
-    `is_shown`: the partition is not a real one, but contains placeholders.
+    `is_described`: the partition is not a real one, but contains placeholders.
     """
     records = [record for record in model.types.values() if not record.is_virtual]
-    standing = _standing(records, None, partition, is_shown=is_shown)
+    standing = _standing(records, None, partition, is_described=is_described)
     return any(
-        (_kept_meets if _is_short(gap, told) else _meets)(gap, record.table_keys, told)
-        for record, told in standing
+        (_kept_meets if _is_short(gap, texts) else _meets)(gap, record.table_keys, texts)
+        for record, texts in standing
     )
 
 
 def _meets(gap: Span, keys: Keys, texts: _Texts) -> bool:
     """Returns whether a sort key that contains these texts can be in a part of the range."""
-    own = stretches(_sort_shape(keys, texts), _common_beginning(gap))
+    own = key_intervals(_sort_shape(keys, texts), _common_beginning(gap))
     return any(not gap.within(_span_of(each)).is_empty for each in own)
 
 
 _kept_meets = kept("ranges", _RANGES_KEPT, _RANGE_BYTES)(_meets)
 
 
-def _begin_alike(keys: Keys, shown: KeyValue) -> bool:
+def _begin_alike(keys: Keys, described: KeyValue) -> bool:
     """Returns whether the keys' partition and one with placeholders have the same text before the first placeholder."""
-    begin, text = (keys.partition.tokens or ("",))[0], str(shown).partition("{")[0]
+    begin, text = (keys.partition.tokens or ("",))[0], str(described).partition("{")[0]
     own = begin if isinstance(begin, str) else ""
     return own.startswith(text) and text.startswith(own)
 
@@ -201,7 +203,7 @@ def filled(
         return None
     parts: list[Span] = []
     for span in spans:
-        for mine in stretches(shape_of_one(sort.with_texts(texts)), _common_beginning(span)):
+        for mine in key_intervals(shape_of_one(sort.with_texts(texts)), _common_beginning(span)):
             if not mine.is_filled:
                 return None
             parts.append(span.within(_span_of(mine)))
@@ -215,19 +217,19 @@ def _common_beginning(span: Span) -> str:
 
 
 def _cut(
-    model: RecordTypes, own: Iterable[tuple[AccessPath, Shape]], sibling: RecordType, theirs: Stretch
-) -> Stretch | None:
+    model: RecordTypes, own: Iterable[tuple[AccessPath, Shape]], sibling: RecordType, theirs: KeyInterval
+) -> KeyInterval | None:
     """Returns what is left out of the range for a sibling there; None if the list itself has keys in it."""
     if len(theirs.text.encode()) > EXTENSIBLE_BYTES:
         return None
-    mine = [(path, each) for path, own_shape in own for each in stretches(own_shape, theirs.text)]
+    mine = [(path, each) for path, own_shape in own for each in key_intervals(own_shape, theirs.text)]
     meeting = {path for path, each in mine if each.meets(theirs)}
     if not meeting:
         return theirs if mine or theirs.is_single else theirs.widened()
     return theirs if all(_is_more_special(model, sibling, path, theirs) for path in meeting) else None
 
 
-def _is_more_special(model: RecordTypes, sibling: RecordType, path: AccessPath, theirs: Stretch) -> bool:
+def _is_more_special(model: RecordTypes, sibling: RecordType, path: AccessPath, theirs: KeyInterval) -> bool:
     """Returns whether all items there are the sibling's, though the list has keys there: the special key wins among
     types of one value, whose items are distinguished by the table's key."""
     if not path.reads_table_keys or not theirs.is_filled:
@@ -238,7 +240,7 @@ def _is_more_special(model: RecordTypes, sibling: RecordType, path: AccessPath, 
     return is_special_case(*shapes) and not is_special_case(*shapes[::-1])
 
 
-def _gaps(span: Span, own: list[Stretch], cuts: list[_Cut]) -> list[_Gap]:
+def _gaps(span: Span, own: list[KeyInterval], cuts: list[_Cut]) -> list[_Gap]:
     """Returns the parts of the range between the siblings' heads in which the list can have keys."""
     gaps: list[_Gap] = []
     between: list[_Cut] = []
@@ -246,7 +248,7 @@ def _gaps(span: Span, own: list[Stretch], cuts: list[_Cut]) -> list[_Gap]:
     for cut in [*cuts, None]:
         end = None if cut is None else cut[0].low
         if low is not None and (end is None or low < end):
-            gap = Stretch("", low, end, is_filled=False)
+            gap = KeyInterval("", low, end, is_filled=False)
             part = span.within(_span_of(gap))
             if not part.is_empty and any(mine.meets(gap) for mine in own):
                 gaps.append((part, between))
@@ -263,7 +265,7 @@ def _joined(gaps: list[_Gap]) -> tuple[tuple[Span, ...], tuple[RecordType, ...]]
     pieces: list[Span] = []
     singles: list[RecordType] = []
     for part, between in gaps:
-        if pieces and all(stretch.is_single for stretch, _ in between):
+        if pieces and all(interval.is_single for interval, _ in between):
             pieces[-1] = pieces[-1].hull(part)
             singles.extend(record for _, record in between)
         else:
@@ -271,9 +273,9 @@ def _joined(gaps: list[_Gap]) -> tuple[tuple[Span, ...], tuple[RecordType, ...]]
     return tuple(pieces), tuple(singles)
 
 
-def _span_of(stretch: Stretch) -> Span:
+def _span_of(interval: KeyInterval) -> Span:
     # No key is empty, so NUL is the smallest.
-    low = None if stretch.low in ("", "\0") else stretch.low
-    if stretch.is_single:
-        return Span(stretch.low, stretch.low)
-    return Span(low, stretch.end, below=stretch.end is not None)
+    low = None if interval.low in ("", "\0") else interval.low
+    if interval.is_single:
+        return Span(interval.low, interval.low)
+    return Span(low, interval.end, below=interval.end is not None)

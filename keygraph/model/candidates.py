@@ -35,7 +35,7 @@ def _same_ends(record: RecordType) -> tuple[str, ...]:
 
 
 def _rank(path: AccessPath) -> tuple[bool, int, bool]:
-    return bool(path.untold), len(path.required), path.keys.index is not None
+    return bool(path.undetermined), len(path.required), path.keys.index is not None
 
 
 def possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
@@ -54,13 +54,13 @@ def stands_beside(path: AccessPath) -> bool:
     """Returns whether a list reads the partition of the node that it belongs to."""
     if path.owner is None or path.end is None or path.keys.index is not None:
         return False
-    if path.keys.shards or path.untold:
+    if path.keys.shards or path.undetermined:
         return False
-    return path.as_said(path.keys.partition) == own_partition(path.owner)
+    return path.canonical(path.keys.partition) == own_partition(path.owner)
 
 
 def own_partition(owner: RecordType) -> tuple[Token, ...]:
-    """Returns the partition of a node's own item, in the form that `AccessPath.as_said` gives its lists' ones."""
+    """Returns the partition of a node's own item, in the form that `AccessPath.canonical` gives its lists' ones."""
     return replaced(
         owner.table_keys.partition.tokens,
         lambda slot: (slot if slot.is_shard else Slot(("", *slot.path), slot.text, slot.computed),),

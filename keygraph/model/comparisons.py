@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from keygraph.dynamo.conditions import (
@@ -23,8 +24,10 @@ from keygraph.dynamo.conditions import (
     Not,
     Or,
     Path,
+    conjunction,
     holds,
     put_at_path,
+    with_comparisons,
 )
 from keygraph.dynamo.foreseen import ALWAYS, NEVER
 from keygraph.dynamo.items import Item, Value
@@ -41,7 +44,7 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
     "enum": EQUALITY,
     "bytes": (*EQUALITY, "beginsWith", "contains"),
     **dict.fromkeys(("list", "set"), ("contains",)),
-    **dict.fromkeys(("object", "json"), ()),
+    **dict.fromkeys(("object", "json", "average"), ()),
 }
 """The comparisons that an attribute of each kind offers, in addition to `exists`."""
 _OPPOSITE = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
@@ -55,7 +58,9 @@ _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
 }
 
 
-def declared_comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
+def declared_comparison(
+    type_: FieldType, path: Path, operator: str, value: Any, *, is_positive: bool = True
+) -> Condition:
     """Returns the comparison with a value from the model. Raises ValueError, TypeError, AttributeError or LookupError
     if it has no meaning, or if the value would be stored as another one."""
     match operator:
@@ -70,59 +75,125 @@ def declared_comparison(type_: FieldType, path: Path, operator: str, value: Any)
     element = type_.of or type_
     if any(each is not None and decode(element, encode(element, each)) != each for each in values):
         raise ValueError("it would be stored as another value")
-    return comparison(type_, path, operator, value)
+    return comparison(type_, path, operator, value, is_positive=is_positive)
 
 
-def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
-    """Returns the comparison of a field's attribute. Raises ValueError if it has no meaning."""
+def comparison(
+    type_: FieldType, path: Path, operator: str, value: Any, *, is_positive: bool = True
+) -> Condition:
+    """Returns the comparison of a field's attribute. Raises ValueError if it has no meaning.
+
+    `is_positive`: it is not under a `not`, or under two. A stored number of an ID whose comparison with a text cannot be
+    decided meets neither the comparison nor its opposite.
+    """
     if operator == "exists" and value is not None:
         present = And(_present(path))
         return present if value else Not(present)
     if value is None:
         return _null_comparison(path, operator)
     element = type_.of or type_
-    if element.kind == "datetime" and element.written is None and operator in ("between", *_OPPOSITE):
-        return _of_moments(path, operator, value)
-
-    def attribute(given: Any) -> Any:
-        try:
-            if isinstance(given, str):
-                given.encode()  # half of a surrogate pair is not text
-            return encode(element, given)
-        except (ValueError, TypeError):
-            raise ValueError("a value that cannot be stored") from None
-
-    written = element.written
-    if written is not None and operator in ("between", *_OPPOSITE):
-        if not written.ordered:
-            raise ValueError("its values are written so that they have no order; use eq, ne or in")
-        if written.is_descending:
-            operator = _OPPOSITE.get(operator, operator)
-            value = {"from": value["to"], "to": value["from"]} if operator == "between" else value
-    if isinstance(written, WholeKey):
-        is_known = operator != "contains" and (operator != "beginsWith" or written.prefixes)
+    if operator in ("between", *_OPPOSITE):
+        if element.kind == "datetime" and element.written is None:
+            return _of_moments(path, operator, value)
+        operator, value = _in_order_of_texts(element, operator, value)
+    if isinstance(element.written, WholeKey) and type_ is element:
+        is_known = operator != "contains" and (operator != "beginsWith" or element.written.prefixes)
         if not is_known:
             raise ValueError("its values are whole keys; use eq, ne or in")
     match operator:
         case "eq" | "ne":
-            equal = equal_to_any(type_, path, [attribute(value)])
-            return equal if operator == "eq" else _unequal(equal)
+            equal = equal_to_any(type_, path, [_stored(element, value)])
+            if operator == "eq":
+                return equal
+            return Ne(equal.path, equal.value) if isinstance(equal, Eq) else Not(equal)
         case "in":
             if len(value) > IN_VALUES:
                 raise ValueError(f"at most {IN_VALUES} values")
-            return equal_to_any(type_, path, [attribute(each) for each in value])
+            return equal_to_any(type_, path, [_stored(element, each) for each in value])
         case "between":
-            low, high = attribute(value["from"]), attribute(value["to"])
+            low, high = _stored(element, value["from"]), _stored(element, value["to"])
             # DynamoDB refuses crossed bounds; a condition that is decided here would find nothing instead.
             if low > high:
                 raise ValueError("from is above to")
-            bounds = zip(stored_forms(element, low), stored_forms(element, high), strict=False)
-            return _any(Between(path, *each) for each in bounds if each[0] <= each[1])
-    text, *others = stored_forms(element, attribute(value))
-    # A number is compared as a whole with the part of a text.
-    of_number = Eq if operator == "beginsWith" or (operator == "contains" and type_ is element) else None
+            bounds = [*zip(stored_forms(element, low), stored_forms(element, high), strict=False)]
+            of_texts = [Between(path, *each) for each in bounds if each[0] <= each[1]]
+            if len(bounds) > 1 or not _may_be_number(element):
+                return _any(of_texts)
+            ends = (("gte", low), ("lte", high))
+            return _any((*of_texts, *_of_numbers(path, ends, is_positive=is_positive)))
+    text, *others = stored_forms(element, _stored(element, value))
     compare = _SIMPLE[operator]
-    return _any((compare(path, text), *((of_number or compare)(path, each) for each in others)))
+    if type_ is element and _may_be_number(element):
+        return _any((compare(path, text), *_of_numbers(path, [(operator, text)], is_positive=is_positive)))
+    return _any(compare(path, each) for each in (text, *others))
+
+
+def _stored(type_: FieldType, value: Any) -> Any:
+    """Returns a value as an attribute has it. Raises ValueError if none can."""
+    try:
+        if isinstance(value, str):
+            value.encode()  # half of a surrogate pair is not text
+        return encode(type_, value)
+    except (ValueError, TypeError):
+        raise ValueError("a value that cannot be stored") from None
+
+
+def _in_order_of_texts(type_: FieldType, operator: str, value: Any) -> tuple[str, Any]:
+    """Returns a comparison of order as one of the texts that a format writes. Raises ValueError if they have no order."""
+    if type_.written is None:
+        return operator, value
+    if not type_.written.ordered:
+        raise ValueError("its values are written so that they have no order; use eq, ne or in")
+    if not type_.written.is_descending:
+        return operator, value
+    if operator == "between":
+        return operator, {"from": value["to"], "to": value["from"]}
+    return _OPPOSITE[operator], value
+
+
+# --- Numbers that are IDs -------------------------------------------------------------------------------
+
+_LOWEST = Decimal("-9.9999999999999999999999999999999999999E+125")
+"""No number that DynamoDB holds is smaller."""
+_IN_NUMBERS = frozenset("-.0123456789E+")
+"""The characters in the texts of numbers."""
+
+
+def _may_be_number(type_: FieldType) -> bool:
+    return type_.kind == "id" and type_.written is None
+
+
+def _of_numbers(
+    path: Path, comparisons: Iterable[tuple[str, str]], *, is_positive: bool
+) -> tuple[Condition, ...]:
+    """Returns the condition that a number meets all of these comparisons with texts; none if no number does."""
+    parts = [_of_number(path, operator, text, is_positive=is_positive) for operator, text in comparisons]
+    if any(part is False for part in parts):
+        return ()
+    conditions = [part for part in parts if not isinstance(part, bool)]
+    return (conjunction(*conditions) or Ge(path, _LOWEST),)
+
+
+def _of_number(path: Path, operator: str, text: str, *, is_positive: bool) -> Condition | bool:
+    """Returns which stored numbers meet a comparison with a text: all, none, or those that meet a condition.
+
+    Numbers are compared by their size, and as a whole with the part of a text; a text that is no number comes before
+    or after all of them, or all with one sign. What cannot be decided is false, and under a `not` true.
+    """
+    _, *numbers = stored_forms(FieldType("id"), text)
+    if operator in ("contains", "beginsWith"):
+        is_beginning = operator == "contains" or text[:1] in "-0123456789"
+        if not is_beginning or not _IN_NUMBERS.issuperset(text):
+            return False
+        return Eq(path, numbers[0]) if numbers and is_positive else not is_positive
+    if numbers:
+        return _SIMPLE[operator](path, numbers[0])
+    is_low = operator in ("lt", "lte")
+    if text[:1] and text[0] in "./":
+        return (Lt if is_low else Ge)(path, Decimal(0))
+    if text[:1] and text[0] in "-0123456789":
+        return not is_positive
+    return is_low == (text > "9")
 
 
 def _of_moments(path: Path, operator: str, value: Any) -> Condition:
@@ -145,10 +216,6 @@ def equal_to_any(type_: FieldType, path: Path, values: Iterable[Value]) -> Condi
     """Returns the condition that an attribute has one of these values, in any form in which it may be stored."""
     forms = [form for value in values for form in stored_forms(type_, value)]
     return Eq(path, forms[0]) if len(forms) == 1 else In(path, tuple(forms))
-
-
-def _unequal(equal: Condition) -> Condition:
-    return Ne(equal.path, equal.value) if isinstance(equal, Eq) else Not(equal)
 
 
 def _any(conditions: Iterable[Condition]) -> Condition:
@@ -191,6 +258,23 @@ def with_default(condition: Condition, type_: FieldType, path: Path, default: ob
     if holds(condition, {}) == is_met:
         return condition
     return Or((*_missing(path), condition)) if is_met else And((*_present(path), condition))
+
+
+def with_empty_text(condition: Condition, path: Path) -> Condition:
+    """Returns the condition on one attribute with an empty text as a missing value."""
+    item: Item = {}
+    put_at_path(item, path, "")
+    is_met = holds(condition, {})
+    if holds(condition, item) == is_met:
+        return condition
+    return Or((Eq(path, ""), condition)) if is_met else And((Ne(path, ""), condition))
+
+
+def of_either(condition: Condition, attribute: Path, former: Path) -> Condition:
+    """Returns the condition on one attribute for items that hold its value there, or else in the former one."""
+    present = Exists(attribute)
+    of_former = with_comparisons(condition, lambda each: replace(each, path=former))
+    return Or((And((present, condition)), And((Not(present), of_former))))
 
 
 def _is_of_presence(condition: Condition) -> bool:

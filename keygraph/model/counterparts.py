@@ -53,17 +53,17 @@ class Correspondence:
     # --- What cannot be determined ------------------------------------------------------------------------
 
     @property
-    def untold(self) -> list[str]:
+    def undetermined(self) -> list[str]:
         """The names that an item of this type may not determine: shared fields that the other type requires, and the
         contents of the other's table key. Its other fields are its own."""
         pairs = [(name, self.one.fields[name], self.other.fields[name]) for name in self.fields]
-        untold = [
+        undetermined = [
             name
             for name, mine, theirs in pairs
             if mine.optional and not (mine.has_default or theirs.optional or theirs.has_default)
         ]
-        untold += [slot.path[0] for slot in self.other.identity if not self._tells_slot(slot)]
-        return list(dict.fromkeys(untold))
+        undetermined += [slot.path[0] for slot in self.other.identity if not self._determines(slot)]
+        return list(dict.fromkeys(undetermined))
 
     @cached_property
     def needed(self) -> list[str]:
@@ -72,7 +72,7 @@ class Correspondence:
         ends = [name for name, end in self.other.ends.items() if not end.optional and name not in self.ends]
         return [*(name for name in fields if name not in self.one.fields), *ends]
 
-    def _tells_slot(self, slot: Slot) -> bool:
+    def _determines(self, slot: Slot) -> bool:
         name, *inner = slot.path
         if inner:
             return name in self.ends and self._source(slot) is not None
@@ -86,8 +86,8 @@ class Correspondence:
         own = self.one.ends[self.ends[end]].identity
         found = [(number, each) for number, each in enumerate(own) if each.path == tuple(inner)]
         same = [(number, each) for number, each in found if each.text == slot.text]
-        told = same or [(number, each) for number, each in found if not each.lossy and not slot.computed]
-        return told[0] if told else None
+        usable = same or [(number, each) for number, each in found if not each.lossy and not slot.computed]
+        return usable[0] if usable else None
 
     # --- The other item -------------------------------------------------------------------------------
 
@@ -98,18 +98,18 @@ class Correspondence:
         """
         nodes = self._nodes(item)
         attributes = self._kept(item) if self.is_mirror else self._shared(item, type_values)
-        told = dict(attributes)
+        known = dict(attributes)
         for path, value in self._end_values(item, nodes):
-            put_at_path(told, path, value)
+            put_at_path(known, path, value)
             # A mirror stores the same attributes: a node that only a key holds is only in the keys of both.
             if not self.is_mirror or at_path(item, path) is not None:
                 put_at_path(attributes, path, value)
         slots = [slot for slot in self.other.slots.values() if not slot.is_shard]
-        texts = self._texts(item, nodes, told, slots)
+        texts = self._texts(item, nodes, known, slots)
         identity = tuple(texts.get(slot.name, "") for slot in self.other.identity)
         return Counterpart(self.other, identity, texts, attributes)
 
-    def told_identity(self, item: Item) -> dict[str, str]:
+    def known_identity(self, item: Item) -> dict[str, str]:
         """Returns the texts, by slot, of the other item's table key that a possibly incomplete item determines."""
         found: dict[str, str] = {}
         for slot in self.other.identity:
@@ -125,16 +125,11 @@ class Correspondence:
     @cached_property
     def _declared(self) -> frozenset[str]:
         """The attributes that store the other type's fields and ends."""
-        ends = (path[0] for end in self.other.ends.values() for path in end.attributes.values())
-        return frozenset({field.attribute[0] for field in self.other.fields.values()}.union(ends))
-
-    @cached_property
-    def _keys(self) -> frozenset[str]:
-        return frozenset(key.name for key in self.other.table.key_attributes())
+        return frozenset(place.attribute[0] for place in self.other.places)
 
     def _kept(self, item: Item) -> Item:
         """Returns what a mirror shares: everything but keys."""
-        left_out = self._keys - self._declared
+        left_out = {key.name for key in self.other.table.key_attributes()} - self._declared
         return {name: value for name, value in item.items() if name not in left_out}
 
     def _shared(self, item: Item, type_values: Mapping[str, Value]) -> Item:
@@ -162,7 +157,7 @@ class Correspondence:
                     yield end.attributes[slot.path], stored
 
     def _texts(
-        self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item, slots: Iterable[Slot]
+        self, item: Item, nodes: Mapping[str, tuple[str, ...]], known: Item, slots: Iterable[Slot]
     ) -> dict[str, str]:
         """Returns the texts, by slot, that an item determines of the other one's keys."""
         own = self._own_texts(item)
@@ -173,10 +168,10 @@ class Correspondence:
                 source = self._source(slot) if name in nodes else None
                 return source[1].rewritten(nodes[name][source[0]], slot) if source else None
             if slot.computed:
-                if not self._tells_slot(slot):
+                if not self._determines(slot):
                     return None
                 method = self.other.methods[name]
-                made: object = method.function(instance(self.other, told, method.needs))
+                made: object = method.function(instance(self.other, known, method.needs))
                 return made if isinstance(made, str) else None
             if name not in self.fields or slot in own:
                 return own.get(slot)

@@ -16,7 +16,7 @@ from keygraph.model.fields import Field
 
 Now: TypeAlias = Decimal | str
 """A time in seconds since 1970; or a placeholder if a request is only shown."""
-SHOWN_NOW = "{now}"
+NOW_PLACEHOLDER = "{now}"
 
 
 def now() -> Decimal:

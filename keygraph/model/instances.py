@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from keygraph.dynamo.items import Value
+from keygraph.errors import CorruptItem
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 
@@ -20,10 +21,13 @@ def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str]
     made: Any = object.__new__(record.cls)
     for name in record.fields.keys() | record.ends.keys() if names is None else names:
         end = record.ends.get(name)
-        if end is None:
-            setattr(made, name, record.reader(record.fields[name])(item))
-        else:
+        if end is not None:
             setattr(made, name, _bare_node(record, end, record.end_identity(item, end)))
+        elif (end := record.list_ends.get(name)) is not None:
+            named = record.member_identities(item, end)
+            setattr(made, name, named and [_bare_node(record, end, each) for each in named])
+        else:
+            setattr(made, name, record.reader(record.fields[name])(item))
     return made
 
 
@@ -40,9 +44,11 @@ def bare_instance(record: RecordType, identity: Iterable[str]) -> Any:
     return made
 
 
-def _bare_node(record: RecordType, end: End, identity: Texts | None) -> Any:
+def _bare_node(record: RecordType, end: End, identity: Texts | CorruptItem | None) -> Any:
     if identity is None:
         return None
+    if isinstance(identity, CorruptItem):
+        raise identity
     try:
         members, own = end.nodes(identity)
     except ValueError:

@@ -31,7 +31,7 @@ class Link:
     """The name of the list in a rule."""
     record: RecordType
     """The type of the list's items."""
-    told: Mapping[str, tuple[int, Slot, Slot]]
+    determined: Mapping[str, tuple[int, Slot, Slot]]
     """For each slot of their identity that the node determines: the index of its text, its slot there and here."""
     names: frozenset[str]
     """The names that are read from them in addition to their keys."""
@@ -70,9 +70,9 @@ class LinkName(str):
     __slots__ = ("condition", "link", "texts")
 
     def __new__(cls, link: Link, texts: Mapping[str, str], condition: Condition | None) -> Self:
-        said = [f"{link.record.slots[name].path[-1]}: {text}" for name, text in texts.items()]
+        parts = [f"{link.record.slots[name].path[-1]}: {text}" for name, text in texts.items()]
         made = super().__new__(
-            cls, f"{link.name}[{', '.join([*said, *([str(condition)] if condition else [])])}]"
+            cls, f"{link.name}[{', '.join([*parts, *([str(condition)] if condition else [])])}]"
         )
         made.link, made.texts, made.condition = link, texts, condition
         return made
@@ -84,7 +84,7 @@ class LinkName(str):
         """Returns the identity of the item in a node's list."""
         found = []
         for slot in self.link.record.identity:
-            place = self.link.told.get(slot.name)
+            place = self.link.determined.get(slot.name)
             if place is None:
                 found.append(self.texts[slot.name])
             else:

@@ -7,25 +7,27 @@ arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
 from operator import itemgetter
-from typing import cast
+from typing import TypeAlias, cast
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.table import KeyValue, Position
+from keygraph.dynamo.table import KeyType, KeyValue, Position
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot, Template, Token, replaced
 from keygraph.keys.text import key_text
-from keygraph.keys.types import FieldType
+from keygraph.keys.types import FieldType, Kind, is_optional
 from keygraph.keys.union import taking
 from keygraph.model.record_keys import Keys, TextReader, Texts, text_writer
 from keygraph.model.records import End, RecordType
 
 SORT_KEY = "sort_key"
 """The name of the argument for a whole sort key."""
+_KIND_OF_KEY: Mapping[KeyType, Kind] = {"S": "string", "N": "decimal", "B": "bytes"}
+"""The kinds of fields that hold a key's values."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Argument:
     slot: Slot
     optional: bool
     """Whether the part of the key may be absent: null selects that."""
-    is_told: bool = True
+    is_projected: bool = True
     """Whether the items that are read contain its value, even if its text in the key does not."""
 
     @property
@@ -46,12 +48,12 @@ class Argument:
 
     def is_alike(self, other: Argument) -> bool:
         """Returns whether both, which have one text, allow the same conditions."""
-        return (self.optional, self.is_told) == (other.optional, other.is_told)
+        return (self.optional, self.is_projected) == (other.optional, other.is_projected)
 
     @property
     def has_range(self) -> bool:
         """Whether `from` and `to` are available: the texts sort as the values do. The key holds a method's text."""
-        return self.slot.text.ordered and (not self.slot.lossy or self.slot.computed or self.is_told)
+        return self.slot.text.ordered and (not self.slot.lossy or self.slot.computed or self.is_projected)
 
     @property
     def has_time(self) -> bool:
@@ -87,9 +89,13 @@ class AccessPath:
     names: tuple[str, ...] = ()
     """The names of the required arguments of such a list, if this type's own differ."""
 
+    @property
+    def place(self) -> str:
+        """Where clients find it: `User.orders`."""
+        return f"{self.owner.name if self.owner else 'the root'}.{self.name}"
+
     def __repr__(self) -> str:
-        owner = f"{self.owner.name}." if self.owner else ""
-        return f"<path {owner}{self.name}: {self.record.name} on {self.keys.index_name or 'the table'}>"
+        return f"<path {self.place}: {self.record.name} on {self.keys.index_name or 'the table'}>"
 
     @cached_property
     def far_end(self) -> str | None:
@@ -114,7 +120,6 @@ class AccessPath:
 
     @cached_property
     def records(self) -> tuple[RecordType, ...]:
-        """The types that it lists."""
         return tuple(member.record for member in self.each)
 
     @cached_property
@@ -127,19 +132,19 @@ class AccessPath:
         """Whether items that it lists expire."""
         return any(record.expiry is not None for record in self.records)
 
-    def as_said(self, template: Template) -> tuple[Token, ...]:
+    def canonical(self, template: Template) -> tuple[Token, ...]:
         """Returns the tokens of a template with the owner's key and a client's arguments instead of the type's own
         names: those of two types are equal if one text is in both."""
         end = self.end if self.end is not None and self.record.ends[self.end].text is not None else None
 
-        def said(slot: Slot) -> tuple[Slot]:
+        def written(slot: Slot) -> tuple[Slot]:
             source = self.known.get(slot.name)
             path = ("", *source.path) if source is not None else (self.record.leaf_name(slot.path),)
             if source is None and slot.path[0] == end:
                 path = ("", *slot.path[1:])  # written out as the owner's key
             return (slot if slot.is_shard else Slot(path, slot.text, slot.computed),)
 
-        return replaced(self.of_owner(template).tokens, said)
+        return replaced(self.of_owner(template).tokens, written)
 
     @cached_property
     def known(self) -> Mapping[str, Slot]:
@@ -164,7 +169,7 @@ class AccessPath:
         return known
 
     @cached_property
-    def untold(self) -> tuple[Slot, ...]:
+    def undetermined(self) -> tuple[Slot, ...]:
         """The parts of the owner's identity, as the end has them, that are neither in the partition nor in the known
         part of the sort key."""
         if self.end is None:
@@ -188,11 +193,13 @@ class AccessPath:
 
         In the table's own key, the others are in that key itself: otherwise one item would belong to several owners.
         """
-        if self.end is None or not self.untold:
+        if self.end is None or not self.undetermined:
             return self.end is not None
-        tells = self._keys_tell if self.keys.index is None else self._tells
-        is_chosen = self.record.ends[self.end].identity[-1] not in self.untold
-        return is_chosen and not self.required and all(tells(self.end, *slot.path) for slot in self.untold)
+        has = self._keys_have if self.keys.index is None else self._has
+        is_chosen = self.record.ends[self.end].identity[-1] not in self.undetermined
+        return (
+            is_chosen and not self.required and all(has(self.end, *slot.path) for slot in self.undetermined)
+        )
 
     @cached_property
     def required(self) -> tuple[Argument, ...]:
@@ -210,13 +217,12 @@ class AccessPath:
 
     @cached_property
     def slot_names(self) -> frozenset[str]:
-        """The names of all slots of its keys."""
         return frozenset(slot.name for slot in self.keys.slots)
 
     @cached_property
     def _split(self) -> tuple[Template, Template]:
-        told = self.known.keys() | {argument.slot.name for argument in self.required}
-        return self.keys.sort.head(told) if self.keys.sort else (Template(()), Template(()))
+        known = self.known.keys() | {argument.slot.name for argument in self.required}
+        return self.keys.sort.head(known) if self.keys.sort else (Template(()), Template(()))
 
     @property
     def prefix(self) -> Template:
@@ -240,7 +246,7 @@ class AccessPath:
         one."""
         if self.members:
             return any(member.reads_others for member in self.members)
-        if self.untold:
+        if self.undetermined:
             return True
         tokens = self.prefix.tokens
         if self.rest.tokens and isinstance((tokens or ("",))[-1], Slot):
@@ -261,37 +267,37 @@ class AccessPath:
             return ()
         if self.members:
             return self._common or self._whole_sort_key
-        told = {argument.slot.name for argument in self.required}
+        required = {argument.slot.name for argument in self.required}
         return tuple(
             self._argument(slot)
             for slot in self.rest.slots
-            if slot.name not in self.known and slot.name not in told and not slot.is_shard
+            if slot.name not in self.known and slot.name not in required and not slot.is_shard
         )
 
     @cached_property
     def _common(self) -> tuple[Argument, ...]:
         """The arguments on the sort keys of all its types, in which they follow the same text."""
-        sorts = [member.as_said(member.keys.sort or Template(())) for member in self.members]
+        sorts = [member.canonical(member.keys.sort or Template(())) for member in self.members]
         names: list[str] = []
         for token, *others in zip(*sorts, strict=False):
             if any(other != token for other in others) or not isinstance(token, str | Slot):
                 break
             names += token.path if isinstance(token, Slot) else ()
         first, *more = ({each.name: each for each in member.ranged} for member in self.members)
-        said = takewhile(
+        common = takewhile(
             lambda name: name in first and all(each[name].is_alike(first[name]) for each in more),
             filter(None, names),
         )
-        return tuple(first[name] for name in said)
+        return tuple(first[name] for name in common)
 
     @property
     def _whole_sort_key(self) -> tuple[Argument, ...]:
-        """The sort key as one text, or number, of which an argument sets a range."""
+        """The sort key as one value, of which an argument sets a range."""
         attributes = self.keys.attributes
-        if len(attributes) < 2 or attributes[1].type == "B":
+        if len(attributes) < 2:
             return ()
-        is_number = attributes[1].type == "N"
-        text = key_text(FieldType("decimal" if is_number else "string"), is_number=is_number)
+        type_ = FieldType(_KIND_OF_KEY[attributes[1].type])
+        text = key_text(type_, is_number=attributes[1].type == "N")
         return (Argument(SORT_KEY, Slot((SORT_KEY,), text), optional=False),)
 
     @cached_property
@@ -329,7 +335,7 @@ class AccessPath:
     def ends_needed(self, *, leads: bool = True) -> frozenset[str]:
         """Returns the ends that are needed of its items: for their owners and, if the list `leads` on, for its
         nodes."""
-        ends = (self.far_end if leads else None, self.end if self.untold else None)
+        ends = (self.far_end if leads else None, self.end if self.undetermined else None)
         return frozenset(end for end in ends if end is not None)
 
     def texts_of_item(self, item: Item) -> dict[str, str] | None:
@@ -376,8 +382,8 @@ class AccessPath:
         return taking(template, slot, own)
 
     def _argument(self, slot: Slot) -> Argument:
-        is_told = slot.lossy and self.told.issuperset(self.record.needs_of(slot))
-        return Argument(self.record.leaf_name(slot.path), slot, slot.name in self.keys.optional, is_told)
+        is_in_item = slot.lossy and self.projected.issuperset(self.record.needs_of(slot))
+        return Argument(self.record.leaf_name(slot.path), slot, slot.name in self.keys.optional, is_in_item)
 
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str | None]:
         """Returns the texts that the owner's identity gives to the slots of this path's type; None for an absent
@@ -393,15 +399,15 @@ class AccessPath:
             for name, place, source, wanted in self._sources_of_texts
         }
 
-    def partition_writer(self, said: Mapping[str, str | None]) -> Callable[[Texts], str] | None:
+    def partition_writer(self, fixed: Mapping[str, str | None]) -> Callable[[Texts], str] | None:
         """Returns a function that writes the partition key of an owner's list from the owner's identity.
 
-        `said` are the texts of the required arguments, by slot. None if inserting texts in their places is not enough.
+        `fixed` are the texts of the required arguments, by slot. None if inserting texts in their places is not enough.
         """
         if self.owner is None or self.owner.table_keys.optional or self._end_with_text is not None:
             return None
         places = {name: place for name, place, _, rewritten in self._sources_of_texts if rewritten is None}
-        template = self.keys.partition.with_texts(said)
+        template = self.keys.partition.with_texts(fixed)
         slots = [token for token in template.tokens if not isinstance(token, str)]
         is_plain = all(isinstance(slot, Slot) and slot.name in places for slot in slots)
         return text_writer(template, places) if is_plain else None
@@ -424,7 +430,7 @@ class AccessPath:
             names += [slot.name for slot in end.identity]
         places = {name: place for place, name in enumerate(names)}
         wanted = {name: (self.record.slots[name], source) for name, source in self.known.items()}
-        if self.untold:
+        if self.undetermined:
             # These distinguish the items from those of other nodes.
             wanted |= {own.name: (own, slot) for slot in end.identity for own in [slot.under(end.name)]}
         return tuple(
@@ -459,45 +465,42 @@ class AccessPath:
         return itemgetter(*self.position)
 
     @cached_property
-    def told(self) -> frozenset[str]:
+    def projected(self) -> frozenset[str]:
         """The fields, ends and methods of the type that the items read here contain.
 
         All of them, unless an index projects less; what it lacks is read from the table.
         """
         record = self.record
-        told = {name for name in record.fields if self._tells(name)}
+        names = {name for name in record.fields if self._has(name)}
         ends = record.ends.values()
-        told |= {end.name for end in ends if all(self._tells(end.name, *path) for path in end.attributes)}
+        names |= {end.name for end in ends if all(self._has(end.name, *path) for path in end.attributes)}
         for method in record.methods.values():
-            if self.tells_all or (method.needs is not None and told.issuperset(method.needs)):
-                told.add(method.name)
-        return frozenset(told)
+            if self.keys.reads_whole_items or (method.needs is not None and names.issuperset(method.needs)):
+                names.add(method.name)
+        return frozenset(names)
 
-    def _tells(self, *path: str) -> bool:
+    def lacks(self, attribute: str) -> bool:
+        """Returns whether the items read here have an attribute neither themselves nor in their keys."""
+        held = (place.attribute[0] for place in self.record.places if place.path[0] in self.projected)
+        return not self.record.table.has(self.keys.index_name, attribute) and attribute not in held
+
+    def _has(self, *path: str) -> bool:
         """Returns whether the items read here have the field of a placeholder, in a key or an attribute."""
         attribute = self.record.attribute_of(path)
-        is_projected = attribute is not None and self.record.table.has(self.keys.index_name, attribute[0])
-        return is_projected or self._keys_tell(*path)
+        both = (attribute, self.record.former.get(attribute, attribute)) if attribute is not None else ()
+        index = self.keys.index_name
+        is_projected = bool(both) and all(self.record.table.has(index, each[0]) for each in both)
+        return is_projected or self._keys_have(*path)
 
-    def _keys_tell(self, *path: str) -> bool:
+    def _keys_have(self, *path: str) -> bool:
         """Returns whether the keys that the items read here have determine the field of a placeholder."""
         return any(
             self.record.is_same(path, slot.path) and self.record.reads_from(keys, path)
-            for keys in self._keys_of_position
+            for keys in self.record.keys.values()
+            if keys.names <= {*self.position}
             for slot in keys.slots
             if not slot.lossy
         )
-
-    @cached_property
-    def _keys_of_position(self) -> list[Keys]:
-        """The keys that give an item's position in the table or index that is read."""
-        position = {*self.position}
-        return [keys for keys in self.record.keys.values() if keys.names <= position]
-
-    @property
-    def tells_all(self) -> bool:
-        """Whether the items read here are whole."""
-        return self.keys.read_all
 
     @property
     def finds_by_node(self) -> bool:
@@ -533,7 +536,10 @@ class AccessPath:
     @cached_property
     def keys_of_both_ends(self) -> Keys | None:
         """The keys by which one Query finds the edges between two nodes: both ends are the partition and the beginning
-        of the sort key. None if there are none; the table comes before indexes."""
+        of the sort key. None if there are none; the table comes before indexes.
+
+        An index that is not the list's own has all its edges, and tells nothing that some viewer may not read.
+        """
         wanted = self._paths_of_ends
         if not wanted:
             return None
@@ -541,8 +547,10 @@ class AccessPath:
             known = {slot.name for slot in keys.slots if slot.path in wanted and not slot.lossy}
             head = (keys.sort or Template(())).head(known)[0]
             is_fixed = all(slot.name in known or slot.is_shard for slot in keys.partition.slots)
-            told = {slot.path for template in (keys.partition, head) for slot in template.slots}
-            if is_fixed and keys.read_all and wanted <= told:
+            fixed = {slot.path for template in (keys.partition, head) for slot in template.slots}
+            if not is_fixed or not keys.reads_whole_items or not wanted <= fixed:
+                continue
+            if keys.index == self.keys.index or hold_all(self.record, keys, known):
                 return keys
         return None
 
@@ -567,9 +575,57 @@ class AccessPath:
         return texts
 
 
+@dataclass(frozen=True, eq=False)
+class ListOfIds:
+    """A list of nodes whose ids are in the owner's own item."""
+
+    owner: RecordType
+    end: End
+    name: str
+    nodes: tuple[RecordType, ...]
+    description: str | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.owner.name}.{self.name}"
+
+
+WalkedPath: TypeAlias = AccessPath | ListOfIds
+"""A list that walks follow."""
+
+
+def with_edges(paths: Iterable[WalkedPath]) -> tuple[AccessPath, ...]:
+    """Returns the paths whose edges are items."""
+    return tuple(path for path in paths if isinstance(path, AccessPath))
+
+
 def _rewritten(source: Slot, text: str, wanted: Slot) -> str | None:
     """Returns the text of one slot as another one of the same field writes it; None for an absent optional one."""
     return source.rewritten(text, wanted) if text else None
+
+
+def hold_all(
+    record: RecordType, keys: Keys, known: Collection[str] = (), *, has_hidden: bool = False
+) -> bool:
+    """Returns whether every record of a type is in these keys if it has these slots: an index lacks records with a
+    missing part. Unless `has_hidden`, nothing else in them is hidden from a viewer who sees the record."""
+    if keys.index is None:
+        return True
+    access = None if has_hidden else record.access
+    return not any(
+        (slot.name not in keys.optional and may_be_missing(record, slot))
+        or (access is not None and access.is_restricted(slot.path[0]))
+        for slot in keys.slots
+        if slot.name not in known and not slot.is_shard
+    )
+
+
+def may_be_missing(record: RecordType, slot: Slot) -> bool:
+    """Returns whether a record may have no text for a slot."""
+    name = slot.path[0]
+    if name in record.methods:
+        return is_optional(record.methods[name].hints.get("return"))[1]
+    return record.ends[name].optional if name in record.ends else record.fields[name].optional
 
 
 def are_tables(record: RecordType, keys: Keys) -> bool:

@@ -6,14 +6,17 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
-from keygraph.keys.template import FieldPath, KeyReader, Maybe, Slot, Template
+from keygraph.keys.template import FieldPath, Maybe, Slot, Template
 from keygraph.keys.types import FieldType, decode, decoder
+from keygraph.keys.union import NodeText
 from keygraph.model.fields import ValueReader
 
 Texts: TypeAlias = tuple[str, ...]
@@ -22,6 +25,8 @@ TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
 """Reads the text of a slot from an item."""
 
 IdentityReader: TypeAlias = Callable[[Mapping[str, Value]], Texts | None]
+_NOTHING: Mapping[str, Value | None] = MappingProxyType({"": None})
+"""What every item fulfills: none has an attribute without a name."""
 
 
 class Mismatch(NamedTuple):
@@ -54,7 +59,6 @@ class Keys:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of the key attributes."""
         return frozenset(attribute.name for attribute in self.attributes)
 
     def attribute_for(self, attribute: Path | None) -> str | None:
@@ -64,7 +68,7 @@ class Keys:
         )
 
     @property
-    def read_all(self) -> bool:
+    def reads_whole_items(self) -> bool:
         """Whether items read by these keys are whole."""
         return self.index is None or self.index.projection == "ALL"
 
@@ -93,6 +97,11 @@ class Keys:
         return tuple({slot.name: slot for template in self.templates for slot in template.slots}.values())
 
     @cached_property
+    def names_unions(self) -> bool:
+        """Whether a text in the keys may be the key of a node of one of several types."""
+        return any(isinstance(slot.text, NodeText) for slot in self.slots)
+
+    @cached_property
     def optional(self) -> frozenset[str]:
         """The names of the slots that may be absent: they are only in optional parts."""
         certain = {token.name for each in self.templates for token in each.tokens if isinstance(token, Slot)}
@@ -105,7 +114,6 @@ class Keys:
 
     @cached_property
     def parts(self) -> tuple[tuple[KeyAttribute, Template], ...]:
-        """Each key attribute with its template."""
         return tuple(zip(self.attributes, self.templates, strict=False))
 
     def parse(self, item: Mapping[str, Value]) -> dict[str, str] | None:
@@ -140,61 +148,62 @@ class Keys:
         tokens = [token for template in self.templates for token in template.tokens]
         return are_texts and not any(isinstance(token, Maybe) for token in tokens)
 
-    def reader(self, names: Texts) -> IdentityReader:
-        """Returns a function that reads the texts of these slots, by name, from an item's keys; None for other keys."""
+    def reader(self, names: Texts, required: Mapping[str, Value | None] = _NOTHING) -> IdentityReader:
+        """Returns a function that reads the texts of these slots, by name, from an item's keys; None for other keys, and
+        for items without the required attributes."""
+        [(of, value), *others] = required.items()
+        if others:
+            read_one = self.reader(names, {of: value})
+            return lambda item: (
+                read_one(item) if all(item.get(more) == each for more, each in others) else None
+            )
         templates = self.templates
         if len(templates) == 2 and self.partition == self.sort:
             templates = templates[:1]
         own = tuple(slot.name for template in templates for slot in template.slots)
         if not self._are_plain or len(self.parts) != 2 or len(set(own)) < len(own):
-            return lambda item: self._parsed(names, item)
-        read_all = self._read_same() if len(templates) == 1 else self._read_both()
+            return lambda item: self._parsed(names, item) if item.get(of) == value else None
+        read_all = self._read_same(of, value) if len(templates) == 1 else self._read_both(of, value)
         if names == own:
             return read_all
         places = [own.index(name) for name in names]
-
-        def read_some(item: Mapping[str, Value]) -> Texts | None:
-            texts = read_all(item)
-            return None if texts is None else tuple([texts[place] for place in places])
-
-        return read_some
+        return lambda item: None if (texts := read_all(item)) is None else tuple([texts[n] for n in places])
 
     def _parsed(self, names: Texts, item: Mapping[str, Value]) -> Texts | None:
         texts = self.parse(item)
         return None if texts is None else tuple([texts.get(name, "") for name in names])
 
-    def _read_same(self) -> IdentityReader:
+    # Most keys are literal text followed by any text, which is sliced in one call for all of an item.
+
+    def _read_same(self, of: str, value: Value | None) -> IdentityReader:
         (partition, template), (sort, _) = ((attribute.name, each) for attribute, each in self.parts)
-        read_text = _reader_of(template)
+        before, read_text = template.beginning, template.read
 
         def read(item: Mapping[str, Value]) -> Texts | None:
             text = item.get(partition)
-            if type(text) is not str or item.get(sort) != text:
+            if type(text) is not str or item.get(sort) != text or item.get(of) != value:
                 return None
-            return read_text(text)  # type: ignore[return-value]  # no slot is optional
+            if not before:
+                return read_text(text)  # type: ignore[return-value]  # no slot is optional
+            behind = text.removeprefix(before)
+            return (behind,) if behind and behind is not text else None
 
         return read
 
-    def _read_both(self) -> IdentityReader:
+    def _read_both(self, of: str, value: Value | None) -> IdentityReader:
         (partition, own), (sort, other) = ((attribute.name, each) for attribute, each in self.parts)
-        read_partition, read_sort = _reader_of(own), _reader_of(other)
-        if not own.slots:
-            literal = own.render({})
-
-            def read_behind(item: Mapping[str, Value]) -> Texts | None:
-                sort_text = item.get(sort)
-                if type(sort_text) is not str or item.get(partition) != literal:
-                    return None
-                return read_sort(sort_text)  # type: ignore[return-value]  # no slot is optional
-
-            return read_behind
+        before, read_partition, before_sort, read_sort = own.beginning, own.read, other.beginning, other.read
 
         def read(item: Mapping[str, Value]) -> Texts | None:
             text, sort_text = item.get(partition), item.get(sort)
-            if type(text) is not str or type(sort_text) is not str:
+            if type(text) is not str or type(sort_text) is not str or item.get(of) != value:
                 return None
-            found, more = read_partition(text), read_sort(sort_text)
-            return None if found is None or more is None else found + more  # type: ignore[return-value]
+            if before and before_sort:
+                behind, more = text.removeprefix(before), sort_text.removeprefix(before_sort)
+                are_there = behind and more and behind is not text and more is not sort_text
+                return (behind, more) if are_there else None
+            found, sorted_by = read_partition(text), read_sort(sort_text)
+            return None if found is None or sorted_by is None else found + sorted_by  # type: ignore[return-value]  # both are tuples
 
         return read
 
@@ -209,42 +218,11 @@ class Keys:
             return lambda texts: (write_only(texts),)
         write, write_sort = made
         if self.partition == self.sort:
-
-            def write_same(texts: Texts) -> Key:
-                text = write(texts)
-                return text, text
-
-            return write_same
+            before, place = self.partition.beginning, next(iter(places.values()), 0)
+            if before is not None and len(places) == 1:
+                return lambda texts: (text := before + texts[place], text)
+            return lambda texts: (text := write(texts), text)
         return lambda texts: (write(texts), write_sort(texts))
-
-
-def _reader_of(template: Template) -> KeyReader:
-    """Returns a function that reads the texts in a key of a template.
-
-    Most keys are literal text followed by any text, which is sliced here.
-    """
-    before = template.beginning
-    if not before:
-        return template.read
-
-    def read_behind(key: str) -> Texts | None:
-        text = key.removeprefix(before)
-        return (text,) if text and text is not key else None
-
-    return read_behind
-
-
-def reader_of_type(read: IdentityReader, said: Mapping[str, Value]) -> IdentityReader:
-    """Returns a function that reads the identity of an item with these type attributes; it returns None for others."""
-    [(name, value), *others] = said.items()
-
-    def read_one(item: Mapping[str, Value]) -> Texts | None:
-        return read(item) if item.get(name) == value else None
-
-    def read_several(item: Mapping[str, Value]) -> Texts | None:
-        return read_one(item) if all(item.get(more) == each for more, each in others) else None
-
-    return read_several if others else read_one
 
 
 def text_writer(template: Template, places: Mapping[str, int]) -> Callable[[Texts], str]:
@@ -304,29 +282,19 @@ def value_readers(
     Sources are paths with the attribute of the value, and a slot of the keys that contains it. The table's key is used
     first, then a key that is the attribute, then others.
     """
-    first: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
-    others: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
+    readers: dict[FieldPath, list[tuple[bool, IdentityReader, Callable[[str], Any]]]] = {}
     for path, attribute, keys, slot in sources:
         own = keys.attribute_for(attribute)
-        read = _slot_reader(keys, slot, own)
-        believed = first if own is not None or keys.index is None else others
-        believed.setdefault(path, []).append((read, slot.text.value))
+        is_last = own is None and keys.index is not None
+        readers.setdefault(path, []).append((is_last, _slot_reader(keys, slot, own), slot.text.value))
     return {
-        path: _first_value_reader([*first.get(path, ()), *others.get(path, ())])
-        for path in {**first, **others}
+        path: _first_value_reader([each[1:] for each in sorted(several, key=itemgetter(0))])
+        for path, several in readers.items()
     }
 
 
 def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
     """Returns a function that reads a value from the first key of an item that contains it; None if none does."""
-    if len(readers) == 1:
-        [(read_only, value_of_only)] = readers
-
-        def read_only_value(item: Mapping[str, Value]) -> Any:
-            texts = read_only(item)
-            return value_of_only(texts[0]) if texts and texts[0] else None
-
-        return read_only_value
 
     def read_value(item: Mapping[str, Value]) -> Any:
         for read, value_of in readers:

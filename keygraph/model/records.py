@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
@@ -24,8 +24,8 @@ from keygraph.declare.declaration import (
     WalkOptions,
     WriteName,
 )
-from keygraph.declare.specifiers import Context
-from keygraph.dynamo.conditions import Path, at_path, put_at_path
+from keygraph.declare.decorators import Context
+from keygraph.dynamo.conditions import Condition, Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
@@ -33,8 +33,16 @@ from keygraph.keys.formats import Format
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, encode, written_as
 from keygraph.keys.union import NodeText
-from keygraph.model.comparisons import WriteRule
-from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
+from keygraph.model.comparisons import WriteRule, of_either, with_empty_text
+from keygraph.model.fields import (
+    STORED_AS_READ,
+    Field,
+    ValueReader,
+    field_reader,
+    in_either,
+    in_present_attributes,
+    without_empty_text,
+)
 from keygraph.model.record_keys import (
     IdentityReader,
     Keys,
@@ -48,7 +56,15 @@ from keygraph.model.record_keys import (
     texts_reader,
     value_readers,
 )
-from keygraph.names import end_names, snake
+from keygraph.names import end_names, plural, singular, snake
+
+
+class Place(NamedTuple):
+    """Where an item has a field or a part of an end, unless only a key has it."""
+
+    path: FieldPath
+    attribute: Path
+    type: FieldType
 
 
 @dataclass(eq=False)
@@ -82,6 +98,8 @@ class RecordType:
     """Who may see and change its records; None if the graph has no rules."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
+    list_ends: dict[str, End] = dataclass_field(default_factory=dict)
+    """The ends of the fields that are lists or sets of nodes: each member is what the attribute of an end is."""
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
     walks: dict[str, DeclaredWalk] = dataclass_field(default_factory=dict)
     methods: dict[str, Method] = dataclass_field(default_factory=dict)
@@ -102,7 +120,7 @@ class RecordType:
             return own
         return end.members[0].notes.deprecated
 
-    @property
+    @cached_property
     def is_node(self) -> bool:
         return self.kind == "node"
 
@@ -144,8 +162,8 @@ class RecordType:
     @cached_property
     def key_fields(self) -> frozenset[str]:
         """The fields and ends that the table key alone determines, so that a node is not read for them."""
-        told = {slot.path for slot in self.identity if not slot.lossy or self._is_rendered_text(slot)}
-        return frozenset(path[0] for path in told if len(path) == 1).union(
+        certain = {slot.path for slot in self.identity if not slot.lossy or self._is_rendered_text(slot)}
+        return frozenset(path[0] for path in certain if len(path) == 1).union(
             end.name
             for end in self.ends.values()
             if all(self.source(slot.under(end.name), self.identity) for slot in end.identity)
@@ -170,6 +188,10 @@ class RecordType:
             return self.fields[name].attribute
         return self.ends[name].attributes.get(tuple(inner)) if name in self.ends else None
 
+    def names_at(self, attribute: Path) -> tuple[str, ...]:
+        """Returns the fields and ends that are stored in an attribute."""
+        return tuple(dict.fromkeys(place.path[0] for place in self.places if place.attribute == attribute))
+
     def attribute_type(self, slot: Slot) -> FieldType:
         """Returns the type of the attribute that holds the field of a placeholder."""
         end = self.ends.get(slot.path[0])
@@ -186,10 +208,10 @@ class RecordType:
     def source(self, wanted: Slot, slots: Iterable[Slot]) -> Slot | None:
         """Returns the slot that determines the text of another, as it is or rewritten; None if none does."""
         found = [slot for slot in slots if self.is_same(slot.path, wanted.path)]
-        told = [slot for slot in found if slot.text == wanted.text and slot.computed == wanted.computed]
+        usable = [slot for slot in found if slot.text == wanted.text and slot.computed == wanted.computed]
         if not wanted.computed:
-            told += [slot for slot in found if not slot.lossy]
-        return told[0] if told else None
+            usable += [slot for slot in found if not slot.lossy]
+        return usable[0] if usable else None
 
     def texts(self, identity: Iterable[str]) -> dict[str, str | None]:
         """Returns the texts of an identity by slot; an absent optional text is empty there, and None here."""
@@ -215,6 +237,13 @@ class RecordType:
     def read_identity(self) -> IdentityReader:
         """A function that reads the texts that identify an item; None if its table key is not of this type."""
         return self._read_own_identity if any(self._own_texts) else self._read_key
+
+    def identity_reader(self, required: Mapping[str, Value]) -> IdentityReader:
+        """Returns `read_identity` for items with these attributes; it returns None for others."""
+        if not any(self._own_texts):
+            return self.table_keys.reader(self._identity_names, required)
+        read, of_type = self.read_identity, required.items()
+        return lambda item: read(item) if of_type <= item.items() else None
 
     @cached_property
     def _read_key(self) -> IdentityReader:
@@ -291,8 +320,18 @@ class RecordType:
         )
         if own == texts:
             return texts
-        rendered = {**(self.table_keys.parse(item) or {}), **self.texts(own)}
-        return own if self.table_keys.rendered(rendered) == self.table.key_of(item) else texts
+        known = self.texts(own)
+        if not any(slot.computed for slot in self.identity):
+            rendered = {**(self.table_keys.parse(item) or {}), **known}
+            return own if self.table_keys.rendered(rendered) == self.table.key_of(item) else texts
+        # The text of a method is what the attributes' values leave of the key.
+        known = {slot.name: known[slot.name] for slot in self.identity if not slot.computed}
+        for template, key in zip(self.table_keys.templates, self.table.key_of(item), strict=False):
+            left = template.with_texts(known).parse(str(key))
+            if left is None:
+                return texts
+            known |= left
+        return tuple([known[slot.name] or "" for slot in self.identity])
 
     # --- Fields of items ------------------------------------------------------------------------------
 
@@ -302,43 +341,73 @@ class RecordType:
         that is not optional has none."""
         found = self._readers.get(field)
         if found is None:
-            plain = self.plain_attribute(field)
             found = self._readers[field] = field_reader(
                 field,
                 self.name,
                 self._key_readers.get((field.name,), lambda item: None),
                 is_key=field.name in self._read_from_keys,
-                plain=plain and plain[1],
             )
+            if field.former is not None:
+                found = self._readers[field] = in_either(found, field)
+            if field.attribute in self.empty_is_missing:
+                found = self._readers[field] = without_empty_text(found, field.attribute)
         return found
 
     def plain_attribute(self, field: Field) -> tuple[str, type] | None:
         """Returns the attribute that holds the field's value, with its Python type; None if there is none."""
         expected, name = STORED_AS_READ.get(field.type.kind), self.first_attribute(field)
-        return None if expected is None or name is None or field.type.written else (name, expected)
+        is_other = field.type.written or field.attribute in self.empty_is_missing
+        return None if expected is None or name is None or is_other else (name, expected)
 
     def first_attribute(self, field: Field) -> str | None:
         """Returns the attribute that holds the field's value if it is present; None if a key or a map comes first."""
         is_alone = len(field.attribute) == 1 and field.name not in self._read_from_keys
         return field.attribute[0] if is_alone else None
 
+    @cached_property
+    def empty_is_missing(self) -> frozenset[Path]:
+        """The attributes in which an empty text is no value: those of a part of a key that may be absent, or of an end."""
+        parts = [slot for keys in self.keys.values() for slot in keys.slots if slot.name in keys.optional]
+        ends = [end for end in self.ends.values() if end.optional]
+        parts += [slot.under(end.name) for end in ends for slot in end.identity]
+        own = {(name,) for name in self.key_attributes}
+        attributes = (self.attribute_of(slot.path) for slot in parts if self.attribute_type(slot).is_text)
+        return frozenset(each for each in attributes if each is not None and each not in own)
+
+    def as_read(self, condition: Condition, attribute: Path) -> Condition:
+        """Returns the condition on one attribute, as values are read from it."""
+        if attribute in self.empty_is_missing:
+            condition = with_empty_text(condition, attribute)
+        former = self.former.get(attribute)
+        return condition if former is None else of_either(condition, attribute, former)
+
+    @cached_property
+    def former(self) -> Mapping[Path, Path]:
+        """The former attributes of fields, by their present ones."""
+        return {each.attribute: each.former for each in self.fields.values() if each.former is not None}
+
+    def current(self, item: Item) -> Item:
+        """Returns the item with all values in the present attributes of their fields."""
+        return dict(in_present_attributes(item, self.fields.values())) if self.former else item
+
     def attributes_read(self, field: Field) -> tuple[str, ...]:
         """Returns the attributes that decide what `reader` returns for a field."""
-        told = [
+        attributes = [
             attribute.name
             for keys in self.keys.values()
             if any(self.is_same(slot.path, (field.name,)) for slot in keys.slots)
             for attribute in keys.attributes
         ]
-        is_told = (field.name,) in self._key_readers
-        return (*dict.fromkeys((field.attribute[0], *(told if is_told else ()))),)
+        is_read = (field.name,) in self._key_readers
+        own = [path[0] for path in field.attributes]
+        return (*dict.fromkeys((*own, *(attributes if is_read else ()))),)
 
     @cached_property
     def keyed_names(self) -> frozenset[str]:
         """The fields and ends that keys of an item can hold, and whose attributes are not keys themselves."""
-        keys, said = self.key_attributes, self._key_readers
+        keys, readers = self.key_attributes, self._key_readers
         unsaid = {
-            path[0] for path, attribute in self._stored.items() if path not in said or attribute[0] in keys
+            place.path[0] for place in self.places if place.path not in readers or place.attribute[0] in keys
         }
         return frozenset((*self.fields, *self.ends)) - unsaid
 
@@ -348,23 +417,29 @@ class RecordType:
         return frozenset[str]().union(*(keys.names for keys in self.keys.values()))
 
     @cached_property
-    def _stored(self) -> dict[FieldPath, Path]:
-        """The attribute of each field, and of each part of an end."""
-        parts = {
-            (end.name, *path): each for end in self.ends.values() for path, each in end.attributes.items()
-        }
-        return {**{(field.name,): field.attribute for field in self.fields.values()}, **parts}
+    def places(self) -> Sequence[Place]:
+        """Where items have each field, and each part of an end."""
+        found = [
+            Place((field.name,), attribute, field.type)
+            for field in self.fields.values()
+            for attribute in field.attributes
+        ]
+        for end in self.ends.values():
+            for slot in end.identity:
+                attribute, type_ = end.attributes[slot.path], end.attribute_type(slot)
+                found.append(Place((end.name, *slot.path), attribute, type_))
+        return found
 
     @cached_property
     def _key_readers(self) -> dict[FieldPath, ValueReader]:
         """For each path that keys hold so that it can be read back, a function that reads its value, or None."""
-        told = [(keys, slot) for keys in self.keys.values() for slot in keys.slots]
+        slots = [(keys, slot) for keys in self.keys.values() for slot in keys.slots]
         sources = [
             (path, self.attribute_of(path), keys, slot)
-            for keys, slot in told
+            for keys, slot in slots
             if not slot.lossy and not slot.is_shard
             for path in dict.fromkeys(
-                (slot.path, *(each for each in self._stored if self.is_same(slot.path, each)))
+                (slot.path, *(each.path for each in self.places if self.is_same(slot.path, each.path)))
             )
             if self.reads_from(keys, path)
         ]
@@ -383,10 +458,15 @@ class RecordType:
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
         """The fields whose attribute is a key: its text holds more than the field, or holds it as text."""
-        keys = {(name,) for name in self.key_attributes}
         return frozenset(
-            name for name in self.fields if self._stored[name,] in keys and (name,) in self._key_readers
+            name
+            for name, field in self.fields.items()
+            if field.attribute in self._keys and (name,) in self._key_readers
         )
+
+    @cached_property
+    def _keys(self) -> frozenset[Path]:
+        return frozenset((name,) for name in self.key_attributes)
 
     # --- Ends of items --------------------------------------------------------------------------------
 
@@ -416,8 +496,13 @@ class RecordType:
 
     def _slot_of(self, end: End, slot: Slot) -> tuple[Slot, Slot, TextReader | None, TextReader]:
         own, problem = slot.under(end.name), partial(self.no_key, end)
-        read = attribute_reader(end.attributes[slot.path], slot, end.attribute_type(slot), problem)
-        return slot, own, self._text_reader(own), read
+        attribute, read_key = end.attributes[slot.path], self._text_reader(own)
+        read = attribute_reader(attribute, slot, end.attribute_type(slot), problem)
+        read_value = self._key_readers.get(own.path)
+        if read_key is None and read_value and attribute in self._keys and not slot.text.is_plain_text:
+            # The attribute of a key of type S holds a number as its text.
+            read_key = partial(_rendered, read_value, own)
+        return slot, own, read_key, read
 
     def _text_reader(self, wanted: Slot) -> TextReader | None:
         """Returns a function that reads a slot's text from the table's key; None if the key does not hold it."""
@@ -434,34 +519,67 @@ class RecordType:
     def completed(self, item: Item) -> Item:
         """Returns the item with the attributes that only its keys hold, so that a condition can be decided."""
         whole = dict(item)
-        for attribute, type_, path in self._stored_in_keys:
-            is_missing = path[0] in self._read_from_keys or at_path(item, attribute) is None
+        for path, attribute, type_ in self._stored_in_keys:
+            is_missing = attribute in self._keys or at_path(item, attribute) is None
             value = self._key_readers[path](item) if is_missing else None
             if value is not None:
                 put_at_path(whole, attribute, encode(type_, value))
         return whole
 
     @cached_property
-    def _stored_in_keys(self) -> list[tuple[Path, FieldType, FieldPath]]:
-        """The attributes of fields and ends that an item may have in a key alone, with their types and paths."""
-        places: list[tuple[Path, FieldType, FieldPath]] = [
-            (field.attribute, field.type, (field.name,)) for field in self.fields.values()
+    def _stored_in_keys(self) -> list[Place]:
+        """The places of fields and ends that an item may have in a key alone."""
+        former = {*self.former.values()}
+        return [
+            place
+            for place in self.places
+            if place.path in self._key_readers and place.attribute not in former
         ]
-        places += [
-            (end.attributes[slot.path], end.attribute_type(slot), (end.name, *slot.path))
-            for end in self.ends.values()
-            for slot in end.identity
-        ]
-        return [place for place in places if place[2] in self._key_readers]
+
+    @cached_property
+    def index_keys_with(self) -> Mapping[Path, frozenset[Path]]:
+        """For each such attribute, the keys of indexes that may hold its value."""
+        return {
+            attribute: frozenset(
+                (key.name,)
+                for keys in self.keys.values()
+                if keys.index and any(self.is_same(slot.path, path) for slot in keys.slots)
+                for key in keys.attributes
+            )
+            for path, attribute, _ in self._stored_in_keys
+        }
 
     @cached_property
     def attributes_in_keys(self) -> frozenset[str]:
         """The attributes of fields and ends that an item may have in a key alone."""
-        return frozenset(attribute[0] for attribute, _, _ in self._stored_in_keys)
+        return frozenset(place.attribute[0] for place in self._stored_in_keys)
+
+    def member_identities(
+        self, item: Mapping[str, Value], end: End, part: slice = slice(None)
+    ) -> list[Texts | CorruptItem] | None:
+        """Returns the identities of a part of the nodes that a list or set names, a set's sorted; None if there is none.
+
+        In place of a member that is no key of a node, its error.
+        """
+        values = self.reader(self.fields[end.name])(item)
+        if values is None:
+            return None
+        [slot], found = end.identity, list[Texts | CorruptItem]()
+        for value in values if isinstance(values, set) else values[part]:
+            try:
+                found.append((slot.text.render(value),))
+            except ValueError:
+                found.append(self.no_key(end))
+        return sorted(found, key=str)[part] if isinstance(values, set) else found
 
     def no_key(self, end: End) -> CorruptItem:
         """Returns the error of an item whose end names no node."""
         return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")
+
+
+def _rendered(read: ValueReader, slot: Slot, item: Item) -> str | None:
+    value = read(item)
+    return None if value is None else slot.text.render(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,6 +603,8 @@ class End:
     """How its only attribute writes the node's only key field, if it holds the whole partition key."""
     stored: StoredAs | None = None
     """Where the item was declared to hold the node's key."""
+    is_list: bool = False
+    """Whether it is the end of each member of a list or set."""
 
     @property
     def in_key(self) -> bool:
@@ -510,17 +630,33 @@ class End:
 
     def leaf_name(self, path: FieldPath) -> str:
         """Returns the name of a key field of the node in the type that has the end, in snake case."""
+        if self._attribute_name is not None:
+            return self._attribute_name
+        one = singular(self.name) if self.is_list else self.name
         if self.text is not None and not path:
-            return f"{self.name}_id"
-        leaf = self.members[0].leaf_name(path)
-        return self._leaf_names.get(leaf) or f"{self.name}_{leaf}"
+            found = f"{one}_id"
+        else:
+            leaf = self.members[0].leaf_name(path)
+            found = self._leaf_names.get(leaf) or f"{one}_{leaf}"
+        return plural(found) if self.is_list else found
+
+    @cached_property
+    def _attribute_name(self) -> str | None:
+        """The name of its attribute in snake case, if that was named for the node's only key field:
+        `stored(path="path")`. None if it is no name in GraphQL."""
+        named = {} if self.stored is None or self.text is not None else self.stored.attributes
+        if len(named) != 1 or len(self.members[0].identity) != 1:
+            return None
+        name = snake(*named.values())
+        return name if name.isascii() and name.isidentifier() else None
 
     @cached_property
     def _leaf_names(self) -> Mapping[str, str]:
         """The names of the node's key fields here; with only one node type, without its name."""
         node = self.members[0]
         own_name = snake(node.name) if len(self.members) == 1 else ""
-        return end_names(self.name, own_name, [node.leaf_name(slot.path) for slot in node.identity])
+        one = singular(self.name) if self.is_list else self.name
+        return end_names(one, own_name, [node.leaf_name(slot.path) for slot in node.identity])
 
     @cached_property
     def is_ambiguous(self) -> bool:
@@ -595,17 +731,13 @@ class Method:
     description: str | None
 
     @cached_property
-    def of_viewer(self) -> tuple[str, ...]:
-        """The parameters that receive the viewer, which are not arguments of the field."""
-        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] is Viewer)
-
-    @cached_property
-    def of_context(self) -> tuple[str, ...]:
-        """The parameters that receive the context of the operation, which are not arguments either."""
-        return tuple(name for name in [*self.signature.parameters][1:] if self.hints[name] == Context)
+    def injected(self) -> Mapping[str, Any]:
+        """The parameters that receive the viewer or the context of the operation, which are not arguments of the field,
+        with their annotations."""
+        names = [*self.signature.parameters][1:]
+        return {name: self.hints[name] for name in names if self.hints[name] in (Viewer, Context)}
 
     @property
     def parameters(self) -> Sequence[str]:
         """Its other parameters, without `self`."""
-        served = {*self.of_viewer, *self.of_context}
-        return [name for name in [*self.signature.parameters][1:] if name not in served]
+        return [name for name in [*self.signature.parameters][1:] if name not in self.injected]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from keygraph.declare.declaration import ListOptions
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
-from keygraph.keys.template import Slot
-from keygraph.keys.types import is_optional
 from keygraph.model.candidates import candidates
 from keygraph.model.counterparts import Correspondence
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, hold_all
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.model.shared_attributes import SharedAttributes
@@ -58,33 +56,32 @@ class EndReference:
 def references(
     node: RecordType, types: Mapping[str, RecordType], correspondences: Mapping[str, Correspondence]
 ) -> tuple[EndReference, ...]:
-    """Returns every end that may be a node of the type."""
-    found = [
+    """Returns every end that may be a node of the type; no key finds those of lists and sets."""
+    found: list[tuple[RecordType, End, AccessPath | None]] = [
         (record, end, _best(node, record, end))
         for record in types.values()
         if not record.is_virtual
         for end in record.ends.values()
         if node in end.members
     ]
+    found += [
+        (record, end, None)
+        for record in types.values()
+        for end in record.list_ends.values()
+        if node in end.members
+    ]
     whole = {(record.name, end.name) for record, end, path in found if path and _finds_all(path)}
-    return tuple(_reference(node, *each, correspondences, whole) for each in found)
-
-
-def _reference(
-    node: RecordType,
-    record: RecordType,
-    end: End,
-    path: AccessPath | None,
-    correspondences: Mapping[str, Correspondence],
-    whole: Iterable[tuple[str, str]],
-) -> EndReference:
-    same = correspondences.get(record.name)
-    theirs = [(same.other.name, name) for name, own in same.ends.items() if own == end.name] if same else []
-    is_found_otherwise = any(each in whole for each in theirs)
-    if is_found_otherwise and record.is_mirrored and end.name == record.key_ends[1]:
-        # Both items of a mirrored edge name both nodes: one of the ends finds every edge.
-        path = None
-    return EndReference(node, record, end, path, is_found_otherwise or (record.name, end.name) in whole)
+    made = []
+    for record, end, path in found:
+        same = correspondences.get(record.name)
+        theirs = [(same.other.name, n) for n, own in same.ends.items() if own == end.name] if same else []
+        is_found_otherwise = any(each in whole for each in theirs)
+        if is_found_otherwise and record.is_mirrored and end.name == record.key_ends[1]:
+            # Both items of a mirrored edge name both nodes: one of the ends finds every edge.
+            path = None
+        is_found = is_found_otherwise or (record.name, end.name) in whole
+        made.append(EndReference(node, record, end, path, is_found))
+    return tuple(made)
 
 
 def _best(node: RecordType, record: RecordType, end: End) -> AccessPath | None:
@@ -93,22 +90,13 @@ def _best(node: RecordType, record: RecordType, end: End) -> AccessPath | None:
         for path in candidates(end.name, node, record, _ANY)
         if path.end == end.name and not path.required
     ]
-    return min(paths, key=lambda path: not _finds_all(path), default=None)
-
-
-def _finds_all(path: AccessPath) -> bool:
-    """Returns whether every record that names the node is in these keys: an index lacks records with a missing part."""
-    return path.keys.index is None or not any(
-        may_be_missing(path.record, slot)
-        for template in path.keys.templates
-        for slot in template.tokens
-        if isinstance(slot, Slot) and slot.name not in path.known and not slot.is_shard
+    return min(
+        paths,
+        key=lambda path: (not _finds_all(path), not hold_all(path.record, path.keys, path.known)),
+        default=None,
     )
 
 
-def may_be_missing(record: RecordType, slot: Slot) -> bool:
-    """Returns whether a record may have no text for a slot."""
-    name = slot.path[0]
-    if name in record.methods:
-        return is_optional(record.methods[name].hints.get("return"))[1]
-    return record.ends[name].optional if name in record.ends else record.fields[name].optional
+def _finds_all(path: AccessPath) -> bool:
+    """Returns whether every record that names the node is in these keys."""
+    return hold_all(path.record, path.keys, path.known, has_hidden=True)

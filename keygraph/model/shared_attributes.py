@@ -6,9 +6,8 @@ name changes all names that are stored in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 from keygraph.dynamo.conditions import Path
@@ -22,8 +21,8 @@ from keygraph.model.fields import Field
 from keygraph.model.record_keys import TextReader, Texts, attribute_reader
 from keygraph.model.records import End, RecordType
 
-AttributeWriter: TypeAlias = Callable[[Any], Iterable[tuple[Path, Value]]]
-"""Makes the attributes that store a value."""
+AttributeWriters: TypeAlias = Sequence[tuple[Path, Callable[[Any], Value]]]
+"""The functions that make the attributes from a value; None for an absent part."""
 
 
 class SharedAttributes:
@@ -32,7 +31,7 @@ class SharedAttributes:
     def __init__(self, record: RecordType) -> None:
         self._record = record
         self.paths: dict[str, tuple[Path, ...]] = {
-            **{name: (field.attribute,) for name, field in record.fields.items()},
+            **{name: field.attributes for name, field in record.fields.items()},
             **{name: (*end.attributes.values(),) for name, end in record.ends.items()},
         }
         """The attributes of each field and end."""
@@ -44,7 +43,8 @@ class SharedAttributes:
         self.ends = [end for name, end in record.ends.items() if not shared.isdisjoint(self.paths[name])]
         """The ends that share an attribute."""
         in_key = {name for slot in record.identity for name in (slot.path[0], *record.needs_of(slot))}
-        optional = {name for name in self.paths if self._declared(name).optional}
+        members: Mapping[str, Field | End] = {**record.fields, **record.ends}
+        optional = {name for name, member in members.items() if member.optional}
         self._staying = (self.paths.keys() - optional) | (in_key & self.paths.keys())
         """The fields and ends that every record has, or that are in its key."""
         self._keys = {(key.name,) for key in record.table.keys}
@@ -57,9 +57,6 @@ class SharedAttributes:
         """The shared attributes that the table's key determines: the index of the text in the identity, and a function
         that makes this text from the attribute."""
         self.paths_in_key = {path for path, _, _ in self.in_key}
-
-    def _declared(self, name: str) -> Any:
-        return self._record.fields.get(name) or self._record.ends[name]
 
     def names_at(self, paths: Iterable[Path]) -> set[str]:
         """Returns the fields and ends that are stored in these attributes."""
@@ -111,8 +108,14 @@ class SharedAttributes:
 # --- What writes them -----------------------------------------------------------------------------------
 
 
-def encoder_of(field: Field) -> Callable[[Any], Value]:
-    """Returns a function that converts a field's value to the stored value."""
+def encoder_of(field: Field, end: End | None) -> Callable[[Any], Value]:
+    """Returns a function that converts a field's value to the stored value. `end` is that of a list or set of nodes,
+    whose value is their identities."""
+    if end is not None:
+        [slot] = end.identity
+        stored = _stored_text(slot, end.attribute_type(slot)) or str
+        made: Callable[[Iterable[Any]], Any] = list if field.type.kind == "list" else frozenset
+        return lambda identities: made(stored(text) for [text] in identities)
     encoded, level = encoder(field.type), len(field.attribute)
     if field.is_expiry:
         return lambda value: encoded(whole_second(value))
@@ -135,15 +138,8 @@ def _holds_json(type_: FieldType) -> bool:
     return type_.kind == "json" or any(map(_holds_json, inside))
 
 
-def field_writer(field: Field, encoded: Callable[[Any], Value]) -> AttributeWriter:
-    path, written = field.attribute, of_whole(field, encoded)
-    return lambda value: ((path, written(value)),)
-
-
-def of_whole(field: Field, encoded: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Returns the function for the value of a whole field: a set that is stored has a member."""
-    if field.type.kind != "set":
-        return encoded
+def field_writer(field: Field, encoded: Callable[[Any], Value]) -> AttributeWriters:
+    """Returns the function for the attribute of a whole field: a set that is stored has a member."""
 
     def written(value: Any) -> Value:
         stored = encoded(value)
@@ -151,23 +147,22 @@ def of_whole(field: Field, encoded: Callable[[Any], Value]) -> Callable[[Any], V
             raise ValueError("an empty set")
         return stored
 
-    return written
+    return [(field.attribute, written if field.type.kind == "set" else encoded)]
 
 
-def end_writer(end: End) -> AttributeWriter:
-    parts = [
-        (number, path, _stored_text(slot, end.attribute_type(slot)) or str)
+def end_writer(end: End) -> AttributeWriters:
+    """Returns the functions for the attributes of an end, from the identity of its node."""
+
+    def part(number: int, stored: Callable[[str], Value] | None) -> Callable[[Texts], Value]:
+        if stored is None:
+            return lambda texts: texts[number] or None
+        return lambda texts: stored(texts[number]) if texts[number] else None
+
+    return [
+        (path, part(number, _stored_text(slot, end.attribute_type(slot))))
         for number, slot in enumerate(end.identity)
         if (path := end.attributes.get(slot.path)) is not None
     ]
-    return lambda texts: [(path, stored(texts[number])) for number, path, stored in parts if texts[number]]
-
-
-def only_end_value(end: End) -> Callable[[Texts], Value]:
-    """Returns a function that makes an end's only attribute from the node's identity, which is one text."""
-    [slot] = end.identity
-    stored = _stored_text(slot, end.attribute_type(slot))
-    return itemgetter(0) if stored is None else lambda texts: stored(texts[0])
 
 
 def _stored_text(slot: Slot, type_: FieldType) -> Callable[[str], Value] | None:

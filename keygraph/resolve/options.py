@@ -35,7 +35,7 @@ class _Option(NamedTuple):
     takes: Callable[[Any], bool]
     what: str
     """The valid values, in words."""
-    mend: str
+    fix: str
 
 
 def _is_name(given: object) -> bool:
@@ -134,13 +134,15 @@ _OPTIONS = {
 }
 
 
-def _wrong(where: str, name: str, given: object) -> Iterator[Mistake]:
-    option = _OPTIONS[name]
-    if not option.takes(given):
-        yield Mistake(option.kind, where, f"{name}={given!r} is not {option.what}.", option.mend)
-    elif name == "shards" and (number := len(shards_of(cast("Shards | None", given)))) > _MOST_SHARDS:
-        problem = f"it has {number:,} shards; a list queries all of them at once."
-        yield Mistake("shards", where, problem, f"Use {_MOST_SHARDS:,} or fewer.")
+def _wrong(where: str, **options: object) -> Iterator[Mistake]:
+    """Yields the invalid values among these options."""
+    for name, given in options.items():
+        option = _OPTIONS[name]
+        if not option.takes(given):
+            yield Mistake(option.kind, where, f"{name}={given!r} is not {option.what}.", option.fix)
+        elif name == "shards" and (number := len(shards_of(cast("Shards | None", given)))) > _MOST_SHARDS:
+            problem = f"it has {number:,} shards; a list queries all of them at once."
+            yield Mistake("shards", where, problem, f"Use {_MOST_SHARDS:,} or fewer.")
 
 
 def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
@@ -149,32 +151,30 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
         templates: tuple[object, ...] = (key,)
         if isinstance(key, Index):
             called = ", ".join('"…"' for _ in key.keys)
-            yield Mistake(
-                "key-templates",
-                name,
-                f"{key.name} is listed among its keys but not called.",
-                f"Call it with its templates: {key.name.lower()}({called}).",
-            )
+            problem = f"{key.name} is listed among its keys but not called."
+            fix = f"Call it with its templates: {key.name.lower()}({called})."
+            yield Mistake("key-templates", name, problem, fix)
             continue
         if isinstance(key, IndexKey):
             templates = key.templates
             where = f"{name} in {key.index.name}"
-            yield from _wrong(where, "shards", key.shards)
-            yield from _wrong(where, "lists", key.lists)
-            yield from _wrong(where, "finds", key.finds)
+            yield from _wrong(where, shards=key.shards, lists=key.lists, finds=key.finds)
         for template in templates:
             if not isinstance(template, str):
-                mend = 'A template is a string such as "ORDER#{order_id}".'
-                yield Mistake("template", name, f"{template!r} is not a key template.", mend)
-    yield from _wrong(name, "shards", declaration.shards)
-    yield from _wrong(name, "type", declaration.type_value)
-    yield from _wrong(name, "lists", declaration.lists)
-    yield from _wrong(name, "item_bytes", declaration.item_bytes)
-    yield from _wrong(name, "writes", declaration.writes)
+                fix = 'A template is a string such as "ORDER#{order_id}".'
+                yield Mistake("template", name, f"{template!r} is not a key template.", fix)
+    yield from _wrong(
+        name,
+        shards=declaration.shards,
+        type=declaration.type,
+        lists=declaration.lists,
+        item_bytes=declaration.item_bytes,
+        writes=declaration.writes,
+    )
     for field, meaning in declaration.own.items():
         where = f"{name}.{field}"
         if isinstance(meaning, ListOptions):
-            yield from _wrong(where, "index", meaning.index)
+            yield from _wrong(where, index=meaning.index)
             continue
         if isinstance(meaning, WalkOptions):
             continue
@@ -184,36 +184,29 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
                 yield Mistake("attribute-name", where, problem, 'Write stored("name").')
 
 
-def graph_option_mistakes(
-    attribute_case: object, type_attribute: object, separator: object, formats: Mapping[object, object]
-) -> Iterator[Mistake]:
+def graph_option_mistakes(options: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yields the invalid arguments of a graph."""
-    where = "the graph"
-    yield from _wrong(where, "attribute_case", attribute_case)
-    yield from _wrong(where, "type_attribute", type_attribute)
-    yield from _wrong(where, "separator", separator)
+    where, formats = "the graph", options.get("formats") or {}
+    checked = [name for name in ("attribute_case", "type_attribute", "separator") if name in options]
+    yield from _wrong(where, **{name: options[name] for name in checked})
     for name, format_ in formats.items():
         if not isinstance(format_, Format):
-            yield Mistake(
-                "format",
-                where,
-                f"formats[{_shown(name)}] is not a Format.",
-                "Write Format(render), or Format(render, parse) if it can be read back.",
-            )
+            problem = f"formats[{_name_of(name)}] is not a Format."
+            fix = "Write Format(render), or Format(render, parse) if it can be read back."
+            yield Mistake("format", where, problem, fix)
         elif format_.pattern is not None:
             try:
                 read_pattern(format_.pattern)
             except (ValueError, TypeError) as error:
-                problem = f"formats[{_shown(name)}] has a pattern that cannot be used: {error}."
+                problem = f"formats[{_name_of(name)}] has a pattern that cannot be used: {error}."
                 yield Mistake("format", where, problem, 'Write it as pattern="[0-9]{4}", for example.')
         if not (isinstance(name, str) and name) and name not in PLAIN:
-            yield Mistake(
-                "format",
-                where,
-                f"formats has {_shown(name)}, which is neither a format name nor a type with a format.",
-                "Give it a name, or a type such as datetime, date or Decimal.",
+            problem = (
+                f"formats has {_name_of(name)}, which is neither a format name nor a type with a format."
             )
+            fix = "Give it a name, or a type such as datetime, date or Decimal."
+            yield Mistake("format", where, problem, fix)
 
 
-def _shown(name: object) -> str:
+def _name_of(name: object) -> str:
     return name.__name__ if isinstance(name, type) else getattr(name, "__name__", None) or repr(name)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, cached_property, wraps
 from inspect import signature
+from itertools import combinations
 from types import ModuleType
-from typing import Any, ParamSpec, cast
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from keygraph.access.language import AccessRule
 from keygraph.declare.declaration import ListOptions
-from keygraph.declare.specifiers import options_of
+from keygraph.declare.decorators import options_of
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Table
@@ -24,19 +25,26 @@ from keygraph.keys.text import key_text
 from keygraph.keys.types import AttributeStyle, FieldType, union_parts
 from keygraph.model.candidates import best, is_listable
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath
 from keygraph.model.permissions import restricted_name
-from keygraph.model.record_keys import IdentityReader, Keys, reader_of_type
+from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference, references
 from keygraph.names import CASES, plural, snake
-from keygraph.resolve.derived import Copy, Tally, resolve_copies, resolve_tallies
+from keygraph.resolve.derived import (
+    Copy,
+    Follower,
+    Tally,
+    resolve_copies,
+    resolve_followers,
+    resolve_tallies,
+)
 from keygraph.resolve.options import is_separator
-from keygraph.resolve.records import Resolution
+from keygraph.resolve.records import resolve
+from keygraph.resolve.resolution import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
 from keygraph.resolve.type_values import Beginning, TypeValues, has_value
-from keygraph.resolve.walks import NodeWalk, resolve_walks
-from keygraph.resolve.ways import FollowedList, followed_list
+from keygraph.resolve.walks import FollowedList, NodeWalk, followed_list, resolve_walks
 
 _CALL = "Write Graph(Table(…), User, …): the table first, then the types."
 _NEAREST = 3
@@ -44,6 +52,7 @@ _NEAREST = 3
 
 
 _Given = ParamSpec("_Given")
+_Derived = TypeVar("_Derived", Tally, Copy)
 
 
 def _called_as_graph(init: Callable[_Given, None]) -> Callable[_Given, None]:
@@ -54,6 +63,8 @@ def _called_as_graph(init: Callable[_Given, None]) -> Callable[_Given, None]:
     def checked(*args: _Given.args, **options: _Given.kwargs) -> None:
         try:
             given = wanted.bind(*args, **options)
+            for name in options.keys() - GraphOptions.__annotations__.keys():
+                raise TypeError(f"got an unexpected keyword argument {name!r}")
         except TypeError as error:
             raise TypeError(f"Graph(): {error}. {_CALL}") from None
         table = given.arguments["table"]
@@ -64,66 +75,68 @@ def _called_as_graph(init: Callable[_Given, None]) -> Callable[_Given, None]:
     return checked
 
 
+class GraphOptions(TypedDict, total=False):
+    """The options of a graph, which `Graph` describes."""
+
+    models: Sequence[ModuleType]
+    attribute_case: str
+    type_attribute: str | None
+    formats: Mapping[str | type, Format] | None
+    separator: str | None
+    store_key_fields: bool
+    ttl_attribute: str | None
+    access: Sequence[AccessRule]
+    shared: Sequence[type]
+    lists: Mapping[str, object] | None
+    explore: bool
+    paths: bool
+
+
 class RecordTypes:
     """The record types of a table, whether or not the declaration has mistakes."""
 
     @_called_as_graph
-    def __init__(
-        self,
-        table: Table,
-        *types: type,
-        models: Sequence[ModuleType] = (),
-        attribute_case: str = "snake",
-        type_attribute: str | None = None,
-        formats: Mapping[str | type, Format] | None = None,
-        separator: str | None = None,
-        store_key_fields: bool = True,
-        ttl_attribute: str | None = None,
-        access: Sequence[AccessRule] = (),
-        shared: Sequence[type] = (),
-        lists: Mapping[str, object] | None = None,
-        explore: bool = False,
-        paths: bool = False,
-    ) -> None:
+    def __init__(self, table: Table, *types: type, **options: Unpack[GraphOptions]) -> None:
         self.table = table
-        self.type_attribute = type_attribute
-        self._classes = types
-        self._modules = tuple(models)
-        self._formats = cast("dict[object, Format]", dict(formats or {}))
-        self.attribute_case = attribute_case
-        self.separator = separator
-        self.store_key_fields = store_key_fields
-        self._ttl_attribute = ttl_attribute
-        self._access = access
-        self._shared = tuple(shared)
-        self.declared_root_lists: Mapping[str, object] = lists or {}
-        self._explore = explore
-        self.has_ways = paths
+        self.classes = types
+        self.options = options
+        self.type_attribute = options.get("type_attribute")
+        self.store_key_fields = options.get("store_key_fields", True)
+        self.has_paths = options.get("paths", False)
         """Whether the root has fields for paths from node to node."""
+        self.derived_mistakes: list[Mistake] = []
+        """The mistakes in walks, tallies and copies."""
         self._made: dict[Callable[..., Any], Any] = {}
         """The results of `made`, by the function that makes them."""
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """Returns a function that reads the identity of an item that was read by these keys; None for other types."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
         """Returns the other types whose items can be inside the range that the path reads."""
+        self.with_same_key: Callable[[RecordType], tuple[RecordType, ...]] = cache(self._find_same_key)
+        """Returns the other types whose items can have a type's table key: their type attributes tell them apart."""
 
     # --- What was declared ----------------------------------------------------------------------------
 
     @cached_property
     def resolution(self) -> Resolution:
         """The record types with their mistakes."""
-        case = self.attribute_case if self.attribute_case in CASES else CASES[0]
-        given: Mapping[object, object] = self._formats
-        formats = {name: each for name, each in given.items() if isinstance(each, Format)}
-        separator = self.separator if is_separator(self.separator) else None
-        style = AttributeStyle(case, formats, separator)
-        return Resolution(self.table, self._classes, self._modules, style, self._access, self._shared)
+        case = self.options.get("attribute_case")
+        given: Mapping[Any, object] = self.options.get("formats") or {}
+        separator = self.options.get("separator")
+        types = (self.classes, tuple(self.options.get("models", ())))
+        style = AttributeStyle(
+            case if case in CASES else CASES[0],
+            {name: each for name, each in given.items() if isinstance(each, Format)},
+            separator if is_separator(separator) else None,
+        )
+        access, shared = self.options.get("access", ()), tuple(self.options.get("shared", ()))
+        return resolve(self.table, *types, style, access, shared, self.type_attribute)
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:
         """The record types by name, in the order of the declaration; those without mistakes in their keys."""
-        made, mistakes = self.resolution.types, self.resolution.mistakes
-        return {name: record for name, record in made.items() if not mistakes.is_broken(record)}
+        resolution = self.resolution
+        return {n: record for n, record in resolution.types.items() if n not in resolution.broken}
 
     @property
     def nodes(self) -> list[RecordType]:
@@ -153,10 +166,6 @@ class RecordTypes:
                 )
         return found
 
-    def path(self, owner: RecordType, name: str) -> AccessPath:
-        """Returns the access path of a list that a node declares."""
-        return self.node_lists[owner.name, name]
-
     def records_of(self, options: ListOptions) -> list[RecordType | str]:
         """Returns the types that a list at the root declares; as text if it is not a type of the graph."""
         by_class: dict[object, RecordType] = {record.cls: record for record in self.types.values()}
@@ -167,7 +176,7 @@ class RecordTypes:
     def root_candidates(self) -> dict[str, list[AccessPath]]:
         """The best paths for each list at the root that the graph declares; `check` wants exactly one."""
         found = {}
-        for name, given in self.declared_root_lists.items():
+        for name, given in (self.options.get("lists") or {}).items():
             options = options_of(given)
             records = [] if options is None else self.records_of(options)
             known = [record for record in records if isinstance(record, RecordType)]
@@ -182,7 +191,7 @@ class RecordTypes:
         Types are left out if a list of the node has access rules of its own for them.
         """
         found = {}
-        for node in self.nodes if self._explore else ():
+        for node in self.nodes if self.options.get("explore") else ():
             lists = [
                 self.node_lists.get((node.name, name)) for name in node.lists if restricted_name(node, name)
             ]
@@ -191,64 +200,62 @@ class RecordTypes:
         return {name: path for name, path in found.items() if path is not None}
 
     @cached_property
-    def _resolved_walks(self) -> tuple[dict[tuple[str, str], NodeWalk], list[Mistake]]:
-        return resolve_walks(self.types, self.node_lists)
+    def _lists_of_ids(self) -> Mapping[tuple[str, str], ListOfIds]:
+        """The lists of nodes in nodes' own items, by owner and name."""
+        return {
+            (node.name, end.name): ListOfIds(node, end, end.name, end.members, end.description)
+            for node in self.nodes
+            for end in node.list_ends.values()
+        }
 
-    @property
+    @cached_property
     def walks(self) -> Mapping[tuple[str, str], NodeWalk]:
         """The walks that nodes declare, by owner and name."""
-        return self._resolved_walks[0]
-
-    @property
-    def walk_mistakes(self) -> list[Mistake]:
-        return self._resolved_walks[1]
+        return resolve_walks(self.types, {**self.node_lists, **self._lists_of_ids}, self.derived_mistakes)
 
     @cached_property
-    def _resolved_tallies(self) -> tuple[tuple[Tally, ...], list[Mistake]]:
-        return resolve_tallies(self.types, self.node_lists)
-
-    @cached_property
-    def _resolved_copies(self) -> tuple[dict[str, tuple[Copy, ...]], list[Mistake]]:
-        return resolve_copies(self.types, self.correspondences)
-
-    @property
-    def derived_mistakes(self) -> list[Mistake]:
-        return [*self._resolved_tallies[1], *self._resolved_copies[1]]
-
-    @property
-    def copies(self) -> Mapping[str, tuple[Copy, ...]]:
-        """The fields of each type that are copied from nodes at its ends, by its name."""
-        return self._resolved_copies[0]
+    def every_tally(self) -> Mapping[str, tuple[Tally, ...]]:
+        """The counts and sums of the items of each type, by its name, whoever keeps them."""
+        return resolve_tallies(self.types, self.node_lists, self.siblings, self.derived_mistakes)
 
     @cached_property
     def tallies(self) -> Mapping[str, tuple[Tally, ...]]:
-        """The counts and sums of the items of each type, by its name."""
-        found: dict[str, tuple[Tally, ...]] = {}
-        for tally in self._resolved_tallies[0]:
-            found[tally.record.name] = (*found.get(tally.record.name, ()), tally)
-        return found
+        """The counts and sums that writes of the items of each type change, by its name."""
+        return _kept_by_transactions(self.every_tally)
+
+    @cached_property
+    def every_copy(self) -> Mapping[str, tuple[Copy, ...]]:
+        """The fields of each type that are copied from nodes at its ends, by its name, whoever copies them."""
+        return resolve_copies(self.types, self.correspondences, self.references, self.derived_mistakes)
+
+    @cached_property
+    def followers(self) -> Mapping[str, tuple[Follower, ...]]:
+        """The copies that follow nodes of each type, by its name."""
+        return resolve_followers(self.copies, self.references)
+
+    @cached_property
+    def copies(self) -> Mapping[str, tuple[Copy, ...]]:
+        """The fields of each type that are copied from nodes at its ends when it is written, by its name."""
+        return _kept_by_transactions(self.every_copy)
 
     @cached_property
     def followed(self) -> tuple[FollowedList, ...]:
         """The lists that paths from node to node may follow."""
-        found = map(followed_list, self.node_lists.values() if self.has_ways else ())
+        paths: tuple[WalkedPath, ...] = (*self.node_lists.values(), *self._lists_of_ids.values())
+        found = (followed_list(each, self.unrecognized) for each in (paths if self.has_paths else ()))
         return tuple(each for each in found if each is not None)
 
     @cached_property
     def root_lists(self) -> tuple[AccessPath, ...]:
-        """The lists at the root."""
         declared = [paths[0] for paths in self.root_candidates.values() if len(paths) == 1]
-        return (*declared, *self._listed_by_keys)
-
-    @property
-    def _listed_by_keys(self) -> Iterator[AccessPath]:
-        return (
+        by_keys = (
             AccessPath(keys.lists or plural(snake(record.name)), None, record, None, keys)
             for record in self.types.values()
             if not record.is_virtual
             for keys in record.keys.values()
             if keys.lists or (keys.lists is None and keys.finds is None and is_listable(record, keys))
         )
+        return (*declared, *by_keys)
 
     @cached_property
     def finders(self) -> tuple[AccessPath, ...]:
@@ -303,7 +310,7 @@ class RecordTypes:
         """The unions of ends, methods and lists, each with its members in the order in which they are first named."""
         found: dict[frozenset[RecordType], tuple[RecordType, ...]] = {}
         for record in self.types.values():
-            named = [end.members for end in record.ends.values()]
+            named = [end.members for end in (*record.ends.values(), *record.list_ends.values())]
             named += [method.nodes for method in record.methods.values()]
             named += [declared.of for declared in record.lists.values()]
             for members in named:
@@ -329,8 +336,8 @@ class RecordTypes:
 
         `keys` are those that the item was read by, if not the table's: an index may lack the type attribute.
         """
-        told = self.identified(item, keys)
-        return None if told is None else told[0]
+        match = self.identified(item, keys)
+        return None if match is None else match[0]
 
     def identified(
         self, item: Mapping[str, Value], keys: Keys | None = None
@@ -339,19 +346,14 @@ class RecordTypes:
         index = keys.index_name if keys else None
         candidates = self.type_values.candidates(item, index)
         if index is not None and self.type_values.hidden(index):
-            candidates = self._standing_in(index, candidates, item)
+            # The keys there tell more than a type attribute that is not projected: those that they fit come first.
+            candidates = [record for record in candidates if index in record.keys]
+            candidates.sort(key=lambda record: record.keys[index].parse(item) is None)
         for record in candidates:
             identity = record.read_identity(item)
             if identity is not None:
                 return record, identity
         return None
-
-    def _standing_in(
-        self, index: str, candidates: Iterable[RecordType], item: Mapping[str, Value]
-    ) -> list[RecordType]:
-        """Returns the types in an index without the type attribute; first those that fit the item's keys there."""
-        found = [record for record in candidates if index in record.keys]
-        return sorted(found, key=lambda record: record.keys[index].parse(item) is None)
 
     def is_of(self, item: Mapping[str, Value], records: Sequence[RecordType]) -> bool:
         """Returns whether the item, which was read from the table, has one of the types."""
@@ -369,7 +371,8 @@ class RecordTypes:
     def ttl_attribute(self) -> str:
         """The attribute by which DynamoDB deletes expired items: a table has one."""
         declared = [record.expiry.attribute[0] for record in self.types.values() if record.expiry is not None]
-        return next(iter(declared), "ttl") if self._ttl_attribute is None else self._ttl_attribute
+        given = self.options.get("ttl_attribute")
+        return next(iter(declared), "ttl") if given is None else given
 
     def is_expired(self, item: Mapping[str, Value], at: Decimal) -> bool:
         """Returns whether an item that was read from the table counts as absent at a time (`keygraph.model.expiry`)."""
@@ -382,15 +385,12 @@ class RecordTypes:
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
         values = self.type_values.of(record)
         exact = {name: value for name, value in values.items() if not isinstance(value, Beginning)}
-        is_told = len(exact) == len(values) and self.type_values.hidden(keys.index_name).isdisjoint(values)
-        if values and is_told and self.type_values.is_alone(record):
-            return reader_of_type(record.read_identity, exact)
-
-        def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
-            told = self.identified(item, keys)
-            return None if told is None or told[0] is not record else told[1]
-
-        return identity_of_any
+        is_decided = len(exact) == len(values) and self.type_values.hidden(keys.index_name).isdisjoint(values)
+        if values and is_decided and self.type_values.is_alone(record):
+            return record.identity_reader(exact)
+        return lambda item: (
+            match[1] if (match := self.identified(item, keys)) and match[0] is record else None
+        )
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Returns why no declared type accepts the item, in one line without its values."""
@@ -407,13 +407,13 @@ class RecordTypes:
         found = [(record, record.table_keys.mismatch(item)) for record in group]
         nearest = max(mismatch[:2] for _, mismatch in found)
         number, _ = nearest
-        shown = [
+        described = [
             f"{record.table_keys.templates[number]} of {record.name} ({mismatch.why})"
             for record, mismatch in found
             if mismatch[:2] == nearest
         ]
-        others = f", or {len(shown) - _NEAREST:,} others" if len(shown) > _NEAREST else ""
-        return f"{self.table.keys[number].name} does not fit {', '.join(shown[:_NEAREST])}{others}"
+        others = f", or {len(described) - _NEAREST:,} others" if len(described) > _NEAREST else ""
+        return f"{self.table.keys[number].name} does not fit {', '.join(described[:_NEAREST])}{others}"
 
     # --- Siblings -------------------------------------------------------------------------------------
 
@@ -424,22 +424,47 @@ class RecordTypes:
         Not so where a key alone says what an end names, nor in another type's partition that is divided into shards.
         """
         if keys.index is not None:
-            return self.type_values.are_told_apart(record, other, self.type_values.hidden(keys.index_name))
+            return self.type_values.are_distinguishable(
+                record, other, self.type_values.hidden(keys.index_name)
+            )
         return (
             not other.table_keys.shards
             and self.type_values.exclude(record, other)
-            and not any({record, other} <= {*members} for members in self._named_together)
+            and not self.share_an_end(record, other)
         )
 
+    def unrecognized(self, path: AccessPath) -> Iterator[tuple[RecordType, RecordType]]:
+        """Yields the types of which a list's index does not tell what its items are: it lacks a type attribute."""
+        hidden = self.type_values.hidden(path.keys.index_name)
+        others = [(own, each) for own in path.records for each in self.siblings(path)] if hidden else []
+        for one, other in (*others, *(combinations(path.records, 2) if hidden else ())):
+            if not self.type_values.are_distinguishable(one, other, hidden):
+                yield one, other
+
+    def share_an_end(self, record: RecordType, other: RecordType) -> bool:
+        """Returns whether an end names nodes of both types."""
+        return any({record, other} <= {*members} for members in self._members_of_ends)
+
     @cached_property
-    def _named_together(self) -> list[tuple[RecordType, ...]]:
+    def _members_of_ends(self) -> list[tuple[RecordType, ...]]:
         """The nodes of each end that names nodes of several types."""
         return [
             end.members
             for record in self.types.values()
-            for end in record.ends.values()
+            for end in (*record.ends.values(), *record.list_ends.values())
             if len(end.members) > 1
         ]
+
+    def _find_same_key(self, record: RecordType) -> tuple[RecordType, ...]:
+        own = shape(*record.table_keys.templates)
+        return tuple(
+            other
+            for other in self.types.values()
+            if other is not record
+            and not other.is_virtual
+            and self.type_values.exclude(record, other)
+            and not are_disjoint(own, shape(*other.table_keys.templates))
+        )
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         if path.members:
@@ -482,8 +507,15 @@ class RecordTypes:
         project it.
         """
         values, (partition, template) = self.type_values.of(path.record), path.keys.parts[0]
-        told = values.get(partition.name)
+        fixed = values.get(partition.name)
         # Everything in the partition has this value.
-        besides = {partition.name} if told is not None and has_value(template, told) else set[str]()
+        besides = {partition.name} if fixed is not None and has_value(template, fixed) else set[str]()
         unusable = (path.keys.names | self.type_values.hidden(path.keys.index_name)) - besides
         return None if values.keys() & unusable else self.type_values.condition(path.record, besides)
+
+
+def _kept_by_transactions(derived: Mapping[str, tuple[_Derived, ...]]) -> Mapping[str, tuple[_Derived, ...]]:
+    found = {
+        name: tuple(each for each in several if not each.field.is_by_job) for name, several in derived.items()
+    }
+    return {name: several for name, several in found.items() if several}

@@ -95,7 +95,7 @@ _Partition: TypeAlias = tuple[tuple[Token, ...], tuple[Shard, ...]]
 
 def _partition_of(path: AccessPath) -> _Partition:
     """Returns what a path reads."""
-    return path.as_said(path.keys.partition), path.keys.shards
+    return path.canonical(path.keys.partition), path.keys.shards
 
 
 def _unnamed_partition_of(path: AccessPath) -> _Partition:

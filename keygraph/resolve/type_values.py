@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeAlias, cast
@@ -40,11 +40,14 @@ class TypeValues:
     """
 
     def __init__(self, table: Table, types: Mapping[str, RecordType], type_attribute: str | None) -> None:
-        self._table = table
         self._types = [record for record in types.values() if not record.is_virtual]
         self._values = {
             record.name: read_type_values(record.type_value, type_attribute) for record in types.values()
         }
+        self.hidden: Callable[[str | None], frozenset[str]] = cache(
+            lambda index: frozenset(name for name in self.attributes if not table.has(index, name))
+        )
+        """Returns the type attributes that an index does not project."""
         self._candidates = cache(self._find_candidates)
 
     def of(self, record: RecordType) -> Mapping[str, TypeValue]:
@@ -71,19 +74,7 @@ class TypeValues:
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
-        """The type attributes."""
         return tuple(self._known)
-
-    @cached_property
-    def _hidden(self) -> dict[str | None, frozenset[str]]:
-        return {
-            index.name: frozenset(name for name in self.attributes if not self._table.has(index.name, name))
-            for index in self._table.indexes
-        }
-
-    def hidden(self, index: str | None) -> frozenset[str]:
-        """Returns the type attributes that an index does not project."""
-        return self._hidden.get(index, frozenset())
 
     # --- Two types ------------------------------------------------------------------------------------
 
@@ -100,7 +91,7 @@ class TypeValues:
         )
         return is_special or _exclude(mine, theirs)
 
-    def are_told_apart(
+    def are_distinguishable(
         self, one: RecordType, other: RecordType, hidden: frozenset[str] = frozenset()
     ) -> bool:
         """Returns whether every item is known not to be of one of the types, without the hidden attributes."""
@@ -128,24 +119,22 @@ class TypeValues:
     def candidates(self, item: Mapping[str, Value], index: str | None) -> list[RecordType]:
         """Returns the types that fit an item's type values, read from this index; special ones first."""
         hidden = self.hidden(index)
-        said: list[TypeValue] = []
+        item_values: list[TypeValue] = []
         for name, known in self._known.items():
             value = item.get(name)
             if name in hidden:
-                said.append(_HIDDEN)
+                item_values.append(_HIDDEN)
             elif value is None or (type(value) is str and value in known):
-                said.append(cast(TypeValue, value))
+                item_values.append(cast(TypeValue, value))
             else:
-                said.append(self._beginning(name, value))
-        return self._candidates(tuple(said))
+                # What types can have in common with a value that none names.
+                text = value if isinstance(value, str) else ""
+                fitting = (each for each in self._beginnings[name] if text.startswith(each.text))
+                item_values.append(next(fitting, PRESENT))
+        return self._candidates(tuple(item_values))
 
-    def _beginning(self, name: str, value: Value) -> Beginning:
-        """Returns what types can have in common with a value that none names."""
-        text = value if isinstance(value, str) else ""
-        return next((each for each in self._beginnings[name] if text.startswith(each.text)), PRESENT)
-
-    def _find_candidates(self, said: tuple[TypeValue, ...]) -> list[RecordType]:
-        values = dict(zip(self.attributes, said, strict=True))
+    def _find_candidates(self, item_values: tuple[TypeValue, ...]) -> list[RecordType]:
+        values = dict(zip(self.attributes, item_values, strict=True))
         hidden = frozenset(name for name, value in values.items() if value == _HIDDEN)
         found = [record for record in self._types if _has_all(values, self._visible(record, hidden))]
         special = {one.name: sum(self._goes_before(one, other, hidden) for other in found) for one in found}
@@ -182,16 +171,16 @@ class TypeValues:
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Returns why an item's values fit no type, in one line without the values."""
         names = " and ".join(self.attributes)
-        said = "no declared type has its"
+        problem = "no declared type has its"
         if all(item.get(name) is None for name in self.attributes):
-            said = "it has no"
+            problem = "it has no"
         declared = {
             " and ".join(
                 described(name, value) for name, value in self.of(record).items() if value is not None
             )
             for record in self._types
         }
-        return f"{said} {names} (the declared ones: {', '.join(sorted(declared - {''}))})"
+        return f"{problem} {names} (the declared ones: {', '.join(sorted(declared - {''}))})"
 
 
 def _shape(record: RecordType) -> Shape:

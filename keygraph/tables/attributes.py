@@ -17,7 +17,7 @@ from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import words
-from keygraph.writing.marks import MARK
+from keygraph.writing.marks import COPYING, MARK
 
 AttributeCounts: TypeAlias = "Counter[tuple[str, Path]]"
 """How many items of a type, by its name, have a value at a path."""
@@ -57,7 +57,7 @@ class AttributeCounter:
 
     def __init__(self, graph: Graph) -> None:
         self._inner = {
-            record.name: [path for _, path in _declared(record) if len(path) > 1]
+            record.name: [place.attribute for place in record.places if len(place.attribute) > 1]
             for record in graph.types.values()
         }
         self.counts: AttributeCounts = Counter()
@@ -85,29 +85,21 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
         own = {path: count for (type_, path), count in counts.items() if type_ == record.name}
         if not own:
             continue
-        declared = list(_declared(record))
-        used = {MARK, *keys, *graph.type_values.attributes, *(path[0] for _, path in declared)}
+        declared = dict.fromkeys((place.path[0], place.attribute) for place in record.places)
+        used = {MARK, COPYING, *keys, *graph.type_values.attributes, *(path[0] for _, path in declared)}
         in_keys = record.attributes_in_keys - {
             key.name for each in record.keys.values() for key in each.attributes
         }
         spare = {path[0]: count for path, count in own.items() if path[0] not in used}
         for name, path in declared:
-            if path in own or path[0] in in_keys:
+            former = record.former.get(path)
+            if path in own or former in own or path[0] in in_keys or path in record.former.values():
                 continue
             meant = _meant((name, path[-1]), spare) if len(path) == 1 else None
             count = spare.pop(meant) if meant is not None else 0
             yield Unmatched(record.name, name, ".".join(path), count, meant)
         for attribute, count in spare.items():
             yield Unmatched(record.name, None, attribute, count)
-
-
-def _declared(record: RecordType) -> Iterator[tuple[str, Path]]:
-    """Yields the fields and ends of a type with the attributes that they are stored in."""
-    for field in record.fields.values():
-        yield field.name, field.attribute
-    for end in record.ends.values():
-        for path in end.attributes.values():
-            yield end.name, path
 
 
 def _meant(names: Iterable[str], spare: Iterable[str]) -> str | None:

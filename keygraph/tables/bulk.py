@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from keygraph.dynamo.actions import PutItem, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, Condition, Exists, Not
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Write, pages
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.store import BatchWrite, Changed, Page, Request, Scan, Store, Write, Written, pages
+from keygraph.dynamo.table import Key, Position
 from keygraph.errors import ConditionFailed
+from keygraph.tables.findings import key_from_json, key_to_json
 from keygraph.writing.sending.idempotency import is_note
 
 Mark = TypeVar("Mark")
+Result = TypeVar("Result")
 
 WriteItems: TypeAlias = "Callable[[Store, Sequence[Item]], Coroutine[Any, Any, None]]"
+
+Answer = TypeVar("Answer", Changed, Written)
 
 BATCH_ITEMS = 250
 """The number of items in one batch of a load."""
@@ -68,6 +73,81 @@ async def write_batches(
             task.cancel()
         await asyncio.gather(*(task for task, _, _ in running), return_exceptions=True)
         raise
+
+
+class WriteRate:
+    """The most write units a second of all who send writes by it."""
+
+    def __init__(self, units: float | None = None) -> None:
+        """`units` None is no limit."""
+        self._units = units
+        self._turn = asyncio.Lock()
+        self._free_at = 0.0
+
+    @property
+    def is_limited(self) -> bool:
+        return self._units is not None
+
+    async def send(self, store: Store, request: Request[Answer]) -> Answer:
+        """Sends a write as soon as the rate allows it. Raises what the store raises."""
+        if self._units is None:
+            return await store.send(request)
+        async with self._turn:
+            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+            answer = await store.send(request)
+            self._free_at = time.monotonic() + answer.cost.write_units / self._units
+            return answer
+
+
+class SegmentPositions:
+    """How far each segment of a table was read."""
+
+    def __init__(self, segments: int) -> None:
+        self.at: dict[int, Position | None] = dict.fromkeys(range(segments))
+        """The position after which each segment goes on."""
+        self._ended: set[int] = set()
+
+    @property
+    def segments(self) -> int:
+        return len(self.at)
+
+    @property
+    def left(self) -> list[int]:
+        """The segments that were not read to their end."""
+        return [segment for segment in self.at if segment not in self._ended]
+
+    def advance(self, segment: int, last: Position | None) -> None:
+        """Notes the position after a page; None at the end of a segment."""
+        self.at[segment] = last
+        if last is None:
+            self._ended.add(segment)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the progress as JSON, except that keys may hold bytes, which are to be written in base64."""
+        reached = [position and key_to_json(position) for position in self.at.values()]
+        return {"reached": reached, "ended": sorted(self._ended)}
+
+    def resume(self, kept: Mapping[str, Any]) -> None:
+        """Takes the progress of another run with the same number of segments.
+
+        Raises KeyError, TypeError or ValueError, and changes nothing, if `kept` is malformed.
+        """
+        reached = [position and key_from_json(position) for position in kept["reached"]]
+        if len(reached) != len(self.at):
+            raise ValueError("another number of segments")
+        self._ended = set(kept["ended"])
+        self.at = dict(enumerate(reached))
+
+
+async def gathered(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """Returns what each gives. If one fails, the others end before its error is raised."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _replace(store: Store, items: Sequence[Item]) -> None:

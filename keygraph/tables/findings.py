@@ -12,14 +12,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from keygraph.dynamo.items import from_typed, to_typed
+from keygraph.dynamo.items import Item, Value, from_typed, to_typed
 from keygraph.dynamo.table import Key
 from keygraph.tables.attributes import AttributeCounts, merge
 
-Problem: TypeAlias = Literal["unknown", "unfit", "key", "dangling", "one-sided", "differing", "miscounted"]
+Problem: TypeAlias = Literal[
+    "unknown",
+    "unfit",
+    "key",
+    "dangling",
+    "one-sided",
+    "differing",
+    "miscounted",
+    "stale",
+    "outdated",
+    "missing",
+    "uncopied",
+]
 """In this order: no type accepts the item; it does not fit its declaration; a key does not match the attributes; the
 node at an end is missing; the mirror or counterpart is missing; it exists but differs; a count or sum does not match
-its list."""
+its list; a copy that follows its source is not what that is now; another copy is not, which is looked for only on
+request; an attribute that can be written is missing, and a copy is, which only a backfill looks for."""
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 
 
@@ -46,6 +59,14 @@ class Finding(NamedTuple):
 
     kind: FindingKind
     example: Example
+    item: Item
+    """The item as it was read."""
+    name: str | None = None
+    """The end, the count or sum, the copy, or the missing field."""
+    right: Value = None
+    """What a count or sum should be, or what a missing field can be."""
+    reason: str | None = None
+    """Why it is not repaired."""
 
 
 @dataclass(slots=True)
@@ -66,11 +87,18 @@ class Report:
         """The number of items of each type; None stands for items that no type accepts."""
         self.attributes: AttributeCounts = Counter()
         self.found: dict[FindingKind, Findings] = {}
+        """Without what was repaired."""
+        self.repaired: Counter[FindingKind] = Counter()
 
     @property
     def total(self) -> int:
         """The number of items that were read."""
         return self.items.total()
+
+    @property
+    def problems(self) -> int:
+        """The number of findings that are left."""
+        return sum(found.count for found in self.found.values())
 
     def add(
         self, types: Mapping[str | None, int], attributes: AttributeCounts, findings: Iterable[Finding]
@@ -78,11 +106,18 @@ class Report:
         """Counts items and their attributes by type, and their findings."""
         self.items.update(types)
         merge(self.attributes, attributes)
-        for kind, example in findings:
+        for each in findings:
+            kind = each.kind
+            if each.reason is not None:
+                kind = kind._replace(what=f"{kind.what} (not repaired: {each.reason})")
             found = self.found.setdefault(kind, Findings())
             found.count += 1
-            insort(found.examples, example, key=_order)
+            insort(found.examples, each.example, key=_order)
             del found.examples[self.most_examples :]
+
+    def add_repaired(self, found: Iterable[Finding], left: Iterable[Finding]) -> None:
+        """Counts the findings that are not left."""
+        self.repaired += Counter(each.kind for each in found) - Counter(each.kind for each in left)
 
     def ordered(self) -> list[tuple[FindingKind, Findings]]:
         """Returns the findings, sorted by problem, type and text."""
@@ -98,6 +133,7 @@ class Report:
         return {
             "items": [[name, count] for name, count in self.items.items()],
             "attributes": [[type_, path, count] for (type_, path), count in self.attributes.items()],
+            "repaired": [[*kind, count] for kind, count in self.repaired.items()],
             "found": [
                 [
                     *kind,
@@ -115,6 +151,7 @@ class Report:
         report.items.update({name: int(count) for name, count in kept["items"]})
         for name, path, count in kept["attributes"]:
             report.attributes[name, tuple(path)] = int(count)
+        report.repaired.update({FindingKind(*kind): int(count) for *kind, count in kept["repaired"]})
         for problem, type_, what, count, examples in kept["found"]:
             made = [Example(key_from_json(key), other and key_from_json(other)) for key, other in examples]
             report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)

@@ -104,7 +104,8 @@ def _forms(record: RecordType) -> dict[str, _Form]:
     for declared in record.fields.values():
         form = _form(declared.type)
         if form is not None:
-            _place(forms, declared.attribute, form)
+            for path in declared.attributes:
+                _place(forms, path, form)
     return forms
 
 
@@ -197,11 +198,11 @@ def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
     found = members if of is None else [_restored(member, of, path) for member in members]
     if len({type(member) for member in found}) != 1 or not isinstance(found[0], str | Decimal | bytes):
         raise ValueError(
-            f"{_shown(path)} is a set: its members must be all strings, all numbers or all bytes"
+            f"{_dotted(path)} is a set: its members must be all strings, all numbers or all bytes"
         )
     as_set = frozenset(found)
     if len(as_set) < len(found):
-        raise ValueError(f"{_shown(path)} is a set with a repeated member")
+        raise ValueError(f"{_dotted(path)} is a set with a repeated member")
     return as_set
 
 
@@ -209,7 +210,7 @@ def _bytes(text: str, path: Path) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f"{_shown(path)} is bytes, but is not valid base64") from None
+        raise ValueError(f"{_dotted(path)} is bytes, but is not valid base64") from None
 
 
 # --- DynamoDB's typed form ----------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def _untyped(typed: object, path: Path) -> Value:
             try:
                 return number(content)
             except ValueError as error:
-                raise ValueError(f"{_shown(path)} is {error}") from None
+                raise ValueError(f"{_dotted(path)} is {error}") from None
         case "B", str():
             return _bytes(content, path)
         case "NULL", bool():
@@ -236,7 +237,7 @@ def _untyped(typed: object, path: Path) -> Value:
             return [_untyped(inner, path) for inner in content]
         case "SS" | "NS" | "BS", list():
             return _restored_set([_untyped({kind[0]: member}, path) for member in content], None, path)
-    raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
+    raise ValueError(f'{_dotted(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
 
 
 # --- Items to lines -----------------------------------------------------------------------------------
@@ -295,9 +296,9 @@ def _plain_list(members: Iterable[Value], of: _Form | None, path: Path) -> str:
 
 def _refuse(path: Path, what: str, taken_for: str) -> NoReturn:
     raise ValueError(
-        f"{_shown(path)} is {what}, which the model does not declare: a plain line would read it back as {taken_for}"
+        f"{_dotted(path)} is {what}, which the model does not declare: a plain line would read it back as {taken_for}"
     )
 
 
-def _shown(path: Path) -> str:
+def _dotted(path: Path) -> str:
     return ".".join(path)

@@ -6,7 +6,8 @@ value that only keys hold is taken from them, from the table's key first: only v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import cast
 
@@ -14,8 +15,9 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.order import LAST
 from keygraph.dynamo.table import KeyAttribute
-from keygraph.keys.shards import shown_shards
+from keygraph.keys.shards import shards_in_words
 from keygraph.keys.template import Slot, Template
+from keygraph.keys.text import IsoDatetime
 from keygraph.keys.types import decode
 from keygraph.model.instances import instance
 from keygraph.model.record_keys import Keys
@@ -59,31 +61,67 @@ class ItemKeys:
         }
         """The ends that a template allows to be absent: `{manager?}`."""
         self._texts = {key for keys in record.keys.values() for key in keys.attributes if key.type == "S"}
-        paths = [field.attribute for field in record.fields.values()]
-        paths += [path for end in record.ends.values() for path in end.attributes.values()]
-        self._own = record.key_attributes - record.table_keys.names - {path[0] for path in paths}
+        parts = [part for keys in record.keys.values() for part in keys.parts]
+        self._with_times = [(key, template) for key, template in parts if _times_in(template)]
+        declared = {place.attribute[0] for place in record.places}
+        self._own = record.key_attributes - record.table_keys.names - declared
         """The keys of indexes that are nothing else."""
+        uses = Counter(name for keys in record.keys.values() for name in keys.names)
+        self._single = {name for name in self._own if uses[name] == 1}
+        """Those of one index."""
         self._uncertain = [
             (key, template)
-            for keys in record.keys.values()
-            for key, template in keys.parts
+            for key, template in parts
             if template.uncertain and not any(slot.lossy for slot in template.slots)
         ]
 
     def problems(self, item: Item) -> Iterator[str]:
         """Yields the problems with the keys of an item of the type, in texts without its values."""
+        for _, _, problems in self._checked(item):
+            yield from problems
+
+    def repaired(self, item: Item, wanted: Container[str]) -> Item:
+        """Returns the item with the keys of each index that has one of these problems rendered from its values; without
+        them if a value is missing. Values that only these keys hold stay in them, except leftovers."""
+        made = dict(item)
+        for keys, believed, problems in self._checked(item):
+            if keys.index is None or not any(problem in wanted for problem in problems):
+                continue
+            held: dict[str, str] = {}
+            for key, template in keys.parts:
+                texts = template.parse(key.text(item.get(key.name)) or "") or {}
+                held |= {name: text for name, text in texts.items() if text not in _LEFTOVERS}
+            shard = {name: text for name, text in held.items() if name in self._shards}
+            if keys.shards and shard not in keys.shard_texts:
+                shard = {**keys.shard_of(self._record.read_identity(item) or ())}
+            rendered = {key.name: each.render({**held, **believed, **shard}) for key, each in keys.parts}
+            is_whole = None not in rendered.values()
+            for key, template in keys.parts:
+                text = rendered[key.name]
+                if key.name not in self._own:
+                    continue
+                # One of the two keys stays alone only if nothing else holds one of its values, or for another index.
+                is_held = key.name not in self._single or not template.slot_names <= believed.keys()
+                if text and (is_whole or is_held):
+                    made[key.name] = key.value(text)
+                else:
+                    made.pop(key.name, None)
+        return made
+
+    def _checked(self, item: Item) -> Iterator[tuple[Keys, Mapping[str, str | None], list[str]]]:
+        """Yields the keys in the table and in each index, the texts that they should have, by slot, and the problems."""
         record = self._record
+        item = record.current(item)
         texts = record.table_keys.parse(item) or {}
         said, unwritable = self._said(item)
-        for name in unwritable:
-            yield f"{name} cannot be written in a key"
-        yield from self._of(record.table_keys, item, said)
+        problems = [f"{name} cannot be written in a key" for name in unwritable]
+        yield record.table_keys, said, [*problems, *self._of(record.table_keys, item, said)]
         believed = {**said, **texts, **self._rewritten(texts)}
         # Each key has shards of its own.
         believed = {name: text for name, text in believed.items() if name not in self._shards}
         for keys in record.keys.values():
             if keys.index is not None:
-                yield from self._of(keys, item, believed)
+                yield keys, believed, [*self._of(keys, item, believed)]
                 # Values that no attribute holds must be the same in all indexes.
                 for name, text in (keys.parse(item) or {}).items():
                     if name not in self._shards:
@@ -91,8 +129,9 @@ class ItemKeys:
 
     # --- The values of placeholders -------------------------------------------------------------------
 
-    def _said(self, item: Item) -> tuple[dict[str, str], list[str]]:
-        """Returns the texts that the attributes and methods make, by slot, and the names of the fields that make none."""
+    def _said(self, item: Item) -> tuple[dict[str, str | None], list[str]]:
+        """Returns the texts that the attributes and methods make, by slot, and the names of the fields that make none; the
+        text of an absent part is None."""
         said, unwritable = self._told(item, self._stored)
         for slot in self._computed:
             method = self._record.methods[slot.path[0]]
@@ -102,12 +141,14 @@ class ItemKeys:
                 said |= {slot.name: made} if isinstance(made, str) else {}
         return said, unwritable
 
-    def _told(self, item: Item, stored: Iterable[tuple[Slot, Path]]) -> tuple[dict[str, str], list[str]]:
+    def _told(
+        self, item: Item, stored: Iterable[tuple[Slot, Path]]
+    ) -> tuple[dict[str, str | None], list[str]]:
         """Returns the texts that the attributes of these slots make, and the names of the fields that make none.
 
         A value that does not fit its declaration is in neither: that is reported elsewhere.
         """
-        said: dict[str, str] = {}
+        said: dict[str, str | None] = {}
         unwritable: dict[str, None] = {}
         for slot, path in stored:
             value = cast(Value, at_path(item, path))
@@ -126,7 +167,7 @@ class ItemKeys:
             except (ValueError, TypeError, OverflowError):
                 unwritable[self._record.leaf_name(slot.path)] = None
             else:
-                said |= {slot.name: text} if text else {}  # an empty part is an absent one
+                said[slot.name] = text or None
         return said, list(unwritable)
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
@@ -139,7 +180,7 @@ class ItemKeys:
 
     # --- Comparing ------------------------------------------------------------------------------------
 
-    def _of(self, keys: Keys, item: Item, said: Mapping[str, str]) -> Iterator[str]:
+    def _of(self, keys: Keys, item: Item, said: Mapping[str, str | None]) -> Iterator[str]:
         where = f"{keys.index_name}: " if keys.index else ""
         pairs = list(zip(keys.attributes, keys.templates, strict=False))
         shards = {slot.name: "0" for slot in keys.slots if slot.is_shard}
@@ -155,12 +196,14 @@ class ItemKeys:
             yield f"{where}the item is not in the index: it has no {' and no '.join(missing)}"
             return
         # Writes leave a key without the other one if nothing else holds a value in it.
-        alone = [key.name for key, each in there if key.name in self._own and each.slot_names <= said.keys()]
+        alone = [
+            key.name for key, each in there if key.name in self._single and each.slot_names <= said.keys()
+        ]
         if alone and not any(problems):
             yield f"{where}the item is not in the index: it has {alone[0]}, but no {missing[0]}"
 
     def _problem(
-        self, keys: Keys, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str]
+        self, keys: Keys, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str | None]
     ) -> str | None:
         text = key.text(item.get(key.name)) or ""
         if LAST in text:
@@ -168,10 +211,12 @@ class ItemKeys:
         texts = template.parse(text)
         if texts is None:
             return f"{key.name} does not match {template}"
+        if any(" " in texts.get(name, "") for name in _times_in(template)):
+            return _unordered_time(key)
         for slot in template.slots:
             text_there = texts.get(slot.name) if slot.is_shard and keys.shards else None
             if text_there and all(shard.get(slot.name) != text_there for shard in keys.shard_texts):
-                return f"{key.name} has a shard outside {shown_shards(keys.shards)}"
+                return f"{key.name} has a shard outside {shards_in_words(keys.shards)}"
         names, is_rendered = self._differing(template, text, texts, said)
         if not is_rendered:
             return _contradiction(key, names)
@@ -192,6 +237,10 @@ class ItemKeys:
         for key in self._texts:
             if LAST in (key.text(item.get(key.name)) or ""):
                 return _beyond(key)
+        for key, template in self._with_times:
+            found = template.parse(key.text(item.get(key.name)) or "") or {}
+            if any(" " in found.get(name, "") for name in _times_in(template)):
+                return _unordered_time(key)
         repeated, _ = self._told(item, self._repeated)
         for key, template in self._record.table_keys.parts if repeated else ():
             text = key.text(item.get(key.name)) or ""
@@ -211,7 +260,7 @@ class ItemKeys:
         return None
 
     def _differing(
-        self, template: Template, text: str, texts: Mapping[str, str], said: Mapping[str, str]
+        self, template: Template, text: str, texts: Mapping[str, str], said: Mapping[str, str | None]
     ) -> tuple[str, bool]:
         """Returns the fields whose attributes differ from a key's values, and whether they render the same key."""
         own = {name: said[name] for name in template.slot_names & said.keys()}
@@ -226,6 +275,15 @@ class ItemKeys:
 
 def _contradiction(key: KeyAttribute, names: str) -> str:
     return f"{key.name} does not match {names}"
+
+
+def _times_in(template: Template) -> list[str]:
+    """Returns the names of the slots for times that keys hold in ISO 8601."""
+    return [slot.name for slot in template.slots if isinstance(slot.text, IsoDatetime)]
+
+
+def _unordered_time(key: KeyAttribute) -> str:
+    return f"{key.name} has a time with a space, which ranges do not find: write T, or declare its format"
 
 
 def _beyond(key: KeyAttribute) -> str:

@@ -14,9 +14,8 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
-from keygraph.writing.items import ItemMaker, Refusals
-from keygraph.writing.partners import Partners
-from keygraph.writing.rules import check_rules
+from keygraph.writing import partners, rules
+from keygraph.writing.context import WriteContext
 
 _AT_ONCE = 100
 
@@ -27,14 +26,9 @@ class Pairs:
     def __init__(self, graph: Graph, *, asks_rules: bool = True) -> None:
         self._graph = graph
         self._asks_rules = asks_rules
-        self._makers: dict[str, ItemMaker] = {}
-        self._partners = Partners(graph, self._maker)
         self._alone: dict[Key, tuple[Key, ...]] = {}
         """The keys of edges, with the possible keys of their other items."""
         self.is_needed = bool(graph.correspondences)
-
-    def _maker(self, record: RecordType) -> ItemMaker:
-        return self._makers.setdefault(record.name, ItemMaker(self._graph, record))
 
     def add(self, record: RecordType, item: Item) -> None:
         """Adds an item of the source. Raises BadUserInput or ValueError if its other item cannot be made."""
@@ -68,21 +62,21 @@ class Pairs:
             record = None if item is None else self._graph.recognise(item)
             if item is None or record is None:
                 continue
-            refusals = Refusals()
+            write = self._graph.made(WriteContext).separate()
             there = next((found for each in others if (found := stored.get(each)) is not None), None)
-            made = self._partners.item(record, item, (), refusals)
-            told = self._graph.correspondences[record.name]
-            if there is not None and self._graph.recognise(there) is not told.other:
+            made = partners.other(write, record, item, ())
+            pair = self._graph.correspondences[record.name]
+            if there is not None and self._graph.recognise(there) is not pair.other:
                 continue
-            if there is not None and made is not None and not told.is_mirror:
-                made = self._partners.changed(record, there, made, (), refusals)
+            if there is not None and made is not None and not pair.is_mirror:
+                made = partners.changed(write, record, there, made, ())
                 made |= {each.name: there[each.name] for each in self._graph.table.keys}
             if made is not None and self._asks_rules:
-                check_rules(self._maker(told.other), made, (), refusals)
-            if there is None and told.needed:
-                problem = f"Load the {told.other.name} of each {record.name} too: it needs {', '.join(told.needed)}."
+                rules.check(write, pair.other, made, ())
+            if there is None and pair.needed:
+                problem = f"Load the {pair.other.name} of each {record.name} too: it needs {', '.join(pair.needed)}."
                 raise KeygraphError(problem)
-            if refusals.found:
-                raise KeygraphError(refusals.found[0].message)
+            if write.refusals.found:
+                raise KeygraphError(write.refusals.found[0].message)
             if made is not None and made != there:
                 yield made

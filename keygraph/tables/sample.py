@@ -34,8 +34,8 @@ async def sample(store: Store, count: int, segments: int = _SEGMENTS) -> list[It
     missing = count
     while waiting and missing > 0:
         share = -(-missing // len(waiting))
-        asked = [replace(scan, limit=share) for scan in waiting.values()]
-        pages = await asyncio.gather(*(store.send(scan) for scan in asked))
+        scans = [replace(scan, limit=share) for scan in waiting.values()]
+        pages = await asyncio.gather(*(store.send(scan) for scan in scans))
         for segment, page in zip(tuple(waiting), pages, strict=True):
             items = [item for item in page.items if not is_note(item)]
             found[segment] += items
@@ -53,12 +53,12 @@ async def parts(store: Store, size: int) -> AsyncGenerator[tuple[list[Item], boo
     A part is a segment, so it has whole partitions; `size` decides how many segments there are. Each part comes with
     whether it is whole. Items that have been in a part before are left out. Raises StoreError.
     """
-    seen: set[tuple[Value, ...]] = set()
+    known: set[tuple[Value, ...]] = set()
     segments, waiting, is_first = 1, deque([Scan()]), True
     while waiting:
         items, rest = await _read(store, waiting.popleft(), size)
-        fresh = [item for item in items if not is_note(item) and store.table.key_of(item) not in seen]
-        seen.update(map(store.table.key_of, fresh))
+        fresh = [item for item in items if not is_note(item) and store.table.key_of(item) not in known]
+        known.update(map(store.table.key_of, fresh))
         yield fresh, rest is None
         if is_first and rest is not None and segments < _MOST_SEGMENTS:
             segments *= 4

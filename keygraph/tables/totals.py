@@ -1,26 +1,21 @@
-"""Computes the counts and sums that nodes should have, by reading their lists item by item, and sets them."""
+"""Computes the counts and sums that nodes should have, by reading their lists item by item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from typing import cast
 
-from keygraph.dynamo.actions import SetTo, UpdateItem, changed
-from keygraph.dynamo.conditions import And, Exists, at_path
-from keygraph.dynamo.items import Item, exact_sum
-from keygraph.dynamo.store import BatchGet, Store, Write, pages
-from keygraph.dynamo.table import Key
-from keygraph.errors import ConditionFailed, TransactionCanceled
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.store import BatchGet, Store, pages
+from keygraph.dynamo.table import KeyValue
 from keygraph.graph import Graph
-from keygraph.lists.listing import bind
+from keygraph.lists.query import ListForm
 from keygraph.lists.reading import requests_of_all
 from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import Tally
-from keygraph.writing.presence import is_unchanged
-
-_TRIES = 10
+from keygraph.resolve.derived import Tally, combined
 
 
 def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
@@ -31,59 +26,55 @@ def tallies_of(graph: Graph, owner: RecordType) -> dict[Field, list[Tally]]:
     return found
 
 
-async def total(graph: Graph, store: Store, tally: Tally, identity: Texts) -> Decimal:
-    """Returns how much the items of one type add to the node with this identity. Raises StoreError."""
-    bound, found = bind(graph, tally.path, identity), list[Decimal]()
-    for query in requests_of_all(bound):
-        async for page in pages(store, query):
-            items: tuple[Item | None, ...] = tuple(page.items)
-            if bound.index_name is not None and items:
-                wanted = tuple(graph.table.key_of(item) for item in page.items)
-                items = tuple((await store.send(BatchGet(wanted, consistent=True))).items)
-            for item in items:
-                if item is not None and graph.recognise(item) is tally.record:
-                    told = tally.of(item)
-                    found += [told[1]] if told is not None and told[0] == identity else []
-    return exact_sum(found)
+def _list_forms(_: Graph) -> dict[Tally, ListForm]:
+    return {}
 
 
-async def recount(graph: Graph, store: Store, key: Key) -> bool:
-    """Sets the counts and sums of the node under a key to the values of its lists. Returns whether that succeeded.
-
-    If a mutation changes a number meanwhile, the lists are read again. A missing number is first set to 0, so that
-    mutations add to it from then on. Raises StoreError.
-    """
-    for _ in range(_TRIES):
-        [item] = (await store.send(BatchGet((key,), consistent=True))).items
-        record = None if item is None else graph.recognise(item)
-        identity = None if item is None or record is None else record.read_identity(item)
-        if item is None or record is None or identity is None:
-            return False
-        tallies = tallies_of(graph, record)
-        missing = [
-            SetTo(each.attribute, Decimal(0)) for each in tallies if at_path(item, each.attribute) is None
-        ]
-        if missing and not await _set(graph, store, key, item, tallies, missing):
-            continue
-        item = changed(item, missing)
-        wrong = []
-        for field, several in tallies.items():
-            amount = exact_sum([await total(graph, store, each, identity) for each in several])
-            if amount != at_path(item, field.attribute):
-                wrong.append(SetTo(field.attribute, amount))
-        if not wrong or await _set(graph, store, key, item, tallies, wrong):
-            return True
-    return False
+def list_form(graph: Graph, tally: Tally) -> ListForm:
+    """Returns the form of the list of a tally, which is made only once."""
+    forms = graph.made(_list_forms)
+    if tally not in forms:
+        forms[tally] = ListForm(graph, tally.path)
+    return forms[tally]
 
 
-async def _set(
-    graph: Graph, store: Store, key: Key, item: Item, fields: Iterable[Field], changes: Sequence[SetTo]
-) -> bool:
-    """Changes numbers of a node. Returns False if one of them has changed since it was read."""
-    same = (is_unchanged(field.attribute, item) for field in fields)
-    condition = And((Exists((graph.table.partition.name,)), *same))
-    try:
-        await store.send(Write(UpdateItem(key, tuple(changes), condition)))
-    except (ConditionFailed, TransactionCanceled):
+def is_listed(graph: Graph, tally: Tally, item: Item) -> bool:
+    """Returns whether the list of the node at an item's end has the item: its keys may not match its attributes."""
+    node, (partition, *sort) = tally.node(item), tally.path.keys.attributes
+    if node is None:
         return False
-    return True
+    of_list = list_form(graph, tally).of(node)
+    values = [cast(KeyValue, item[key.name]) for key in sort]
+    is_read = all(key.holds(value) and of_list.reads(value) for key, value in zip(sort, values, strict=True))
+    return item[partition.name] in of_list.partitions and is_read
+
+
+def is_late(tally: Tally) -> bool:
+    """Returns whether the list may lack what was written last, because a global index is written after the table."""
+    index = tally.path.keys.index
+    return index is not None and not index.local
+
+
+async def computed(
+    graph: Graph, store: Store, identity: Texts, fields: Mapping[Field, Sequence[Tally]]
+) -> dict[Field, Value]:
+    """Returns what a node should store in these fields, given their tallies. Each list is read once, page by page.
+    Raises StoreError."""
+    found = {field: combined(field, ()) for field in fields}
+    of_lists: dict[AccessPath, list[Tally]] = {}
+    for tally in (each for tallies in fields.values() for each in tallies):
+        of_lists.setdefault(tally.path, []).append(tally)
+    for path, tallies in of_lists.items():
+        for query in requests_of_all(list_form(graph, tallies[0]).of(identity)):
+            async for page in pages(store, query):
+                items: tuple[Item | None, ...] = tuple(page.items)
+                if path.keys.index is not None and items:
+                    wanted = tuple(graph.table.key_of(item) for item in page.items)
+                    items = tuple((await store.send(BatchGet(wanted, consistent=True))).items)
+                listed = [item for item in items if item is not None and graph.recognise(item) is path.record]
+                for tally in tallies:
+                    added = [
+                        each[1] for each in map(tally.of, listed) if each is not None and each[0] == identity
+                    ]
+                    found[tally.field] = combined(tally.field, [found[tally.field], *added])
+    return found

@@ -1,125 +1,171 @@
 """Verifies a whole table: reads every item, compares it with the model, and looks up the items that it points to.
 
-Nothing is written, except counts and sums on request. The table is read in segments, one window of items at a time, so
+Nothing is written, except repairs on request (`keygraph.tables.repair`). The table is read in segments, one window of items at a time, so
 memory holds one window per segment and the items that it points to, however large the table is. All reads are
-consistent. The table may be written to meanwhile: a missing or differing item is reported only if the item that points
-to it has not changed since it was read.
+consistent, except for the lists of global indexes, which are read again after some seconds if a number does not match
+them. The table may be written to meanwhile: a missing or differing item is reported only if the item that points to it
+has not changed since it was read.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from keygraph.dynamo.conditions import Path, at_path
-from keygraph.dynamo.items import Item, exact_sum
+from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
-from keygraph.dynamo.table import Key, Position
+from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
+from keygraph.model.expiry import now
+from keygraph.model.fields import Field
 from keygraph.model.instances import instance
 from keygraph.model.records import RecordType
+from keygraph.resolve.derived import Copy, Tally, stored_value
 from keygraph.tables.attributes import AttributeCounter
+from keygraph.tables.backfill import Backfill
+from keygraph.tables.bulk import SegmentPositions, gathered
 from keygraph.tables.findings import (
     Example,
     Finding,
     FindingKind,
     Problem,
     Report,
-    key_from_json,
-    key_to_json,
 )
-from keygraph.tables.item_fields import ItemFields
-from keygraph.tables.item_keys import ItemKeys
-from keygraph.tables.totals import recount, tallies_of, total
+from keygraph.tables.item_fields import item_fields
+from keygraph.tables.repair import Repairs, named_nodes
+from keygraph.tables.totals import computed, is_late, tallies_of
+from keygraph.writing.marks import COPYING, is_left
 from keygraph.writing.sending.idempotency import is_note
 
 _WINDOW_ITEMS = 1000
 """The most items in a window; DynamoDB ends a page at 1 MB anyway."""
 _WHOLE_ITEMS = 100
 """The most whole items read at once: at DynamoDB's 400 KB each, they are 40 MB."""
+_TRIES = 10
+LATE_SECONDS = 3.0
+"""How far a global index of DynamoDB may be behind the table. It usually takes a fraction of a second."""
 
 
 class Verification:
     """The verification of one table. It can be interrupted after any window, and resumed."""
 
     def __init__(
-        self, graph: Graph, store: Store, *, segments: int = 4, examples: int = 5, is_counting: bool = False
+        self,
+        graph: Graph,
+        store: Store,
+        *,
+        segments: int = 4,
+        examples: int = 5,
+        repairs: Repairs | None = None,
+        late_seconds: float = 0,
     ) -> None:
-        """`examples` is the number of items kept for each kind of finding. `is_counting` sets counts and sums that are
-        missing or wrong."""
-        self.counted = 0
-        """The number of nodes whose counts or sums were set."""
-        self._is_counting = is_counting
+        """`examples` is the number of items kept for each kind of finding. What `repairs` repair is not in the report.
+        A global index may be `late_seconds` behind the table."""
+        self._late_seconds = late_seconds
+        self._repairs = repairs
         self.report = Report(examples)
         self._store = store
         self._graph = graph
-        self._keys = {
-            record.name: ItemKeys(record) for record in graph.types.values() if not record.is_virtual
-        }
-        self._fields = {name: ItemFields(graph, graph.types[name], keys) for name, keys in self._keys.items()}
-        self._reached: dict[int, Position | None] = dict.fromkeys(range(segments))
-        self._ended: set[int] = set()
+        self._reached = SegmentPositions(segments)
 
     async def run(self, advance: Callable[[int], None]) -> None:
         """Reads what was not read yet. `advance` is called after each window with the number of items read so far.
 
         Raises StoreError; the report then holds every window that was verified.
         """
-        tasks = [
-            asyncio.create_task(self._read(segment, advance))
-            for segment in self._reached
-            if segment not in self._ended
-        ]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await gathered(self._read(segment, advance) for segment in self._reached.left)
 
     async def _read(self, segment: int, advance: Callable[[int], None]) -> None:
-        scan = Scan(segment, len(self._reached), _WINDOW_ITEMS, self._reached[segment], consistent=True)
+        scan = Scan(
+            segment, self._reached.segments, _WINDOW_ITEMS, self._reached.at[segment], consistent=True
+        )
         async for page in pages(self._store, scan):
-            items = [item for item in page.items if not is_note(item)]
-            window = Window(self._graph, self._keys, self._fields, items)
-            if self._is_counting:
-                counted = await window.count(self._store)
-                # Other segments add to it while this one waits.
-                self.counted += counted
-            findings = await window.findings(self._store)
+            window = self._window([item for item in page.items if not is_note(item)])
+            found = await window.findings(self._store)
+            undecided: list[Finding] = []
+            if window.undecided or (window.changed and self._repairs is not None):
+                again, undecided = await self._verified_again(window.changed)
+                # Without repairs, the others of these items were found before.
+                found += [
+                    each for each in again if self._repairs is not None or each.kind.problem == "miscounted"
+                ]
+            left = found if self._repairs is None else await self._repair(self._repairs, found)
             # No await between these: an interruption leaves the findings and the position in step.
-            self.report.add(window.types, window.attributes.counts, findings)
-            self._reached[segment] = page.last
-            if page.last is None:
-                self._ended.add(segment)
+            self.report.add(window.types, window.attributes.counts, [*left, *undecided])
+            if self._repairs is not None:
+                self.report.add_repaired(found, left)
+            self._reached.advance(segment, page.last)
             advance(self.report.total)
+
+    async def repair_item(self, key: Key) -> list[Finding]:
+        """Reads, verifies and repairs one item. Returns the findings that are left. Raises StoreError."""
+        found = await self._verified(key)
+        return found if self._repairs is None else await self._repair(self._repairs, found)
+
+    def _window(self, items: list[Item]) -> Window:
+        if self._repairs is None:
+            return Window(self._graph, items, late_seconds=self._late_seconds)
+        return Window(self._graph, items, self._repairs.problems, self._late_seconds, self._repairs.backfill)
+
+    async def _verified(self, key: Key) -> list[Finding]:
+        """Reads and verifies one item, again if it changes meanwhile."""
+        found, _ = await self._verified_again([key])
+        return found
+
+    async def _verified_again(self, keys: Collection[Key]) -> tuple[list[Finding], list[Finding]]:
+        """Reads and verifies items, and those again that change meanwhile. Returns the findings, and the counts and sums
+        that did not match their lists each time, while others changed them."""
+        found: list[Finding] = []
+        for number in range(1, _TRIES + 1):
+            window = self._window([*(await _read(self._store, keys)).values()])
+            now = await window.findings(self._store)
+            is_last, keys = number == _TRIES or not window.changed, window.changed
+            found += [each for each in now if is_last or each.example.key not in keys]
+            if is_last:
+                return found, window.undecided
+        return found, []
+
+    async def _repair(self, repairs: Repairs, found: Iterable[Finding]) -> list[Finding]:
+        """Repairs the items with findings. Returns the findings that are left."""
+        several: dict[Key, list[Finding]] = {}
+        for each in found:
+            several.setdefault(each.example.key, []).append(each)
+        waiting, size = [*several.values()], repairs.concurrency
+        parts = [waiting[start : start + size] for start in range(0, len(waiting), size)]
+        left = [await gathered(repairs.repair(own, self._verified) for own in part) for part in parts]
+        return [finding for part in left for own in part for finding in own]
 
     # --- Saved between two runs -----------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         """Returns the progress as JSON, except that keys may hold bytes, which are to be written in base64."""
-        reached = [position and key_to_json(position) for position in self._reached.values()]
-        return {"reached": reached, "ended": sorted(self._ended), "report": self.report.to_json()}
+        return {**self._reached.to_json(), "report": self.report.to_json()}
 
     def resume(self, kept: Mapping[str, Any]) -> None:
         """Continues another verification that was interrupted, with the same number of segments and examples.
 
         Raises KeyError, TypeError or ValueError, and changes nothing, if `kept` is malformed.
         """
-        reached = [position and key_from_json(position) for position in kept["reached"]]
-        if len(reached) != len(self._reached):
-            raise ValueError("another number of segments")
         report = Report.from_json(kept["report"], self.report.most_examples)
-        self._ended = set(kept["ended"])
-        self._reached = dict(enumerate(reached))
+        self._reached.resume(kept)
         self.report = report
 
 
 # --- One window ---------------------------------------------------------------------------------------
+
+
+class _Leading(NamedTuple):
+    """An item, with the possible keys of an item that it leads to."""
+
+    item: Item
+    record: RecordType
+    keys: list[Key]
+    copy: Copy | None = None
 
 
 class Window:
@@ -128,36 +174,52 @@ class Window:
     def __init__(
         self,
         graph: Graph,
-        keys: Mapping[str, ItemKeys],
-        fields: Mapping[str, ItemFields],
-        items: list[Item],
+        items: Sequence[Item],
+        also: frozenset[Problem] = frozenset(),
+        late_seconds: float = 0,
+        backfill: Backfill | None = None,
     ) -> None:
-        """`keys` and `fields` are the ones that items must have, by type."""
+        """`also` may have problems that are only looked for on request: "outdated" copies that do not follow their source,
+        and as "miscounted" also missing counts and sums. With a backfill, nothing but what items lack is looked for."""
+        self._also = also
+        self._backfill = backfill
+        self._late_seconds = late_seconds
         self._graph = graph
-        self._keys = keys
-        self._fields = fields
+        self._fields = graph.made(item_fields)
         self._items = items
         self.types: Counter[str | None] = Counter()
         self.attributes = AttributeCounter(graph)
+        self.changed: set[Key] = set()
+        """The items that have changed since they were read, of those of which that was to be known."""
+        self.undecided: list[Finding] = []
+        """Counts and sums of such items, which need not be wrong."""
         self._found: list[Finding] = []
-        self._doubtful: list[tuple[Item, Finding]] = []
+        self._doubtful: list[Finding] = []
         """Findings that are reported only if the item has not changed since it was read."""
         self._nodes: dict[tuple[str, tuple[str, ...]], list[tuple[Item, RecordType, str]]] = {}
-        self._counterparts: list[tuple[Item, RecordType, Counterpart]] = []
-        self._sharded: list[tuple[Item, RecordType, list[Key]]] = []
+        self._counterparts: list[_Leading] = []
+        self._sharded: list[_Leading] = []
         """Items, each with the keys at which no other item may have its identity."""
         self._counting: list[tuple[Item, RecordType]] = []
         """Nodes with counts and sums."""
+        self._copying: list[_Leading] = []
+        """Items with a copy, each with the possible keys of its node."""
+
+    def own_findings(self) -> list[Finding]:
+        """Returns what is wrong with these items by themselves, without reading others."""
+        for item in self._items:
+            self._look_at(item)
+        return self._found
 
     async def findings(self, store: Store) -> list[Finding]:
         """Returns everything that is wrong with these items. Raises StoreError."""
-        for item in self._items:
-            self._look_at(item)
+        self.own_findings()
         here = {self._key(item): item for item in self._items}
         await self._look_for_nodes(store, here)
         await self._look_for_counterparts(store, here)
         await self._look_in_other_shards(store, here)
         await self._look_at_totals(store)
+        await self._look_at_copies(store)
         return [*self._found, *await self._certain(store)]
 
     def _key(self, item: Item) -> Key:
@@ -165,17 +227,28 @@ class Window:
 
     def _add(self, problem: Problem, record: RecordType | None, what: str, item: Item) -> None:
         kind = FindingKind(problem, record.name if record else None, what)
-        self._found.append(Finding(kind, Example(self._key(item), None)))
+        self._found.append(Finding(kind, Example(self._key(item), None), item))
 
-    def _doubt(self, problem: Problem, record: RecordType, what: str, item: Item, other: Key) -> None:
+    def _doubt(
+        self,
+        problem: Problem,
+        record: RecordType,
+        what: str,
+        item: Item,
+        other: Key,
+        name: str | None = None,
+        right: Value = None,
+    ) -> None:
         kind = FindingKind(problem, record.name, what)
-        self._doubtful.append((item, Finding(kind, Example(self._key(item), other))))
+        self._doubtful.append(Finding(kind, Example(self._key(item), other), item, name, right))
 
     # --- One item -------------------------------------------------------------------------------------
 
     def _look_at(self, item: Item) -> None:
         record = self._graph.recognise(item)
         self.types[record.name if record else None] += 1
+        if record is None and self._backfill is not None:
+            return
         if record is None:
             self._add("unknown", None, self._graph.why_refused(item), item)
             return
@@ -188,39 +261,61 @@ class Window:
             self._add("unfit", record, f"it cannot be checked: {type(error).__name__}", item)
 
     def _look_at_one_of(self, record: RecordType, item: Item) -> None:
+        if self._backfill is not None:
+            self._look_for_gaps(self._backfill, record, item)
+            return
         for _, what in self._fields[record.name].problems(item):
             self._add("unfit", record, what, item)
         for what in self._failing(record, item):
             self._add("unfit", record, what, item)
-        for what in self._keys[record.name].problems(item):
+        for what in self._fields[record.name].keys.problems(item):
             self._add("key", record, what, item)
         identity = record.read_identity(item) if record.table_keys.shards else None
         if identity is not None:
             # Of two items, the first one looks for the other.
             later = [key for key in self._graph.table_keys(record, identity) if key > self._key(item)]
-            self._sharded.append((item, record, later))
+            self._sharded.append(_Leading(item, record, later))
         if tallies_of(self._graph, record):
             self._counting.append((item, record))
-        for end in record.ends.values():
-            try:
-                identity = record.end_identity(item, end)
-            except CorruptItem:
-                continue
-            if identity is not None:
-                # If the keys of several types are alike, a node of any of them will do.
-                (node, *_), own = end.nodes(identity)
-                self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
+        copies = [
+            each
+            for each in self._graph.copies.get(record.name, ())
+            if each.field.follows or "outdated" in self._also
+        ]
+        self._look_for_copies(record, item, copies)
+        for end, node, own in named_nodes(record, item):
+            # If the keys of several types are alike, a node of any of them will do.
+            self._nodes.setdefault((node.name, own), []).append((item, record, end))
         try:
             counterpart = self._counterpart(record, item)
         except BadUserInput:
             self._add("one-sided", record, f"its {self._noun(record)} cannot have a key", item)
             return
         if counterpart is not None:
-            self._counterparts.append((item, record, counterpart))
+            keys = self._graph.table_keys(counterpart.record, counterpart.identity)
+            self._counterparts.append(_Leading(item, record, keys))
+
+    def _look_for_copies(self, record: RecordType, item: Item, copies: Sequence[Copy]) -> None:
+        for end, node, own in named_nodes(record, item) if copies else ():
+            keys = self._graph.table_keys(node, own)
+            self._copying += [_Leading(item, record, keys, each) for each in copies if each.end.name == end]
+
+    def _look_for_gaps(self, backfill: Backfill, record: RecordType, item: Item) -> None:
+        if self._graph.is_expired(item, now()):
+            return
+        for field, what, value in backfill.gaps(record, item):
+            kind = FindingKind("missing", record.name, what)
+            self._found.append(Finding(kind, Example(self._key(item), None), item, field.name, value))
+        for what in backfill.keys(record, self._fields[record.name].keys.problems(item)):
+            self._add("key", record, what, item)
+        if any(map(backfill.has_field, tallies_of(self._graph, record))):
+            self._counting.append((item, record))
+        copies = self._graph.copies.get(record.name, ())
+        self._look_for_copies(record, item, backfill.copies(copies, item))
 
     def _failing(self, record: RecordType, item: Item) -> Iterator[str]:
         """Yields the methods in keys that fail."""
-        for name in self._keys[record.name].methods:
+        for name in self._fields[record.name].keys.methods:
             method = record.methods[name]
             try:
                 method.function(instance(record, item, method.needs))
@@ -271,59 +366,92 @@ class Window:
         for (name, identity), keys in possible.items():
             if there.keys().isdisjoint(keys):
                 for item, record, end in self._nodes[name, identity]:
-                    self._doubt("dangling", record, f"{end} points to a missing {name}", item, keys[0])
+                    what = f"{end} points to a missing {name}"
+                    self._doubt("dangling", record, what, item, keys[0], end)
+
+    async def _stored(
+        self, store: Store, here: Mapping[Key, Item], several: Sequence[_Leading]
+    ) -> AsyncIterator[tuple[_Leading, dict[Key, Item]]]:
+        """Yields each with the items that it leads to."""
+        for start in range(0, len(several), _WHOLE_ITEMS):
+            some = several[start : start + _WHOLE_ITEMS]
+            read = await _read(store, (key for each in some for key in each.keys if key not in here))
+            for each in some:
+                found = {key: here.get(key) or read.get(key) for key in each.keys}
+                yield each, {key: item for key, item in found.items() if item is not None}
 
     async def _look_for_counterparts(self, store: Store, here: Mapping[Key, Item]) -> None:
-        for start in range(0, len(self._counterparts), _WHOLE_ITEMS):
-            some = self._counterparts[start : start + _WHOLE_ITEMS]
-            possible = [self._graph.table_keys(wanted.record, wanted.identity) for _, _, wanted in some]
-            read = await _read(store, (key for keys in possible for key in keys if key not in here))
-            for (item, record, wanted), keys in zip(some, possible, strict=True):
-                found = [here.get(key) or read.get(key) for key in keys]
-                self._compare(item, record, wanted, keys, [each for each in found if each is not None])
+        async for (item, record, keys, _), found in self._stored(store, here, self._counterparts):
+            self._compare(item, record, keys, [*found.values()])
 
     async def _look_in_other_shards(self, store: Store, here: Mapping[Key, Item]) -> None:
-        for start in range(0, len(self._sharded), _WHOLE_ITEMS):
-            some = self._sharded[start : start + _WHOLE_ITEMS]
-            read = await _read(store, (key for *_, keys in some for key in keys if key not in here))
-            for item, record, keys in some:
-                for key in keys:
-                    other = here.get(key) or read.get(key)
-                    if other is not None and self._graph.recognise(other) is record:
-                        self._doubt("unfit", record, "an item in another shard has its key", item, key)
+        async for (item, record, _, _), found in self._stored(store, here, self._sharded):
+            for key, other in found.items():
+                if self._graph.recognise(other) is record:
+                    self._doubt("unfit", record, "an item in another shard has its key", item, key)
 
-    async def count(self, store: Store) -> int:
-        """Sets counts and sums that are missing or wrong. Returns the number of nodes changed. Raises StoreError."""
-        count = 0
-        for number, item in enumerate(self._items):
-            record = self._graph.recognise(item)
-            if record is None or not tallies_of(self._graph, record):
-                continue
-            key = self._key(item)
-            if await recount(self._graph, store, key):
-                [now] = (await store.send(BatchGet((key,), consistent=True))).items
-                if now is not None:
-                    paths = [field.attribute for field in tallies_of(self._graph, record)]
-                    count += any(at_path(now, path) != at_path(item, path) for path in paths)
-                    self._items[number] = now
-        return count
+    async def _look_at_copies(self, store: Store) -> None:
+        # The nodes are read after the copies: both change in one transaction, or the node has a mark.
+        async for (item, record, _, copy), found in self._stored(store, {}, self._copying):
+            for key, node in found.items():
+                if copy and self._differs(record, copy, item, node):
+                    if copy.field.follows and COPYING in node and not is_left(node):
+                        continue  # it is about to be written
+                    what = f"{copy.field.name} is not what the node has now"
+                    problem: Problem = "stale" if copy.field.follows else "outdated"
+                    if self._backfill is not None:
+                        problem, what = (
+                            "uncopied",
+                            f"{copy.field.name} is missing: {copy.field.kept_of} can be written",
+                        )
+                    self._doubt(problem, record, what, item, key, copy.field.name)
+
+    def _differs(self, record: RecordType, copy: Copy, item: Item, node: Item) -> bool:
+        """Returns whether a copy has another value than its source, whatever attributes or keys hold them."""
+        of = self._graph.recognise(node)
+        if of is None or of not in copy.sources:
+            return False
+        try:
+            wanted = of.reader(copy.sources[of])(node)
+        except CorruptItem:
+            return False  # reported for the node itself
+        try:
+            return bool(record.reader(copy.field)(item) != wanted)
+        except CorruptItem:
+            return True
 
     async def _look_at_totals(self, store: Store) -> None:
+        wrong = [each async for each in self._wrong_totals(store)]
+        if self._late_seconds and any(is_late(each) for *_, tallies in wrong for each in tallies):
+            # If the node has not changed until then, its lists have not either, and the index has what they had.
+            await asyncio.sleep(self._late_seconds)
+            wrong = [each async for each in self._wrong_totals(store)]
+        for item, record, field, right, _ in wrong:
+            what = "is missing" if stored_value(field, item) is None else "does not match its list"
+            self._doubt(
+                "miscounted", record, f"{field.name} {what}", item, self._key(item), field.name, right
+            )
+
+    async def _wrong_totals(
+        self, store: Store
+    ) -> AsyncIterator[tuple[Item, RecordType, Field, Value, list[Tally]]]:
         for item, record in self._counting:
             identity = record.read_identity(item)
-            for field, tallies in tallies_of(self._graph, record).items():
-                kept = at_path(item, field.attribute)
-                if kept is not None and identity is not None:
-                    amounts = [await total(self._graph, store, each, identity) for each in tallies]
-                    if kept != exact_sum(amounts):
-                        what = f"{field.name} does not match its list"
-                        self._doubt("miscounted", record, what, item, self._key(item))
+            fields = {
+                field: tallies
+                for field, tallies in tallies_of(self._graph, record).items()
+                if self._backfill is None or self._backfill.has_field(field)
+                if stored_value(field, item) is not None or "miscounted" in self._also
+            }
+            for field, right in (
+                () if identity is None else (await computed(self._graph, store, identity, fields)).items()
+            ):
+                if stored_value(field, item) != right:
+                    yield item, record, field, right, fields[field]
 
-    def _compare(
-        self, item: Item, record: RecordType, wanted: Counterpart, keys: list[Key], found: list[Item]
-    ) -> None:
-        noun = self._noun(record)
-        there = next((each for each in found if self._graph.recognise(each) is wanted.record), None)
+    def _compare(self, item: Item, record: RecordType, keys: list[Key], found: list[Item]) -> None:
+        noun, wanted = self._noun(record), self._graph.correspondences[record.name].other
+        there = next((each for each in found if self._graph.recognise(each) is wanted), None)
         if there is None:
             what = f"its {noun} is {'of another type' if found else 'missing'}"
             self._doubt("one-sided", record, what, item, keys[0])
@@ -342,12 +470,22 @@ class Window:
 
     async def _certain(self, store: Store) -> list[Finding]:
         """Returns the doubtful findings whose items have not changed since they were read."""
-        certain: list[Finding] = []
-        for start in range(0, len(self._doubtful), _WHOLE_ITEMS):
-            some = self._doubtful[start : start + _WHOLE_ITEMS]
-            now = await _read(store, (self._key(item) for item, _ in some))
-            certain += [finding for item, finding in some if now.get(self._key(item)) == item]
-        return certain
+        items = {each.example.key: each.item for each in self._doubtful}
+        if "miscounted" in self._also:
+            # A number that was wrong may equal a list that has changed since it was read.
+            items |= {self._key(item): item for item, _ in self._counting}
+        keys = [*items]
+        for start in range(0, len(keys), _WHOLE_ITEMS):
+            some = keys[start : start + _WHOLE_ITEMS]
+            now = await _read(store, some)
+            self.changed.update(key for key in some if now.get(key) != items[key])
+        doubted = [each for each in self._doubtful if each.example.key in self.changed]
+        self.undecided = [
+            each._replace(reason="others change it all the time")
+            for each in doubted
+            if each.kind.problem == "miscounted"
+        ]
+        return [each for each in self._doubtful if each.example.key not in self.changed]
 
 
 async def _read(

@@ -66,7 +66,7 @@ class KeysWanted:
 Wanted: TypeAlias = PageWanted | KeysWanted
 
 
-class Came(NamedTuple):
+class WalkAnswer(NamedTuple):
     """What was found, in the list's order."""
 
     entries: Sequence[Entry]
@@ -112,16 +112,16 @@ class Common:
         """How many more items may be examined; none if it is below 1."""
         self._limit = FIRST_OF_ALL if wanted is None else FIRST
 
-    def walk(self) -> Generator[Sequence[Wanted], Sequence[Came], None]:
+    def walk(self) -> Generator[Sequence[Wanted], Sequence[WalkAnswer], None]:
         """Yields what to read next, all at the same time, and receives the answers in the same order."""
         while wanted := self._next():
-            for each, came in zip(wanted, (yield wanted), strict=True):
-                self._take(each, came)
+            for each, answer in zip(wanted, (yield wanted), strict=True):
+                self._take(each, answer)
 
     def _next(self) -> Sequence[Wanted]:
         raise NotImplementedError
 
-    def _take(self, wanted: Wanted, came: Came) -> None:
+    def _take(self, wanted: Wanted, answer: WalkAnswer) -> None:
         raise NotImplementedError
 
     @property
@@ -165,23 +165,23 @@ class Merge(Common):
             self._raise(Begin(reach, False))
         return ()
 
-    def _take(self, wanted: Wanted, came: Came) -> None:
+    def _take(self, wanted: Wanted, answer: WalkAnswer) -> None:
         side = self._sides[wanted.side]
-        side.waiting.extend(came.entries)
+        side.waiting.extend(answer.entries)
         if isinstance(wanted, KeysWanted):
             self.left -= WEIGHT_OF_A_KEY * len(wanted.entries)
             return
-        looked_at = max(came.looked_at, len(came.entries))
+        looked_at = max(answer.looked_at, len(answer.entries))
         self.left -= looked_at
         side.looked_at += looked_at
-        side.read += len(came.entries)
-        side.is_ended = came.is_ended
-        if came.entries:
-            side.reached = came.entries[-1].key
-        if came.resume is not None:
-            side.reached = came.resume.key
+        side.read += len(answer.entries)
+        side.is_ended = answer.is_ended
+        if answer.entries:
+            side.reached = answer.entries[-1].key
+        if answer.resume is not None:
+            side.reached = answer.resume.key
             if side is self._sides[0]:
-                side.waiting.append(came.resume)
+                side.waiting.append(answer.resume)
 
     # --- What is known --------------------------------------------------------------------------------
 
@@ -345,19 +345,19 @@ class LookUp(Common):
             return [PageWanted(0, self._low, count, share)]
         return ()
 
-    def _take(self, wanted: Wanted, came: Came) -> None:
-        keys = {entry.key for entry in came.entries}
+    def _take(self, wanted: Wanted, answer: WalkAnswer) -> None:
+        keys = {entry.key for entry in answer.entries}
         if isinstance(wanted, KeysWanted):
             self.left -= self._weight * len(wanted.entries)
             if wanted.side:
                 self._tests[wanted.side] = keys
             else:
-                self._waiting = [*came.entries]
+                self._waiting = [*answer.entries]
             return
-        self.left -= max(came.looked_at, len(came.entries))
+        self.left -= max(answer.looked_at, len(answer.entries))
         if wanted.side == 0:
-            self._waiting, self._is_ended = [*came.entries], came.is_ended
-            self.last = came.resume or (came.entries[-1] if came.entries else self.last)
+            self._waiting, self._is_ended = [*answer.entries], answer.is_ended
+            self.last = answer.resume or (answer.entries[-1] if answer.entries else self.last)
             self._low = None if self.last is None else Begin(self.last, False)
-        elif came.is_ended:
+        elif answer.is_ended:
             self._whole[wanted.side] = keys

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import ceil, log2
 from typing import Any
 
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import WalkedPath
 from keygraph.walks.walk import Budget, Hop, Part, Vertex, Walk, Wanted
 
 LARGEST_PART = 1_000
@@ -27,7 +27,7 @@ FIRST_PART = 128
 class OpenList:
     """A list of a level, and how much of it was read."""
 
-    path: AccessPath
+    path: WalkedPath
     owner: Vertex
     after: Any = None
     hops: list[Hop] = field(default_factory=list)
@@ -68,20 +68,19 @@ class Width:
 
 
 def read_level(
-    lists: Sequence[OpenList], budget: Budget, width: Width, take: Callable[[], bool] = lambda: False
+    lists: Sequence[OpenList], budget: Budget, width: Width, take: Callable[[], Walk[bool]]
 ) -> Walk[None]:
-    """Reads lists until all have ended, the budget is used up, or `take`, called after each round, returns True."""
+    """Reads lists until all have ended, the budget is used up, or `take`, done after each round, returns True."""
     unread = [each for each in lists if not each.is_ended]
     while unread and budget.left > 0:
         now = width.of(unread, budget)
         share = max(1, min(LARGEST_PART, budget.left // len(now)))
         wanted = [Wanted(each.path, each.owner, share, each.after) for each in now]
-        for each, part in zip(
-            now, (yield wanted), strict=True
-        ):  # not assigned: a name would keep them in memory while others are read
+        # Not assigned: a name would keep them in memory while others are read.
+        for each, part in zip(now, (yield wanted), strict=True):
             budget.take(part)
             each.take(part)
-        if take():
+        if (yield from take()):
             return
         unread = [each for each in unread if not each.is_ended]
 

@@ -12,11 +12,11 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any, NamedTuple, TypeAlias
 
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import WalkedPath
 from keygraph.walks.levels import FIRST_LISTS, FIRST_PART, OpenList, Width, read_level
-from keygraph.walks.walk import Budget, Hop, Vertex, Walk
+from keygraph.walks.walk import HOPS_AT_ONCE, Budget, Hop, Vertex, Walk
 
-ListsOf: TypeAlias = Callable[[Vertex], Sequence[AccessPath]]
+ListsOf: TypeAlias = Callable[[Vertex], Sequence[WalkedPath]]
 """The lists that are followed from a node; none for a node where the walk ends."""
 
 
@@ -25,7 +25,7 @@ class Reached(NamedTuple):
 
     node: Vertex
     distance: int
-    path: AccessPath
+    path: WalkedPath
     owner: Vertex
     hop: Hop
     number: int
@@ -42,8 +42,8 @@ class Standing:
     """The nodes whose lists lead to these, beginning with the one whose list is being read."""
     found: Sequence[Vertex] = ()
     """The nodes found at that distance that may lead further."""
-    seen: frozenset[bytes] = frozenset()
-    """The marks of the nodes that were found before."""
+    digests: frozenset[bytes] = frozenset()
+    """The digests of the nodes that were found before."""
     path: int = 0
     """The index of the list being read among the first owner's lists."""
     after: Any = None
@@ -83,16 +83,27 @@ class Reach:
         """Returns the state of a walk after a node that this one found."""
         return self.at(reached.distance, reached.number + 1, reached.owner, reached.path, reached.hop.place)
 
-    def at(self, distance: int, found: int, owner: Vertex, path: AccessPath, after: Any) -> Standing:
+    def at(self, distance: int, found: int, owner: Vertex, path: WalkedPath, after: Any) -> Standing:
         """Returns the state at a position in a list, when `found` nodes of the distance were found."""
         level = distance - self.began.distance
         owners, now = self.levels[level], self.levels[level + 1][:found]
         here = owners.index(owner)
         known, now = (now, []) if distance == self.deepest else ([], now)
         passed = (*self.levels[:level], owners[:here], known)
-        seen = self.began.seen.union(mark(each) for nodes in passed for each in nodes)
+        digests = self.began.digests.union(mark(each) for nodes in passed for each in nodes)
         number = [*self.lists_of(owner)].index(path)
-        return Standing(distance, owners[here:], now, seen, number, after)
+        return Standing(distance, owners[here:], now, digests, number, after)
+
+
+class Requested(NamedTuple):
+    """The nodes that a walk is to find: all of them, or at least a number. `is_whole` finds all others too."""
+
+    number: int | None = None
+    is_whole: bool = False
+    includes: Callable[[Vertex], bool] = lambda node: True
+
+
+_ALL = Requested()
 
 
 def reach(
@@ -100,15 +111,13 @@ def reach(
     lists_of: ListsOf,
     depth: int,
     budget: Budget,
+    requested: Requested = _ALL,
     *,
-    wanted: int | None = None,
-    is_whole: bool = False,
     deepest: int | None = None,
-    is_asked_for: Callable[[Vertex], bool] = lambda node: True,
 ) -> Walk[Reach]:
-    """Finds the nodes up to a distance: all of them, or at least `wanted`. `is_whole` finds all others too. Only the
-    nodes and the edges to wanted ones are kept of a list that has ended. `deepest` is the distance at which a walk that
-    continues this one ends, if that is farther."""
+    """Finds the requested nodes up to a distance. Only the nodes and the edges to wanted ones are kept of a list that has
+    ended. `deepest` is the distance at which a walk that continues this one ends, if that is farther."""
+    wanted, is_whole, _ = requested
     result = Reach(began, lists_of, deepest or depth, levels=[[*began.owners]])
     known = {*began.owners, *began.found}
     if wanted == 0 and not is_whole:
@@ -126,10 +135,11 @@ def reach(
             width.expect(ceil((wanted - len(result.nodes)) * lists_before / max(1, len(result.levels[-1]))))
         lists_before = len(lists)
         result.levels.append(found)
-        level = _Level(result, lists, distance, known, wanted, is_asked_for)
+        level = _Level(result, lists, distance, known, wanted, requested.includes)
 
-        def take(level: _Level = level) -> bool:
-            is_enough = level.take()
+        def take(level: _Level = level) -> Walk[bool]:
+            is_enough = yield from level.take()
+            budget.remembered = len(known)
             if is_enough and is_whole:
                 width.widen()
             return is_enough and not is_whole
@@ -154,7 +164,7 @@ class _Level:
     distance: int
     known: set[Vertex]
     wanted: int | None
-    is_asked_for: Callable[[Vertex], bool]
+    includes: Callable[[Vertex], bool]
     _list: int = 0
     """The first list that has not ended."""
 
@@ -163,25 +173,25 @@ class _Level:
         return self.wanted is not None and len(self.result.nodes) + len(self.result.others) >= self.wanted
 
     @property
-    def unread(self) -> tuple[Vertex, AccessPath, Any] | None:
+    def unread(self) -> tuple[Vertex, WalkedPath, Any] | None:
         """The first unfinished list, and where it continues."""
         if self._list == len(self.lists):
             return None
         first = self.lists[self._list]
         return first.owner, first.path, first.after
 
-    def take(self) -> bool:
+    def take(self) -> Walk[bool]:
         """Takes what was read in order, up to the first unfinished list. Returns whether that is enough."""
-        result, found = self.result, self.result.levels[-1]
-        seen = result.began.seen
+        result, found, taken = self.result, self.result.levels[-1], 0
+        digests = result.began.digests
         while self._list < len(self.lists):
             now = self.lists[self._list]
             for hop in now.hops:
                 node = hop.node
-                if node in self.known or (seen and mark(node) in seen):
+                if node in self.known or (digests and mark(node) in digests):
                     continue
                 self.known.add(node)
-                if self.is_asked_for(node):
+                if self.includes(node):
                     if self.wanted is None or len(result.nodes) < self.wanted:
                         result.nodes.append(
                             Reached(node, self.distance, now.path, now.owner, hop, len(found))
@@ -189,7 +199,11 @@ class _Level:
                     else:
                         result.others.append(node)
                 found.append(node)
+            taken += len(now.hops)
             now.hops = []
+            if taken > HOPS_AT_ONCE:
+                taken = 0
+                yield ()
             if not now.is_ended:
                 break
             self._list += 1

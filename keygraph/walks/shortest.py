@@ -11,26 +11,36 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import WalkedPath
 from keygraph.walks.levels import FIRST_LISTS, OpenList, Width, read_level
-from keygraph.walks.walk import Budget, Hop, Vertex, Walk
+from keygraph.walks.walk import HOPS_AT_ONCE, Budget, Hop, Vertex, Walk
 
 
 class Followed(NamedTuple):
     """A list that is followed from a node: how it is read there, and the list that the graph declares."""
 
-    read: AccessPath
-    declared: AccessPath
+    read: WalkedPath
+    declared: WalkedPath
 
 
 FollowedFrom: TypeAlias = Callable[[Vertex], Sequence[Followed]]
 
 
-class Stretch(NamedTuple):
+class Directions(NamedTuple):
+    """The lists that a search follows."""
+
+    forward: FollowedFrom
+    back: FollowedFrom | None = None
+    """Gives the lists that lead to a node, as they are read there; None if some cannot be."""
+    may_go: Callable[[Vertex, WalkedPath], bool] = lambda node, declared: True
+    """Says whether a list is followed from a node."""
+
+
+class PathEdge(NamedTuple):
     """One edge of a path, in its direction."""
 
     start: Vertex
-    declared: AccessPath
+    declared: WalkedPath
     end: Vertex
     edge: Any
     """What was read of it; None unless edges are kept."""
@@ -38,16 +48,16 @@ class Stretch(NamedTuple):
     """Whether it was read in the list itself, not from its end."""
 
 
-Way: TypeAlias = Sequence[Stretch]
+NodePath: TypeAlias = Sequence[PathEdge]
 
 
 @dataclass(slots=True)
-class Ways:
+class ShortestPaths:
     """The result of a search."""
 
     length: int | None = None
     """None if no path is short enough."""
-    found: Sequence[Way] = ()
+    found: Sequence[NodePath] = ()
     """At most as many as were wanted, in the order in which they were found."""
     is_complete: bool = True
     """Whether the budget was enough to be sure."""
@@ -62,7 +72,7 @@ class _Side:
     """None: nothing can be followed from this end."""
     is_forward: bool
     distances: dict[Vertex, int]
-    before: dict[Vertex, dict[Vertex, tuple[AccessPath, Any]]] = field(default_factory=dict)
+    before: dict[Vertex, dict[Vertex, tuple[WalkedPath, Any]]] = field(default_factory=dict)
     """For each node the ones before it that found it, with the list and the edge."""
     depth: int = 0
 
@@ -83,42 +93,39 @@ class _Side:
 def shortest(
     start: Vertex,
     end: Vertex,
-    followed: FollowedFrom,
-    followed_back: FollowedFrom | None,
+    directions: Directions,
     most: int,
     budget: Budget,
     wanted: int = 1,
-    may_go: Callable[[Vertex, AccessPath], bool] = lambda node, declared: True,
     *,
     keeps_edges: bool = False,
-) -> Walk[Ways]:
-    """Finds up to `wanted` shortest paths of at most `most` edges. `followed_back` gives the lists that lead to a node,
-    as they are read there; None if some cannot be. `may_go` says whether a list is followed from a node. With
-    `keeps_edges`, the paths have what was read of their edges."""
+) -> Walk[ShortestPaths]:
+    """Finds up to `wanted` shortest paths of at most `most` edges. With `keeps_edges`, the paths have what was read
+    of their edges."""
     if start == end:
-        return Ways(0, [()])
-    near = _Side.at(start, followed, is_forward=True)
-    far = _Side.at(end, followed_back, is_forward=False)
+        return ShortestPaths(0, [()])
+    near = _Side.at(start, directions.forward, is_forward=True)
+    far = _Side.at(end, directions.back, is_forward=False)
     while near.depth + far.depth < most and near.frontier and far.frontier:
         is_near = far.followed is None or len(near.frontier) <= len(far.frontier)
         side, other = (near, far) if is_near else (far, near)
         is_whole = yield from _next_distance(
-            side, other, budget, may_go, is_first_enough=wanted == 1, keeps_edges=keeps_edges
+            side, other, budget, directions.may_go, is_first_enough=wanted == 1, keeps_edges=keeps_edges
         )
         met = [node for node in side.frontier if node in other.distances]
         if met:
-            ways = _joined(near, far, met, wanted)
-            return Ways(near.depth + far.depth, ways, is_whole or len(ways) == wanted)
+            paths = _joined(near, far, met, wanted)
+            return ShortestPaths(near.depth + far.depth, paths, is_whole or len(paths) == wanted)
         if not is_whole:
-            return Ways(is_complete=False)
-    return Ways()
+            return ShortestPaths(is_complete=False)
+    return ShortestPaths()
 
 
 def _next_distance(
     side: _Side,
     other: _Side,
     budget: Budget,
-    may_go: Callable[[Vertex, AccessPath], bool],
+    may_go: Callable[[Vertex, WalkedPath], bool],
     *,
     is_first_enough: bool,
     keeps_edges: bool,
@@ -128,9 +135,14 @@ def _next_distance(
     lists, found, has_met = side.lists(), dict[Vertex, None](), False
     side.depth += 1
 
-    def take() -> bool:
+    def take() -> Walk[bool]:
         nonlocal has_met
+        taken = 0
         for followed, each in lists:
+            taken += len(each.hops)
+            if taken > HOPS_AT_ONCE:
+                taken = 0
+                yield ()
             for hop in each.hops:
                 if not side.is_forward and not may_go(hop.node, followed.declared):
                     continue
@@ -141,6 +153,7 @@ def _next_distance(
                 side.before.setdefault(hop.node, {}).setdefault(each.owner, found_by)
                 has_met = has_met or hop.node in other.distances
             each.hops = list[Hop]()
+        budget.remembered = len(side.distances) + len(other.distances)
         return has_met and is_first_enough
 
     yield from read_level([each for _, each in lists], budget, Width(FIRST_LISTS), take)
@@ -148,25 +161,25 @@ def _next_distance(
     return (has_met and is_first_enough) or all(each.is_ended for _, each in lists)
 
 
-def _joined(near: _Side, far: _Side, met: Sequence[Vertex], wanted: int) -> list[Way]:
+def _joined(near: _Side, far: _Side, met: Sequence[Vertex], wanted: int) -> list[NodePath]:
     """Returns the paths through the nodes where both sides meet, at most `wanted`."""
-    found: list[Way] = []
+    found: list[NodePath] = []
     for node in met:
-        for head in _ways(near, node):
-            for tail in _ways(far, node):
+        for head in _paths(near, node):
+            for tail in _paths(far, node):
                 found.append((*head[::-1], *tail))
                 if len(found) == wanted:
                     return found
     return found
 
 
-def _ways(side: _Side, node: Vertex) -> Iterator[tuple[Stretch, ...]]:
+def _paths(side: _Side, node: Vertex) -> Iterator[tuple[PathEdge, ...]]:
     """Yields the paths from a node to the end of the side that found it."""
     if side.distances[node] == 0:
         yield ()
         return
     for before, (declared, edge) in side.before[node].items():
         start, end = (before, node) if side.is_forward else (node, before)
-        stretch = Stretch(start, declared, end, edge, side.is_forward)
-        for rest in _ways(side, before):
-            yield (stretch, *rest)
+        first = PathEdge(start, declared, end, edge, side.is_forward)
+        for rest in _paths(side, before):
+            yield (first, *rest)

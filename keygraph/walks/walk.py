@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import WalkedPath
 from keygraph.model.records import RecordType
 
 ResultT = TypeVar("ResultT")
@@ -27,7 +27,7 @@ class Vertex(NamedTuple):
 class Wanted(NamedTuple):
     """A part of a list that a walk wants."""
 
-    path: AccessPath
+    path: WalkedPath
     owner: Vertex
     most: int
     """The most items to examine."""
@@ -41,7 +41,7 @@ class Hop(NamedTuple):
 
     node: Vertex
     edge: Any
-    """What was read of it: `keygraph.lists.listing.Located` if a store was asked."""
+    """What was read of it: `keygraph.lists.extent.Located` if a store was asked."""
     place: Any
     """Its position in its list."""
 
@@ -57,7 +57,9 @@ class Part(NamedTuple):
 
 
 Walk: TypeAlias = Generator[Sequence[Wanted], Sequence[Part], ResultT]
-"""A walk, with its result. It never yields an empty sequence."""
+"""A walk, with its result. It yields an empty sequence to let others work before it continues."""
+HOPS_AT_ONCE = 500
+"""How many edges a walk handles before it lets others work: about a millisecond."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ class Budget:
     """How many items a walk may still examine. A list without items counts as one: it is a request too."""
 
     left: int
+    remembered: int = 0
+    """How many nodes the walk keeps in memory."""
 
     def take(self, part: Part) -> None:
         self.left -= max(1, part.looked_at)

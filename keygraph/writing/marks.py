@@ -1,26 +1,36 @@
-"""The mark on a node that is being deleted or moved, so that no new record can name it.
+"""Marks on nodes: that no new record can name a node, and that its copies are not all written yet.
 
-A node is marked before the search for records that name it, and is deleted only while it has its mark: every write of a
+A node is marked before it is deleted or moved, or before a field changes that copies follow. It is marked before the search for records that name it, and is deleted only while it has its mark: every write of a
 record that names it requires, in the same transaction, that it has no mark. A mark says until when it is valid, so one
 left by a crash does not block writes for long. A writer that finds an expired mark removes it first, and it never
 returns, so the clocks of two machines need not agree for a safe delete. Another delete of the node may continue under
 the same mark. No field is stored in the attribute, so clients do not see it.
+
+If a field has more copies than one transaction holds, the node changes first, and gets another mark until all copies are
+as the node. It says where the search for them has come. New records may name the node meanwhile: they copy what it has
+now. After a crash, the next write that reads this mark goes on from there.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import BeginsWith, Condition, Eq, Exists, Not
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.table import Key, Position
 
 MARK = "keygraph:deleting"
 _PATH = (MARK,)
+COPYING = "keygraph:copying"
+_COPYING_PATH = (COPYING,)
 SECONDS = 30
-"""How long a mark is valid; a delete that takes longer sets it again."""
+"""How long a mark is valid; what takes longer sets it again."""
+SECONDS_OF_CHANGE = 5
+"""How long the first mark is valid if the node is changed, which takes a search and one transaction."""
 UNMARKED: Condition = Not(Exists(_PATH))
 
 
@@ -30,22 +40,18 @@ def new_token() -> str:
 
 
 def is_marked(item: Item | None) -> bool:
-    """Returns whether the item has a mark."""
     return item is not None and MARK in item
 
 
 def token_of(item: Item) -> str:
-    """Returns the token of the item's mark."""
     return str(item[MARK]).partition("#")[0] + "#"
 
 
-def set_mark(token: str) -> AttributeChange:
-    """Returns the change that marks an item from now on."""
-    return SetTo(_PATH, f"{token}{int(time.time()) + SECONDS}")
+def set_mark(token: str, seconds: int = SECONDS) -> AttributeChange:
+    return SetTo(_PATH, f"{token}{int(time.time()) + seconds}")
 
 
 def has_mark(token: str) -> Condition:
-    """Returns the condition that an item has the mark of this token."""
     return BeginsWith(_PATH, token)
 
 
@@ -60,3 +66,55 @@ def removal_of_old(key: Key, item: Item) -> UpdateItem | None:
     until = mark.partition("#")[2]
     is_old = not until.isdigit() or int(until) < time.time()
     return UpdateItem(key, (Remove(_PATH),), Eq(_PATH, item[MARK])) if is_old else None
+
+
+CLEARED: AttributeChange = Remove(_PATH)
+COPIED: AttributeChange = Remove(_COPYING_PATH)
+"""The changes that remove the two marks."""
+
+
+class CopyingMark(NamedTuple):
+    """What the mark of a node says whose copies are not all written."""
+
+    token: str
+    search: int = 0
+    """The number of the search that has not ended, among those for the node's copies."""
+    after: Position = ()
+    """Where it has come."""
+    is_repeated: bool = False
+    """Whether a copy was found through an index whose keys may have changed since: then all is searched again."""
+
+    until: Decimal = Decimal(0)
+    """When somebody else goes on, in seconds since 1970."""
+
+    @property
+    def renewed(self) -> CopyingMark:
+        return self._replace(until=Decimal(int(time.time()) + SECONDS))
+
+    @property
+    def as_change(self) -> AttributeChange:
+        stored: Item = {
+            "token": self.token,
+            "until": self.until,
+            "search": Decimal(self.search),
+            "after": [*self.after],
+            "repeated": self.is_repeated,
+        }
+        return SetTo(_COPYING_PATH, stored)
+
+    @property
+    def is_there(self) -> Condition:
+        """The condition that no other write has replaced or removed it."""
+        return Eq((COPYING, "token"), self.token)
+
+
+def copying_mark(item: Item) -> CopyingMark:
+    """Returns the mark of a node whose copies are not all written."""
+    stored: Any = item[COPYING]
+    token, search, after = stored["token"], int(stored["search"]), tuple(stored["after"])
+    return CopyingMark(token, search, after, stored["repeated"], stored["until"])
+
+
+def is_left(item: Item) -> bool:
+    """Returns whether nobody has written copies of a marked node for a while."""
+    return copying_mark(item).until < time.time()

@@ -6,16 +6,17 @@ in its keys, be counted, or have a key with a changing field. Such a pair is loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, KeygraphError
-from keygraph.graph import Graph
+from keygraph.lists.placeholders import placeholder_key
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.records import RecordType
-from keygraph.writing.items import ItemMaker, Refusals, Replaced
+from keygraph.writing.context import WriteContext
+from keygraph.writing.items import Replaced
 from keygraph.writing.requests import Move, WriteRequest
 
 
@@ -34,82 +35,85 @@ class Partner:
     """Whether the other item has to be known before it is written."""
 
 
-class Partners:
-    """The other items of a graph's edges."""
+def of(write: WriteContext, record: RecordType) -> Partner | None:
+    """Returns the other type of a pair; None for a type without one."""
+    return write.fact(_find_partner, record) if record.name in write.graph.correspondences else None
 
-    def __init__(self, graph: Graph, maker: Callable[[RecordType], ItemMaker]) -> None:
-        self._graph = graph
-        self._maker = maker
-        self._found = {name: self._partner(name) for name in graph.correspondences}
 
-    def of(self, record: RecordType) -> Partner | None:
-        """Returns the other type; None for a type without one."""
-        return self._found.get(record.name)
+def _find_partner(write: WriteContext, record: RecordType) -> Partner:
+    pair = write.graph.correspondences[record.name]
+    other, maker = pair.other, write.maker(pair.other)
+    mine, theirs = write.names_in_key(pair.one), write.names_in_key(other)
+    shared = frozenset({*pair.fields, *pair.ends})
+    own = frozenset({*other.fields, *other.ends}) - shared
+    is_loose = not pair.is_mirror and (
+        mine != theirs
+        or bool(own & maker.sources(other.keys.values()))
+        or bool(other.table_keys.shards)
+        or bool(other.rules)
+        or not own.isdisjoint(_deciding(other))
+        or other.name in write.graph.tallies
+    )
+    return Partner(other, frozenset(theirs - mine), own, shared, is_loose)
 
-    def _partner(self, name: str) -> Partner:
-        told = self._graph.correspondences[name]
-        one, other = told.one, told.other
-        makers = self._maker(one), self._maker(other)
-        mine, theirs = (maker.sources([maker.record.table_keys]) for maker in makers)
-        shared = frozenset({*told.fields, *told.ends})
-        own = frozenset({*other.fields, *other.ends}) - shared
-        in_keys = makers[1].sources(other.keys.values())
-        is_loose = not told.is_mirror and (
-            mine != theirs
-            or bool(own & in_keys)
-            or bool(other.table_keys.shards)
-            or bool(other.rules)
-            or other.name in self._graph.tallies
-        )
-        return Partner(other, frozenset(theirs - mine), own, shared, is_loose)
 
-    # --- The other item -----------------------------------------------------------------------------------
+def _deciding(record: RecordType) -> set[str]:
+    """Returns the fields and ends that the access rules of a type use."""
+    return set() if record.access is None else {name for rule in record.access.every for name in rule.names}
 
-    def item(self, record: RecordType, item: Item, where: InputPath, refusals: Refusals) -> Item | None:
-        """Returns the other item of an edge, with the values that this one determines; None without one or on a
-        problem."""
-        other = self._told(record, item, where, refusals)
-        if other is None:
-            return None
-        made, _ = self._maker(other.record).with_rendered(other.attributes, other.texts, where, refusals)
-        return None if refusals.found else made
 
-    def _told(
-        self, record: RecordType, item: Item, where: InputPath, refusals: Refusals
-    ) -> Counterpart | None:
-        try:
-            return self._graph.counterpart(record, item)
-        except (ValueError, KeygraphError) as error:
-            refusals.add(where, f"The other item of this {record.name} cannot be made: {error}.")
-            return None
+def other(write: WriteContext, record: RecordType, item: Item, where: InputPath) -> Item | None:
+    """Returns the other item of an edge, with the values that this one determines; None without one or on a problem."""
+    found = _counterpart(write, record, item, where)
+    if found is None:
+        return None
+    maker = write.maker(found.record)
+    made, _ = maker.with_rendered(found.attributes, found.texts, where, write.refusals)
+    return None if write.refusals.found else made
 
-    def is_read(self, request: WriteRequest) -> bool:
-        """Returns whether a request needs an edge's other item: a move keeps the fields that only that item has."""
-        partner = self.of(request.record)
-        return partner is not None and (partner.is_loose or (isinstance(request, Move) and bool(partner.own)))
 
-    def keys(self, record: RecordType, items: Iterable[Item | None]) -> list[Key]:
-        """Returns the possible keys of the other item of an edge that is one of these items."""
-        told = [self._told(record, item, (), Refusals()) for item in items if item is not None]
-        return [key for each in told if each for key in self._graph.table_keys(each.record, each.identity)]
+def _counterpart(write: WriteContext, record: RecordType, item: Item, where: InputPath) -> Counterpart | None:
+    try:
+        return write.graph.counterpart(record, item)
+    except (ValueError, KeygraphError) as error:
+        write.refusals.add(where, f"The other item of this {record.name} cannot be made: {error}.")
+        return None
 
-    def there(self, record: RecordType, item: Item, stored: Mapping[Key, Item | None]) -> Item | None:
-        """Returns the other item of an edge among those that were read."""
-        read = (stored.get(key) for key in self.keys(record, [item]))
-        other = self._found[record.name].record
-        return next(
-            (each for each in read if each is not None and self._graph.recognise(each) is other), None
-        )
 
-    def changed(
-        self, record: RecordType, there: Item, after: Item, where: InputPath, refusals: Refusals
-    ) -> Item:
-        """Returns the stored other item with the edge's new values, keeping the fields that only it has."""
-        partner = self._found[record.name]
-        maker = self._maker(partner.record)
-        shared = {path[0] for path in maker.paths(partner.shared)}
-        kept = {name: value for name, value in maker.without_own_keys(there).items() if name not in shared}
-        told = maker.without_own_keys(after)
-        replaced = Replaced(there, partner.shared)
-        made, _ = maker.with_keys(kept | told, where, refusals, replaced=replaced)
-        return made
+def is_read(write: WriteContext, request: WriteRequest) -> bool:
+    """Returns whether a request needs an edge's other item: a move keeps the fields that only that item has."""
+    partner = of(write, request.record)
+    is_moved = isinstance(request, Move) and partner is not None and bool(partner.own)
+    return partner is not None and (partner.is_loose or write.are_others_read or is_moved)
+
+
+def keys(write: WriteContext, record: RecordType, items: Iterable[Item | None]) -> list[Key]:
+    """Returns the possible keys of the other item of an edge that is one of these items."""
+    write = write.separate()
+    found = [_counterpart(write, record, item, ()) for item in items if item is not None]
+    return [key for each in found if each for key in write.graph.table_keys(each.record, each.identity)]
+
+
+def described_key(write: WriteContext, record: RecordType, item: Item) -> Key | None:
+    """Returns the key of an edge's other item, with placeholders for unknowns; None if it is its own mirror."""
+    pair = write.graph.correspondences[record.name]
+    key = placeholder_key(pair.other, known=pair.known_identity(item))
+    return None if key == write.key_of(item) else key
+
+
+def stored(write: WriteContext, record: RecordType, item: Item) -> Item | None:
+    """Returns the other item of an edge among those that were read."""
+    read = (write.stored.get(key) for key in keys(write, record, [item]))
+    wanted, recognise = write.graph.correspondences[record.name].other, write.graph.recognise
+    return next((each for each in read if each is not None and recognise(each) is wanted), None)
+
+
+def changed(write: WriteContext, record: RecordType, there: Item, after: Item, where: InputPath) -> Item:
+    """Returns the stored other item with the edge's new values, keeping the fields that only it has."""
+    partner = write.fact(_find_partner, record)
+    maker = write.maker(partner.record)
+    shared = {path[0] for path in maker.paths(partner.shared)}
+    kept = {name: value for name, value in maker.without_own_keys(there).items() if name not in shared}
+    new = kept | maker.without_own_keys(after)
+    made, _ = maker.with_keys(new, where, write.refusals, replaced=Replaced(there, partner.shared))
+    return made

@@ -17,7 +17,7 @@ from keygraph.graph import Graph
 from keygraph.kept import kept
 from keygraph.keys.types import encode
 from keygraph.model.expiry import has_expired, is_live, now
-from keygraph.model.record_keys import Keys, Texts
+from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.writing.marks import UNMARKED
 
@@ -36,7 +36,7 @@ class Presence:
         self.nothing: Condition = And((self.there, self._absent))
         """A condition that nothing meets."""
         self._of_type = cache(graph.type_values.condition_under_own_key)
-        self._replaceable = cache(self._find_replaceable)
+        self.is_replaceable = cache(self._is_replaceable)
         # Conditions that depend only on the types, and on the current second if they expire, are made once.
         self._there_at = kept("conditions", _KEPT, 2_000)(self._there_since)
         self._open_at = kept("conditions", _KEPT, 2_000)(self._open_since)
@@ -46,35 +46,32 @@ class Presence:
         return self._there_at(record, None if record.expiry is None else now())
 
     def _there_since(self, record: RecordType, at: Decimal | None) -> Condition:
-        said = self._of_type(record)
+        of_type = self._of_type(record)
         live = [] if record.expiry is None or at is None else [is_live(record.expiry, at)]
-        return And((self.there, *([] if said is None else [said]), *live)) if said or live else self.there
+        further = [*([] if of_type is None else [of_type]), *live]
+        return And((self.there, *further)) if further else self.there
 
     def is_free(self, record: RecordType) -> Condition:
         """Returns the condition that there is no item, or an expired one of the type."""
         expired = None if record.expiry is None else self._expired(record)
         return self._absent if expired is None else Or((self._absent, expired))
 
-    def is_replaceable(self, record: RecordType) -> tuple[Condition, ...]:
+    def _is_replaceable(self, record: RecordType) -> tuple[Condition, ...]:
         """Returns the condition that no item of another type is under the record's key; none where none can be."""
-        return self._replaceable(record)
-
-    def _find_replaceable(self, record: RecordType) -> tuple[Condition, ...]:
-        if not self._graph.type_values.share_keys(record):
-            return ()
-        return (Or((self._absent, self._of_type(record) or self.there)),)
+        is_shared = self._graph.type_values.share_keys(record)
+        return (Or((self._absent, self._of_type(record) or self.there)),) if is_shared else ()
 
     def _expired(self, record: RecordType) -> Condition | None:
         """Returns the condition that an expired item of the type exists; None for a type that does not expire."""
         if record.expiry is None:
             return None
-        said = self._of_type(record)
+        of_type = self._of_type(record)
         expired = has_expired(record.expiry, now())
-        return expired if said is None else And((said, expired))
+        return expired if of_type is None else And((of_type, expired))
 
     def is_as_read(self, record: RecordType, paths: Iterable[Path], there: Item | None) -> list[Condition]:
         """Returns the conditions that attributes of an item are as read. A missing item may be an expired one."""
-        same = [is_unchanged(path, there or {}) for path in paths]
+        same = are_as_read(record, paths, there or {})
         expired = self._expired(record) if same and there is None else None
         return same if expired is None else [Or((And(tuple(same)), expired))]
 
@@ -92,11 +89,12 @@ class Presence:
 class NamedEnd:
     """An end of a record type, at which a write names a node."""
 
-    def __init__(self, end: End, shown: FieldName) -> None:
-        """`shown` is its name in an input."""
+    def __init__(self, end: End, field_name: FieldName, place: InputPath | None = None) -> None:
+        """`field_name` is its name in an input, `place` its place there."""
         self.end = end
         self.name = end.name
-        self._shown = shown
+        self._field_name = field_name
+        self._place = place or (field_name,)
         self._members = _with_items(end.members)
 
     def nodes(self, identity: Texts) -> tuple[tuple[RecordType, ...], Texts]:
@@ -107,9 +105,8 @@ class NamedEnd:
         return _with_items(members), own
 
     def missing(self, where: InputPath) -> Refusal:
-        """Returns the refusal for a missing node."""
-        told = (self._shown, f": there is no {self.end.type_name} with this key.")
-        return Refusal(Code.NOT_FOUND, told, (*where, self._shown))
+        problem = f": there is no {self.end.type_name} with this key."
+        return Refusal(Code.NOT_FOUND, (self._field_name, problem), (*where, *self._place))
 
 
 def _with_items(members: Iterable[RecordType]) -> tuple[RecordType, ...]:
@@ -129,14 +126,13 @@ def is_unchanged(path: Path, old: Item) -> Condition:
     return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))
 
 
-def are_as_read(paths: Sequence[Path], keys: Iterable[Keys], old: Item) -> list[Condition]:
+def are_as_read(record: RecordType, paths: Iterable[Path], old: Item) -> list[Condition]:
     """Returns the conditions that attributes are as they were read, and if one is missing, the index keys that may hold
     its value."""
-    held = list[Path]()
-    if any(at_path(old, path) is None for path in paths):
-        names = {attribute.name for each in keys if each.index for attribute in each.attributes}
-        held = [(name,) for name in sorted(names)]
-    return [is_unchanged(path, old) for path in (*paths, *held)]
+    found = dict.fromkeys(paths)
+    missing = [path for path in found if path in record.index_keys_with and at_path(old, path) is None]
+    held = {key for path in missing for key in record.index_keys_with[path]}
+    return [is_unchanged(path, old) for path in dict.fromkeys((*found, *sorted(held)))]
 
 
 def within_maps(
@@ -151,6 +147,11 @@ def within_maps(
         path = change.path
         above = [] if old is None else [path[:size] for size in range(1, len(path))]
         missing = next((each for each in above if at_path(old or {}, each) is None), None)
+        unfit = next((each for each in above if not isinstance(at_path(old or {}, each), dict)), None)
+        if unfit is not None and missing is None and isinstance(change, Remove):
+            # Nothing is removed from a value that is no map.
+            conditions[is_unchanged(unfit, old or {})] = None
+            continue
         holder = (missing or path)[:-1]
         if holder:
             conditions[And((Exists(holder), Ne(holder, None)))] = None

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from uuid_utils import uuid7
 
+from keygraph.codes import Code
 from keygraph.dynamo.items import Item, exact_sum
-from keygraph.dynamo.store import Cost
 from keygraph.dynamo.value import value
-from keygraph.errors import InputPath
+from keygraph.errors import InputPath, Refusal
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
@@ -58,6 +58,10 @@ class Change:
     """The version that the record must have."""
     where: InputPath = ()
 
+    @property
+    def names(self) -> set[str]:
+        return {*self.values, *self.added, *self.taken}
+
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
@@ -75,11 +79,21 @@ class Upsert:
 
     @property
     def values_of_new(self) -> Mapping[str, Any]:
-        """The values of a new record."""
         if not self.added:
             return self.values
         fields = self.record.fields
         return {**self.values, **{name: _with(fields[name], each) for name, each in self.added.items()}}
+
+    def as_change(self, identity: Texts) -> Change:
+        """Returns the change that it is if its record exists."""
+        in_key = in_own_key(self.record)
+        values = {name: value for name, value in self.values.items() if name not in in_key}
+        return Change(self.record, identity, values, self.added, self.taken, self.version, self.where)
+
+
+def in_own_key(record: RecordType) -> set[str]:
+    """Returns the fields and ends that stand in the table's key themselves."""
+    return {slot.path[0] for slot in record.identity if not (slot.computed and len(slot.path) == 1)}
 
 
 def _with(of: Field, added: Any) -> Any:
@@ -125,8 +139,17 @@ class Move:
     to: InputPath = ()
     """The place of the values in the client's input."""
 
+    @property
+    def as_change(self) -> Change:
+        return Change(self.record, self.identity, self.values, where=self.to)
 
-WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete | Move
+
+NewRequest: TypeAlias = Create | Put | Upsert
+WriteRequest: TypeAlias = NewRequest | Change | Delete | Move
+
+
+def missing(request: WriteRequest) -> Refusal:
+    return Refusal(Code.NOT_FOUND, (f"There is no {request.record.name} with this key.",), request.where)
 
 
 def place_of(request: WriteRequest, name: str | None = None) -> InputPath:
@@ -141,11 +164,12 @@ def place_of(request: WriteRequest, name: str | None = None) -> InputPath:
     return request.where
 
 
-def emptied(request: Change) -> list[str]:
-    """Returns the required sets from which a change removes several members, so that the stored ones decide if one is
-    left."""
+def decided_by_stored(request: Change) -> list[str]:
+    """Returns the fields whose stored value decides about a change: required sets from which it removes several members,
+    of which one must be left, and what it adds to or takes from in an attribute that may be the former one."""
     fields = request.record.fields
-    return [name for name, taken in request.taken.items() if len(taken) > 1 and fields[name].is_required]
+    emptied = [name for name, taken in request.taken.items() if len(taken) > 1 and fields[name].is_required]
+    return [*emptied, *(name for name in (*request.added, *request.taken) if fields[name].former)]
 
 
 @value(frozen=True, slots=True)
@@ -158,16 +182,8 @@ class Done:
     """The item as it is stored now. None if the record was deleted, or if it has to be read."""
     detached: int = 0
     """How many records no longer name the deleted node: most of them were deleted too."""
-    is_new: bool = False
-    """Whether there was no record with its key. Of a put only if that was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteAnswer:
-    """The results of the requests of one transaction, in their order."""
-
-    done: tuple[Done, ...]
-    cost: Cost
+    is_new: bool | None = False
+    """Whether there was no record with its key; None for a put if that was not read."""
 
 
 def new_id() -> str:

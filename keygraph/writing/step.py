@@ -12,15 +12,14 @@ from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import Action, key_of
 from keygraph.dynamo.conditions import And, Between, Condition, Exists, Not, Path, at_path, holds
-from keygraph.dynamo.items import Item, exact_sum, number
+from keygraph.dynamo.items import Item, Value, exact_sum, number
 from keygraph.dynamo.table import Key, Table
 from keygraph.dynamo.value import value
 from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.model.fields import Field
 from keygraph.writing.items import Refusals
-from keygraph.writing.marks import UNMARKED, is_marked
-from keygraph.writing.presence import NamedEnd
+from keygraph.writing.marks import UNMARKED
 
 
 @value(frozen=True, slots=True)
@@ -30,10 +29,15 @@ class Addition:
     keys: tuple[Key, ...]
     """The possible keys of the node."""
     field: Field
-    """Where the node has the number."""
+    """The field of the node that has the number."""
+    path: Path
+    """The attribute that holds it."""
     amount: Decimal
     there: Condition
     """The condition that the node exists."""
+    replaced: tuple[Value, Value] | None = None
+    """What an item had at its place in a list and has now (None: nothing there), if the node keeps a value of the first
+    or last item."""
     is_unknown: bool = False
     """Whether the node was read and has no such number, or is missing: then only a put is added to."""
 
@@ -55,11 +59,12 @@ class TransactionStep:
     """The item that it replaces, changes or deletes, if that was read."""
     additions: tuple[Addition, ...] = ()
     """What it adds to nodes."""
+    replaced: tuple[Addition, ...] = ()
+    """The items of lists that other steps replace, of which the node keeps a value of the first or last."""
     is_added_to: bool = False
     """Whether it adds to a node. If that fails, the node is read before another try."""
 
     def on_condition(self, *conditions: Condition) -> TransactionStep:
-        """Returns the step with further conditions."""
         own = self.action.condition
         joined = And((*([] if own is None else [own]), *conditions))
         return replace(self, action=replace(self.action, condition=joined))
@@ -72,22 +77,13 @@ def again(item: Item | None) -> None:
     """The refusal when somebody was faster: none, so the write is tried again."""
 
 
-def lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
-    """Returns the refusal for a missing item; none if somebody has changed it."""
-    return lambda item: lost if item is None else None
-
-
-def missing_or_again(named: NamedEnd, where: InputPath, item: Item | None) -> Refusal | None:
-    """Returns the refusal for a missing node; None if it has a mark, since it may stay after all."""
-    return None if is_marked(item) else named.missing(where)
-
-
 def _again_unless(
     step: TransactionStep, conditions: Sequence[Condition]
 ) -> Callable[[Item | None], Refusal | None]:
     """Returns the refusal of a step with added conditions; none if the stored item does not meet one of those."""
-    told = step.refusal
-    return lambda item: None if item and not all(holds(each, item) for each in conditions) else told(item)
+    return lambda item: (
+        None if item and not all(holds(each, item) for each in conditions) else step.refusal(item)
+    )
 
 
 # --- Several steps --------------------------------------------------------------------------------------
@@ -103,15 +99,18 @@ def merged(
     found: dict[Key, TransactionStep] = {}
     places: dict[Key, InputPath] = {}
     checks: dict[Key, TransactionStep] = {}
-    asked: list[tuple[Key, TransactionStep]] = []
+    rules: list[tuple[Key, TransactionStep]] = []
     for where, step in steps:
         key = key_of(step.action, table)
         if step.is_rule:
-            asked.append((key, step))
+            rules.append((key, step))
             continue
         there = found.setdefault(key, step)
         if step.is_check:
-            checks.setdefault(key, step)
+            known = checks.setdefault(key, step)
+            if known.action.condition != step.action.condition:
+                checks[key] = of_both = _both(known, step)
+                found[key] = of_both if there is known else there
         elif there.is_check or there is step:
             found[key], places[key] = step, where
         else:
@@ -123,13 +122,11 @@ def merged(
     additions = [(places[key], each) for key, step in found.items() for each in step.additions]
     if additions:
         _add(found, additions, refusals)
-    for key, rule in asked:
-        before = found.get(key)
-        condition = rule.action.condition
-        is_new = condition is not None and (before is None or before.action.condition != condition)
+    for key, rule in rules:
+        before, condition = found.get(key), rule.action.condition
         if before is None:
             found[key] = rule
-        elif is_new and condition is not None:
+        elif condition is not None and before.action.condition != condition:
             joined = before.on_condition(condition)
             found[key] = replace(joined, refusal=_again_unless(before, [condition]))
     return [*found.values()]
@@ -139,6 +136,18 @@ def _place(path: InputPath) -> list[str]:
     """Returns a place in the input as parts of a message: `input.items.0`."""
     steps = [step if isinstance(step, str) else str(step) for step in path]
     return [part for step in steps for part in (".", step)][1:]
+
+
+def _both(one: TransactionStep, other: TransactionStep) -> TransactionStep:
+    """Returns one check for two of an item, such as a node that two ends name which allow different types."""
+    first, second = one.action.condition, other.action.condition
+    if first is None or second is None:
+        return other if first is None else one
+
+    def refusal(item: Item | None) -> Refusal | None:
+        return (other if item is not None and holds(first, item) else one).refusal(item)
+
+    return replace(one.on_condition(second), refusal=refusal)
 
 
 def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -> TransactionStep:
@@ -165,7 +174,8 @@ def _add(
     for key, several in of_nodes.items():
         step = _with_sums(key, found.get(key), [*_sums(several, refusals)], refusals)
         if step is not None:
-            found[key] = step
+            of_ends = [each for _, each in several if each.replaced is not None]
+            found[key] = replace(step, replaced=(*step.replaced, *of_ends)) if of_ends else step
     for key, step in found.items():
         if step.additions:
             found[key] = replace(step, additions=())
@@ -185,7 +195,7 @@ class _Sum(NamedTuple):
 def _sums(additions: Iterable[tuple[InputPath, Addition]], refusals: Refusals) -> Iterator[_Sum]:
     of_paths: defaultdict[Path, list[tuple[InputPath, Addition]]] = defaultdict(list)
     for where, each in additions:
-        of_paths[each.field.attribute].append((where, each))
+        of_paths[each.path].append((where, each))
     for path, several in of_paths.items():
         amount = exact_sum(each.amount for _, each in several)
         where, last = several[-1]
@@ -200,8 +210,8 @@ def _sums(additions: Iterable[tuple[InputPath, Addition]], refusals: Refusals) -
         if field.kept == "sum" and field.type.kind == "int":
             low, high = (exact_sum((Decimal(end), amount.copy_negate())) for end in (INT_MIN, INT_MAX))
             fits = Between(path, low, high)
-        told = (FieldName(field.name), " would be an integer of more than 32 bits.")
-        refusal = Refusal(Code.BAD_USER_INPUT, told, where)
+        problem = (FieldName(field.name), " would be an integer of more than 32 bits.")
+        refusal = Refusal(Code.BAD_USER_INPUT, problem, where)
         yield _Sum(actions.AddNumber(path, amount), last.there, last.is_unknown, fits, refusal)
 
 
@@ -241,10 +251,16 @@ def _with_sums(
     if changes:
         own = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
         made = replace(made, action=actions.UpdateItem(key, _summed((*own, *changes)), made.action.condition))
-    told = _again_unless(step, conditions)
+    required = step.action.condition
+
+    def refusal_of(item: Item | None) -> Refusal | None:
+        # What is added to a node that the viewer does not see says nothing about it.
+        is_met = item is not None and (required is None or holds(required, item))
+        return too_much(item) if is_met else step.refusal(item)
+
     return replace(
         made,
-        refusal=lambda item: too_much(item) or told(item),
+        refusal=refusal_of,
         is_check=step.is_check and not changes,
         is_added_to=True,
     )

@@ -18,26 +18,32 @@ from typing import Any
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
 from keygraph.codes import Code
-from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal
+from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal, without_frames
 from keygraph.names import camel, public_path
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger("keygraph")
 
-_SHOWN_BEGINNING, _SHOWN_END = 400, 160
+_KEPT_BEGINNING, _KEPT_END = 400, 160
 """How many characters of a long message are shown. Its own words are before and after the text that it quotes."""
 
 
 def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, Any]:
     """Returns the error as a client sees it. `code` is the code of an error that graphql-core itself raised."""
+    public = _error_for_clients(error, code)
+    bare(error)
+    return public
+
+
+def _error_for_clients(error: GraphQLError, code: str | None) -> dict[str, Any]:
     cause = error.original_error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
     is_own = isinstance(cause, BadUserInput) and error.message == str(cause)
-    shown = {"message": _shortened(message_of(cause) if is_own and cause is not None else error.message)}
+    public = {"message": _shortened(message_of(cause) if is_own and cause is not None else error.message)}
     if isinstance(error, GraphQLSyntaxError):
         code = OperationCode.GRAPHQL_PARSE_FAILED
-    elif isinstance(cause, KeygraphError):
+    elif isinstance(cause, KeygraphError) and not isinstance(cause, UnexpectedError):
         code = cause.code
     elif code is not None and isinstance(cause, ValueError):
         pass  # a value in the document that Python cannot read, such as an integer of 5,000 digits
@@ -47,14 +53,54 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         # A resolver returned a value that its field cannot have: that is no client's fault.
         return {**internal_error(cause or error), **_where(error)}
     extensions = {"code": BadUserInput.code, **(error.extensions or {}), **({"code": code} if code else {})}
-    return {**shown, **_where(error), "extensions": extensions}
+    return {**public, **_where(error), "extensions": extensions}
 
 
 def _shortened(message: str) -> str:
     """Returns the message without the middle of the text that it quotes, which may be as long as a request."""
-    if len(message) <= _SHOWN_BEGINNING + _SHOWN_END:
+    if len(message) <= _KEPT_BEGINNING + _KEPT_END:
         return message
-    return f"{message[:_SHOWN_BEGINNING]} … {message[-_SHOWN_END:]}"
+    return f"{message[:_KEPT_BEGINNING]} … {message[-_KEPT_END:]}"
+
+
+class UnexpectedError(KeygraphError):
+    """A failure of the server that was logged. The client sees the id of the log's record."""
+
+    code = Code.INTERNAL
+
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().hex
+        super().__init__(f"Something went wrong on the server. Its log has the details under {self.id}.")
+
+
+def as_value(error: Exception) -> Exception:
+    """Returns what is kept of an error that was caught: no frames, which hold the request and what was read for it.
+
+    A failure of the server is logged now, with its frames.
+    """
+    if isinstance(error, GraphQLError):
+        original = error.original_error
+        if original is None or isinstance(original, KeygraphError | GraphQLError):
+            return bare(error)
+        return as_value(original)
+    is_expected = isinstance(error, KeygraphError) or error.__traceback__ is None
+    return without_frames(error) if is_expected else _logged(error)
+
+
+def bare(error: GraphQLError) -> GraphQLError:
+    """Returns an error of graphql-core without its frames, and without those of the error that it stands for."""
+    if error.original_error is not None:
+        without_frames(error.original_error)
+    return without_frames(error)
+
+
+def _logged(error: BaseException) -> UnexpectedError:
+    if isinstance(error, UnexpectedError):
+        return without_frames(error)
+    unexpected = UnexpectedError()
+    _log.error("unexpected error %s", unexpected.id, exc_info=error)
+    without_frames(error)
+    return unexpected
 
 
 class NotAQuery(Exception):
@@ -71,24 +117,24 @@ class RefusedPart(BadUserInput):
         super().__init__(*refusal.parts)
         self.code = refusal.code
         path = [*public_path(refusal.path)]
-        self.extensions = {**({"path": path} if path else {}), **_shown(refusal.details)}
+        self.extensions = {**({"path": path} if path else {}), **_detail_for_clients(refusal.details)}
 
 
-def _shown(detail: Any) -> Any:
+def _detail_for_clients(detail: Any) -> Any:
     """Returns a detail with fields named as in the schema."""
     match detail:
         case FieldName():
             return camel(detail)
         case list():
-            return [_shown(each) for each in detail]
+            return [_detail_for_clients(each) for each in detail]
         case Mapping():
-            return {name: _shown(each) for name, each in detail.items()}
+            return {name: _detail_for_clients(each) for name, each in detail.items()}
     return detail
 
 
 def message_of(error: Exception) -> str:
     """Returns the message of an error, with fields named as in the schema."""
-    return error.told(camel) if isinstance(error, BadUserInput) else str(error)
+    return error.rendered(camel) if isinstance(error, BadUserInput) else str(error)
 
 
 def answer_limit_error(limit: int) -> dict[str, Any]:
@@ -102,12 +148,8 @@ def answer_limit_error(limit: int) -> dict[str, Any]:
 
 def internal_error(cause: BaseException) -> dict[str, Any]:
     """Returns the error that a client sees for a failure of the server. The log has the details under the same id."""
-    error_id = uuid.uuid4().hex
-    _log.error("unexpected error %s", error_id, exc_info=cause)
-    return {
-        "message": f"Something went wrong on the server. Its log has the details under {error_id}.",
-        "extensions": {"code": Code.INTERNAL, "id": error_id},
-    }
+    logged = _logged(cause)
+    return {"message": str(logged), "extensions": {"code": Code.INTERNAL, "id": logged.id}}
 
 
 def _is_of_argument(error: GraphQLError) -> bool:

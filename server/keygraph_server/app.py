@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
+from pathlib import Path
 from typing import NoReturn
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from keygraph.kept import kept_bytes
+from keygraph_resolvers import Service
 from keygraph_resolvers.read.meter import Memory
 from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
@@ -23,29 +28,34 @@ from keygraph_server.documents.known import KnownDocuments
 from keygraph_server.documents.manifest import read_documents
 from keygraph_server.errors import CommandError, expected_message
 from keygraph_server.http.compression import CompressedFiles
-from keygraph_server.http.exposure import Exposure
 from keygraph_server.http.graphql_http import ContextOf, EndpointOptions, GraphQLEndpoint, ViewerOf
-from keygraph_server.http.middleware import AroundEndpoints
+from keygraph_server.http.middleware import GRAPHQL_METHODS, GRAPHQL_PATH, AroundEndpoints
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import Model, load_model
+from keygraph_server.models import Model, load_model, printed
 from keygraph_server.playground import PageSettings, data_routes, playground_routes
-from keygraph_server.processes.process import begin_serving
+from keygraph_server.processes.streams import queue_streams
 from keygraph_server.queries import examples_of
-from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
-from keygraph_server.settings import Auth, Settings, read_settings
-from keygraph_server.settings.documents import Accepted
+from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.process import Telemetry
-from keygraph_server.uvicorn_internals import STARTUP_FAILURE
 
 _log = logging.getLogger(__name__)
 
 
+SERVED_FILE = "_KEYGRAPH_SERVED_FILE"
+"""The variable with the identity of the SQLite file, for workers: each must open the same."""
+
+
 class Application(Starlette):
     """A server as an ASGI application, which another application may mount."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Returns the layers without the first: AroundEndpoints answers all errors."""
+        first = super().build_middleware_stack()
+        return first.app if isinstance(first, ServerErrorMiddleware) else first
 
     @asynccontextmanager
     async def started(self, parent: object = None) -> AsyncIterator[None]:
@@ -57,6 +67,8 @@ class Application(Starlette):
 class _NotStarted:
     """The service of an application that was not started."""
 
+    memory = Memory(1)
+
     async def execute(self, *_: object, **__: object) -> NoReturn:
         problem = "Keygraph has not been started: give the application that mounts it lifespan=app.started"
         raise RuntimeError(problem)
@@ -64,7 +76,7 @@ class _NotStarted:
 
 def create_app(
     settings: Settings,
-    when_started: Callable[[], None] | None = None,
+    when_started: Callable[[Service], None] | None = None,
     *,
     model: Model | None = None,
     viewer: ViewerOf | None = None,
@@ -72,10 +84,11 @@ def create_app(
 ) -> Application:
     """The application that serves the model from the store, both named by the settings.
 
-    While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
-    `model` is the one that the settings name, if it is loaded already. `viewer` replaces KEYGRAPH_AUTH: it takes the
-    request and returns the viewer's claims. `context` takes the request and the claims, and returns the `info.context`
-    of your own resolvers. Both may be async. Raises CommandError or ModelError for unusable settings.
+    While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called with
+    the service when they are open. `model` is the one that the settings name, if it is loaded already. `viewer` replaces
+    KEYGRAPH_AUTH: it takes the request and returns the viewer's claims. `context` takes the request and the claims, and
+    returns the `info.context` of your own resolvers. Both may be async. Raises CommandError or ModelError for unusable
+    settings.
     """
     if model is None:
         model = load_model(settings.model, federation=settings.federation)
@@ -90,43 +103,51 @@ def create_app(
     origins = Origins.of(settings.cors_origins)
     documents = known_documents(settings)
     compressed = [Middleware(CompressedFiles, settings.compress_above)]
-    memory = Memory(settings.operation_memory)
+    viewer = viewer or configured_viewers(settings)
     options = EndpointOptions(
-        documents,
-        viewer or configured_viewers(settings),
-        context,
-        origins,
-        settings.cache_control,
-        settings.answer_limit,
-        settings.compress_above,
-        Exposure(settings.cost_details, settings.endpoint_names),
-        memory,
-        telemetry.watcher,
-        settings.operation_timeout,
+        documents=documents,
+        viewer_of=viewer,
+        context_of=context,
+        origins=origins,
+        cache_control=settings.cache_control,
+        limits=settings,
+        compress_above=settings.compress_above,
+        cost_details=settings.cost_details,
+        endpoint_names=settings.endpoint_names,
+        observer=telemetry if telemetry.is_needed else None,
     )
+    endpoint = GraphQLEndpoint(options)
     routes: list[BaseRoute] = [
-        Route("/graphql", GraphQLEndpoint(options), methods=["GET", "POST"]),
+        Route(GRAPHQL_PATH, endpoint, methods=GRAPHQL_METHODS),
         Route("/healthz", answer_alive),
         Route("/readyz", ready_endpoint(settings)),
     ]
     if settings.schema_file:
         routes.append(Route("/schema.graphql", schema_endpoint(model), middleware=compressed))
     if settings.playground:
+        # The rules do not apply to raw items, so they are not for clients that the rules tell apart.
+        shows_items = settings.playground_items and viewer is None
         page = PageSettings(
             table,
             model.name,
             partial(examples_of, model),
-            asks_for_token=settings.auth is Auth.JWT,
-            shows_items=settings.playground_items,
+            asks_for_token=settings.auth == "jwt",
+            shows_items=shows_items,
         )
         routes += playground_routes(page, middleware=compressed)
-        routes += data_routes(model, shows_items=settings.playground_items)
+        routes += data_routes(model, shows_items=shows_items)
     app = Application(
         routes=routes,
         middleware=[
-            Middleware(AroundEndpoints, origins, settings.max_body_bytes, https_only=settings.is_production)
+            Middleware(
+                AroundEndpoints,
+                origins,
+                settings.max_body_bytes,
+                https_only=settings.is_production,
+                graphql=endpoint,
+            )
         ],
-        lifespan=lifespan_of(model, settings, documents, memory, telemetry, when_started),
+        lifespan=lifespan_of(model, settings, documents, telemetry, when_started),
     )
     app.router.redirect_slashes = False
     app.state.service = _NotStarted()
@@ -136,24 +157,39 @@ def create_app(
 def known_documents(settings: Settings) -> KnownDocuments:
     """The documents that clients may send or name. Raises CommandError if the manifest cannot be used."""
     file = settings.trusted_documents
-    if file is None and settings.documents is not Accepted.ANY:
-        problem = f"KEYGRAPH_DOCUMENTS is {settings.documents.value}, but there is no manifest"
-        raise CommandError(
-            problem, "Make one with `keygraph trust DIR`, and name it in KEYGRAPH_TRUSTED_DOCUMENTS"
-        )
+    if file is None and settings.documents != "any":
+        problem = f"KEYGRAPH_DOCUMENTS is {settings.documents}, but there is no manifest"
+        fix = "Make one with `keygraph trust DIR`, and name it in KEYGRAPH_TRUSTED_DOCUMENTS"
+        raise CommandError(problem, fix)
     trusted = {} if file is None else read_documents(file)
     return KnownDocuments(trusted, settings.documents, settings.persisted_bytes)
 
 
-def app_from_environment(model: Model | None = None) -> Application:
-    """The application for the settings in the environment. Workers of uvicorn call this factory.
+def identity(file: Path) -> str:
+    """What a file keeps when it is moved, and another in its place has not; empty if there is no file."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ""
+    return f"{found.st_dev}:{found.st_ino}"
 
-    `model` is the one that the settings name, if it is loaded already.
-    """
+
+def app_from_environment() -> Application:
+    """The application for the settings in the environment. Workers of uvicorn call this factory."""
+    # Imported here, because a Lambda handler needs no uvicorn.
+    from keygraph_server.processes.process import begin_serving
+    from keygraph_server.uvicorn_internals import STARTUP_FAILURE
+
+    queue_streams()
     try:
         settings = read_settings()
         configure_logging(settings)
-        return create_app(settings, begin_serving, model=model)
+        app = create_app(settings, begin_serving)
+        file = settings.sqlite_file
+        if file is not None and identity(file) != os.environ.get(SERVED_FILE, identity(file)):
+            problem = f"{file} is not the file that the server was started with"
+            raise CommandError(problem, "Put the old file back, or restart the server")
+        return app
     except Exception as error:
         message = expected_message(error)
         if message is None:
@@ -167,9 +203,8 @@ def lifespan_of(
     model: Model,
     settings: Settings,
     documents: KnownDocuments,
-    memory: Memory,
     telemetry: Telemetry,
-    when_started: Callable[[], None] | None,
+    when_started: Callable[[Service], None] | None,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Opens the store and the service when the process starts, and closes them when it ends."""
 
@@ -184,9 +219,9 @@ def lifespan_of(
                 sized = {"documents": service.kept_bytes, "persisted": documents.automatic_bytes}
                 return sized | kept_bytes()
 
-            async with telemetry.running(service, store, memory, caches):
+            async with telemetry.running(service, store, caches):
                 if when_started is not None:
-                    when_started()
+                    when_started(service)
                 try:
                     yield
                 finally:
@@ -204,11 +239,11 @@ def ready_endpoint(settings: Settings) -> Callable[[Request], Awaitable[Response
     """An endpoint that answers whether the store is reachable and has the table; 503 if not."""
 
     async def answer_ready(request: Request) -> Response:
-        reason = await request.app.state.readiness.hindrance()
+        reason = await request.app.state.readiness.problem()
         if reason is None:
             return JSONResponse({"ready": True})
-        shown = {"reason": reason} if settings.endpoint_names else {}
-        return JSONResponse({"ready": False, **shown}, 503)
+        details = {"reason": reason} if settings.endpoint_names else {}
+        return JSONResponse({"ready": False, **details}, 503)
 
     return answer_ready
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -23,47 +21,55 @@ _UsageError: Any = typer.BadParameter.__base__
 """The base of all usage errors; typer exports only its subclasses."""
 
 
-class _Command(NamedTuple):
-    """The location of a command, and its line in `keygraph --help`."""
-
-    place: str
-    """The module and name of its function, or of an application."""
-    summary: str
-    """The first sentence of its docstring."""
-
-
 _COMMANDS = {
-    "init": _Command("commands.init:init", "Write a small model, its data and queries into this folder."),
-    "serve": _Command("commands.serve:serve_app", "Serve a model as GraphQL, with a playground."),
-    "schema": _Command("commands.schema:schema", "Print the GraphQL schema of a model."),
-    "describe": _Command(
+    "init": ("commands.init:init", "Write a small model, its data and queries into this folder."),
+    "serve": ("commands.serve:serve_app", "Serve a model as GraphQL, with a playground."),
+    "schema": ("commands.schema:schema", "Print the GraphQL schema of a model."),
+    "describe": (
         "commands.describe:describe",
         "Show the keys and access paths of every type, and the DynamoDB request of each path.",
     ),
-    "explain": _Command(
+    "explain": (
         "commands.explain:explain",
         "Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.",
     ),
-    "draft": _Command(
+    "draft": (
         "commands.draft:draft",
         "Print a first model of an existing table: its types, fields and lists, with comments on what is uncertain.",
     ),
-    "load": _Command("commands.load:load_app", "Load items into the table."),
-    "export": _Command(
-        "commands.export:export", "Export every item of the table as a line of JSON, for `keygraph load`."
+    "load": ("commands.load:load_app", "Load items into the table."),
+    "export": (
+        "commands.export:export",
+        "Export every item of the table as a line of JSON, for `keygraph load`.",
     ),
-    "verify": _Command(
-        "commands.verify:verify", "Read the whole table and report what does not match the model."
+    "copy": (
+        "commands.whole_table.copy:copy",
+        "Copy every item of the table into a table of another store, as it is.",
     ),
-    "hot": _Command(
+    "verify": ("commands.verify:verify", "Read the whole table and report what does not match the model."),
+    "summarize": (
+        "commands.summarize:summarize",
+        "Compute the summaries of a whole table, and write them to its items.",
+    ),
+    "backfill": (
+        "commands.whole_table.backfill:backfill",
+        "Write what items lack since the model has changed, while the table is in use.",
+    ),
+    "hot": (
         "hot.command:hot",
         "Show which partitions and fields cost a running server most, and how to reduce the cost.",
     ),
-    "trust": _Command(
-        "commands.trust:trust", "Write the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS."
+    "trust": (
+        "commands.trust:trust",
+        "Write the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS.",
     ),
-    "table": _Command("commands.table:table_app", "Create or describe the table."),
+    "table": (
+        "commands.table:table_app",
+        "Create, describe or update the table, or compare it with the model.",
+    ),
 }
+"""The place of each command (the module and the name of its function, or of an application), and the first sentence of
+its docstring."""
 
 
 class _Commands(TyperGroup):
@@ -74,10 +80,9 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command for the list in `keygraph --help`; None if there is no such command."""
-        found = _COMMANDS.get(cmd_name)
-        return (
-            None if found is None else TyperCommand(cmd_name, short_help=found.summary, rich_markup_mode=None)
-        )
+        if cmd_name not in _COMMANDS:
+            return None
+        return TyperCommand(cmd_name, short_help=_COMMANDS[cmd_name][1], rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Imports the module of the command to run."""
@@ -117,7 +122,6 @@ class _Commands(TyperGroup):
 
 
 def _echo_usage_error(error: Any) -> None:
-    """Prints a usage error as one line."""
     errors = getattr(error.__cause__, "errors", None)
     if errors is not None:  # pydantic's, of a value
         from keygraph_server.errors import value_problem
@@ -130,30 +134,14 @@ def _echo_usage_error(error: Any) -> None:
 
 
 def _imported(name: str) -> Any:
-    """The command of this name."""
-    module, _, attribute = _COMMANDS[name].place.partition(":")
-    with keeping_all(), _without_rich() if name == "serve" else nullcontext():
+    module, _, attribute = _COMMANDS[name][0].partition(":")
+    with keeping_all():
         found = getattr(importlib.import_module(f"keygraph_server.{module}"), attribute)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
         found = alone
     return typer.main.get_command(found)
-
-
-@contextmanager
-def _without_rich() -> Iterator[None]:
-    """Hide rich from structlog, which imports it if it is installed. The import takes a tenth of a server's start (0.12 s of
-    processor time), and the log does not need it. Only `keygraph serve` hides it: an application that mounts the server may need rich."""
-    if "rich" in sys.modules:
-        yield
-        return
-    modules: dict[str, Any] = sys.modules
-    modules["rich"] = None
-    try:
-        yield
-    finally:
-        del modules["rich"]
 
 
 app = typer.Typer(

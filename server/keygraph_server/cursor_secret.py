@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from keygraph_server.errors import SettingsError
-from keygraph_server.settings import SECRET_CHARACTERS, Settings
+from keygraph_server.settings import SECRET_CHARACTERS, Settings, check_file
 
 _log = logging.getLogger(__name__)
 
@@ -42,9 +42,11 @@ def kept_secret(file: Path) -> str:
     try:
         if not file.exists():
             _make(file)
-        secret = file.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
+        secret = check_file(file).read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, UnicodeDecodeError):
+            reason = "it is not text"
         problem = f"the secret cannot be stored in {file}: {reason}"
         raise SettingsError(problem, "Set KEYGRAPH_SECRET, or fix the permissions of the file") from None
     if len(secret) < SECRET_CHARACTERS:

@@ -9,6 +9,8 @@ RequestRefusedError         a request that is not executed, with the code and th
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -56,6 +58,14 @@ class RequestCode(StrEnum):
     """
 
 
+OWN_FAULTS = (Code.INTERNAL, Code.CORRUPT_ITEM)
+"""Error codes for which the server or an item is at fault."""
+STORE_FAULTS = (Code.UNAVAILABLE, Code.TIMEOUT, Code.THROTTLED)
+"""Error codes for which the store is at fault."""
+FAULTS = (*OWN_FAULTS, *STORE_FAULTS)
+"""Error codes for which no client is at fault, the worst first."""
+
+
 class CommandError(Exception):
     """Something that the user can fix: one line with the problem and the fix."""
 
@@ -100,16 +110,19 @@ class UnauthenticatedError(RequestRefusedError):
         super().__init__(message, 401, RequestCode.UNAUTHENTICATED)
 
 
+_LONG_WORD = re.compile(r"(\S{100})\S{200,}(\S{50})")
 _VALUE_PROBLEMS = {
     "int_parsing": "{input!r} is not a whole number",
     "float_parsing": "{input!r} is not a number",
     "bool_parsing": "{input!r} is neither true nor false",
     "enum": "{input!r} is not {expected}",
-    "less_than_equal": "{input} is more than {le}",
+    "literal_error": "{input!r} is not {expected}",
+    "less_than_equal": "{input} is more than {le:.0f}",
     "greater_than_equal": "{input} is less than {ge}",
     "greater_than": "{input} is not more than {gt:g}",
     # pydantic counts the items of a secret
     "too_short": "it needs at least {min_length} characters, and has {actual_length}",
+    "string_pattern_mismatch": "{input!r} has characters that it may not have, or not in this order",
     "value_error": "{error}",
 }
 """The problem with a value, by the type of pydantic's error."""
@@ -127,8 +140,24 @@ def value_problem(details: Mapping[str, Any]) -> str:
 def expected_message(error: Exception) -> str | None:
     """The message for the user; None for an unexpected error.
 
-    It is one line, except that the mistakes of a model are listed one per line.
+    It is one line, except that the mistakes of a model are listed one per line. Very long values are shortened.
     """
     if isinstance(error, CommandError | KeygraphError | ModelError):
-        return str(error)
+        lines = [str(error)] if isinstance(error, CommandError) else str(error).split("\n")
+        return _LONG_WORD.sub(r"\1…\2", "\n".join(map(printable, lines)))
     return None
+
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
+"""What Python calls printable though it is not displayed: Unicode's `Default_Ignorable_Code_Point`, and empty Braille."""
+
+
+def printable(text: str) -> str:
+    """The text with escapes for control characters, for those that change the direction of text, and for invisible ones."""
+    if text.isprintable() and not _UNSEEN.search(text):
+        return text
+    return "".join(
+        [char if char.isprintable() and not _UNSEEN.match(char) else json.dumps(char)[1:-1] for char in text]
+    )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
+from ipaddress import ip_address
 
 from keygraph_server.errors import CommandError
 
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+"""The names of this machine. No page of a foreign site has one of them in its address."""
+_LISTED = re.compile(r"(\*\.)?[a-z0-9_.-]{1,255}|\[[0-9a-f:.]{2,45}\]")
 _UNSENT_BYTES = 128 * 1024
 """The bytes of an answer that the system takes beyond the client's window. Its default is 4 MB, and the event loop
 keeps an answer whole until the system has taken all of it."""
@@ -42,9 +47,31 @@ def listen(host: str, port: int) -> socket.socket:
 
 def address_of(listening: socket.socket, host: str) -> str:
     """The URL of the socket, as seen from this machine."""
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     port: int = listening.getsockname()[1]
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def listed_hosts(text: str) -> list[str]:
+    """The hosts that a setting lists: names, `*.` before a name, addresses, or `*` alone. Raises ValueError."""
+    hosts = text.lower().replace(",", " ").split()
+    for host in hosts:
+        if hosts != ["*"] and not _LISTED.fullmatch(host):
+            raise ValueError(f"{host!r} is not a host such as api.example.com")
+    return hosts
+
+
+def answered_hosts(listening: socket.socket, host: str, allowed: str | None) -> list[str] | None:
+    """The hosts that requests to the socket may name; None for all.
+
+    A page can point the name of its site to this machine (DNS rebinding). A browser then takes the server for that site,
+    and sends the name with each request.
+    """
+    if allowed is None and not ip_address(listening.getsockname()[0]).is_loopback:
+        return None
+    listed = listed_hosts(allowed or "")
+    own = f"[{host}]" if ":" in host else host
+    return None if listed == ["*"] else [*_LOCAL_HOSTS, own.lower(), *listed]
 
 
 def _refused(error: OSError, host: str, port: int) -> CommandError:

@@ -7,6 +7,7 @@ of any size.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -15,7 +16,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -141,7 +141,7 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             problem = f"there is no module {error.name} in {here} or on Python's path"
-            meant = get_close_matches(
+            meant = difflib.get_close_matches(
                 name.removesuffix(".py"), [file.stem for file in Path.cwd().glob("*.py")], 1
             )
             fix = "module:name, as in keygraph_examples.commerce:graph"
@@ -167,7 +167,6 @@ def _call(function: Callable[[], object], name: str) -> object:
 
 
 def _broken(name: str, error: Exception) -> ModelNotLoadedError:
-    """An error in a user's module, with its file and line."""
     if isinstance(error, SyntaxError) and error.filename:
         file, line, reason = error.filename, error.lineno, error.msg
     else:
@@ -209,3 +208,25 @@ def _kind(value: object) -> str:
     if value is None:
         return "None"
     return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+
+
+# --- The schema as text -------------------------------------------------------------------------------
+
+
+def printed(schema: GraphSchema) -> str:
+    """The schema in GraphQL's schema definition language, ending with a newline."""
+    return schema.as_str().rstrip("\n") + "\n"
+
+
+def difference(schema: GraphSchema, file: Path) -> str:
+    """A unified diff from the file to the schema; empty if they are equal."""
+    kept = file.read_text("utf-8")
+    lines = difflib.unified_diff(
+        kept.splitlines(keepends=True),
+        printed(schema).splitlines(keepends=True),
+        fromfile=str(file),
+        tofile="the schema of the model",
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -31,32 +30,42 @@ StoreOption = Annotated[
     ),
 ]
 
+RateOption = Annotated[
+    float | None,
+    typer.Option(
+        "--rate", min=0.1, help="The most write units per second. Default: no limit.", show_default=False
+    ),
+]
+
+SegmentsOption = Annotated[
+    int, typer.Option("--segments", min=1, max=1000, help="How many parts of the table to read in parallel.")
+]
+
+ReportOption = Annotated[
+    Literal["table", "json"],
+    typer.Option("--format", help="table: a readable report. json: JSON for programs."),
+]
+
 
 class WithSettings(TyperCommand):
     """A command whose help ends with all settings and their defaults."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         # Imported here, because no other help needs it.
-        from keygraph_server.settings import Environment, Settings, environment_name
+        from keygraph_server.settings import Settings, descriptions, environment_name
 
         # The description says if a setting has another default in production.
-        given = {"env": Environment.DEVELOPMENT}
-        rows = []
+        given = {"env": "development"}
+        rows, described = [], descriptions()
         for name, setting in Settings.model_fields.items():
             default = setting.get_default(call_default_factory=True, validated_data=given)
-            rows.append(
-                (environment_name(name), f"{_first_sentence(setting.description)} [{_shown(default)}]")
-            )
+            sentence = re.split(r"(?<=[a-z\d)`]{2}[.:]) ", described.get(name, ""))[0].rstrip(".:")
+            rows.append((environment_name(name), f"{sentence} [{_default_text(default)}]"))
         with formatter.section("Settings (environment variables; see docs/settings.md)"):
             formatter.write_dl(rows)
 
 
-def _first_sentence(text: str | None) -> str:
-    return re.split(r"(?<=[a-z\d)`]{2}[.:]) ", text or "")[0].rstrip(".:")
-
-
-def _shown(default: object) -> str:
-    value = default.value if isinstance(default, Enum) else default
-    if value in (None, ""):
+def _default_text(default: object) -> str:
+    if default in (None, ""):
         return "unset"
-    return f"default: {str(value).lower() if isinstance(value, bool) else value}"
+    return f"default: {str(default).lower() if isinstance(default, bool) else default}"

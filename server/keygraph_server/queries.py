@@ -9,10 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphql import (
-    DefinitionNode,
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLError,
     GraphQLField,
     GraphQLInputObjectType,
@@ -23,13 +20,12 @@ from graphql import (
     ListValueNode,
     OperationDefinitionNode,
     StringValueNode,
-    Visitor,
     ast_from_value,
     get_named_type,
     is_leaf_type,
     parse,
     print_ast,
-    visit,
+    separate_operations,
 )
 from graphql.type import is_required_argument, is_required_input_field
 
@@ -42,7 +38,7 @@ from keygraph_server.models import Model
 if TYPE_CHECKING:
     from keygraph_resolvers import GraphSchema
 
-_SHOWN = 3
+_TRIED = 3
 _PAGE = 5
 _FIELDS = {0: 6, 1: 4}
 """How many fields an example selects at each nesting depth; lists are nested no deeper."""
@@ -55,7 +51,7 @@ ValuesOf: TypeAlias = Callable[[FieldKind], Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ExampleOperation:
     """An operation to try, with everything that it needs."""
 
     name: str
@@ -76,57 +72,42 @@ def nothing_known(kind: FieldKind) -> None:
     """No values, for use without the table."""
 
 
-def examples_of(model: Model, values_of: ValuesOf = nothing_known) -> list[Example]:
+def examples_of(model: Model, values_of: ValuesOf = nothing_known) -> list[ExampleOperation]:
     """The examples of a model: the operations written for it, then those generated from its schema."""
     written = written_examples(model.queries or "")
     taken = {example.name for example in written}
     return written + [each for each in made_examples(model.schema, values_of) if each.name not in taken]
 
 
-def queries_to_try(model: Model) -> list[Example]:
+def queries_to_try(model: Model) -> list[ExampleOperation]:
     """The first three queries. The schema is built only if fewer are written."""
     written = _queries(written_examples(model.queries or ""))
-    return (written if len(written) >= _SHOWN else _queries(examples_of(model)))[:_SHOWN]
+    return (written if len(written) >= _TRIED else _queries(examples_of(model)))[:_TRIED]
 
 
-def _queries(examples: list[Example]) -> list[Example]:
+def _queries(examples: list[ExampleOperation]) -> list[ExampleOperation]:
     return [example for example in examples if example.kind == "query"]
 
 
 # --- Written -----------------------------------------------------------------------------------------
 
 
-def written_examples(document: str) -> list[Example]:
+def written_examples(document: str) -> list[ExampleOperation]:
     """The named operations of a document, each with its fragments; none if it is not valid GraphQL."""
     try:
-        definitions = parse(document).definitions
+        separated = separate_operations(parse(document))
     except GraphQLError:
         return []
-    fragments = {each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)}
-    found: list[Example] = []
-    for each in definitions:
-        if isinstance(each, OperationDefinitionNode) and each.name is not None and each.loc is not None:
-            parts = [each, *(fragments[name] for name in _spreads(each, fragments))]
+    found: list[ExampleOperation] = []
+    for name, own in separated.items():
+        each = next(part for part in own.definitions if isinstance(part, OperationDefinitionNode))
+        if name and each.loc is not None:
+            parts = [each, *(part for part in own.definitions if part is not each)]
             text = "\n\n".join(document[part.loc.start : part.loc.end] for part in parts if part.loc) + "\n"
             description = _comment_above(document, each.loc.start)
             found.append(
-                Example(each.name.value, each.operation.value, description, text, first_field=_head(each))
+                ExampleOperation(name, each.operation.value, description, text, first_field=_head(each))
             )
-    return found
-
-
-def _spreads(node: DefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]) -> dict[str, None]:
-    """The names of the fragments that a definition spreads, directly or through others, in order."""
-    found: dict[str, None] = {}
-
-    class Spreads(Visitor):
-        def enter_fragment_spread(self, spread: FragmentSpreadNode, *_: Any) -> None:
-            name = spread.name.value
-            if name in fragments and name not in found:
-                found[name] = None
-                visit(fragments[name], self)
-
-    visit(node, Spreads())
     return found
 
 
@@ -151,7 +132,7 @@ def _comment_above(document: str, start: int) -> str:
 # --- Made --------------------------------------------------------------------------------------------
 
 
-def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> list[Example]:
+def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> list[ExampleOperation]:
     """A query for each root field of the graph, and the first mutation, which puts the first item into an empty table.
 
     Fields without required arguments come first. Arguments without a known value are variables.
@@ -168,7 +149,7 @@ def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> l
     return made
 
 
-def _query(name: str, field: GraphQLField, values_of: ValuesOf) -> Example:
+def _query(name: str, field: GraphQLField, values_of: ValuesOf) -> ExampleOperation:
     kind = _kind(field)
     known = {} if kind is None else values_of(kind) or {}
     given, variables = [], []
@@ -187,7 +168,9 @@ def _query(name: str, field: GraphQLField, values_of: ValuesOf) -> Example:
     document = _printed(f"{head} {{ {name}{arguments}{_selection(field.type)} }}")
     type_ = get_named_type(field.type)
     description = (type_.description if len(_required(field)) else field.description) or ""
-    return Example(title, "query", description.partition("\n\n")[0], document, "", True, f"{name}{arguments}")
+    return ExampleOperation(
+        title, "query", description.partition("\n\n")[0], document, "", True, f"{name}{arguments}"
+    )
 
 
 def _kind(field: GraphQLField) -> FieldKind | None:
@@ -210,7 +193,7 @@ def _literal(value: object, type_: Any) -> str | None:
     return None if node is None else print_ast(node)
 
 
-def _mutation(schema: GraphSchema, name: str, field: GraphQLField) -> Iterator[Example]:
+def _mutation(schema: GraphSchema, name: str, field: GraphQLField) -> Iterator[ExampleOperation]:
     """A mutation with a variable for each field that its input needs, and the record that it writes."""
     input_ = get_named_type(field.args["input"].type) if "input" in field.args else None
     payload = get_named_type(field.type)
@@ -219,15 +202,17 @@ def _mutation(schema: GraphSchema, name: str, field: GraphQLField) -> Iterator[E
     needed = {key: each.type for key, each in input_.fields.items() if is_required_input_field(each)}
     variables = ", ".join(f"${key}: {type_}" for key, type_ in needed.items())
     given = ", ".join(f"{key}: ${key}" for key in needed)
-    shown, written = next(iter(payload.fields.items()))
+    record, written = next(iter(payload.fields.items()))
     title = name[0].upper() + name[1:]
     head = f"mutation {title}" + (f"({variables})" if variables else "")
     body = f"{name}(input: {{{given}}})"
-    document = _printed(f"{head} {{ {body} {{ {shown}{_selection(written.type, 1)} }} }}")
+    document = _printed(f"{head} {{ {body} {{ {record}{_selection(written.type, 1)} }} }}")
     operations = [each for each in parse(document).definitions if isinstance(each, OperationDefinitionNode)]
     values = stand_ins(core_schema(schema), operations[0], {})
     texts = json.dumps(values, indent=2, default=str).replace('"$', '"')
-    yield Example(title, "mutation", "Change the variables before you run it.", document, texts, True, body)
+    yield ExampleOperation(
+        title, "mutation", "Change the variables before you run it.", document, texts, True, body
+    )
 
 
 def _printed(document: str) -> str:
@@ -256,7 +241,8 @@ def _selection(type_: GraphQLOutputType, depth: int = 0) -> str:
         chosen.append(f"node{_selection(named.fields['node'].type, depth + 1)}")
     if depth == 0:
         chosen += [f"{name}{_selection(field.type, 1)}" for name, field in _ends(named)[:_LISTS]]
-        for name, field in _lists(named)[:_LISTS]:
+        lists = [entry for entry in _offered(named) if _is_connection(get_named_type(entry[1].type))]
+        for name, field in lists[:_LISTS]:
             page = f"(first: {_PAGE})" if "first" in field.args else ""
             chosen.append(f"{name}{page}{_selection(field.type, 1)}")
     return f" {{ {' '.join(chosen) or '__typename'} }}"
@@ -303,10 +289,6 @@ def _plain(type_: GraphQLObjectType) -> list[str]:
     types = {name: get_named_type(field.type) for name, field in _offered(type_)}
     leaves = [name for name, named in types.items() if is_leaf_type(named)]
     return sorted(leaves, key=lambda name: types[name].name != "ID")
-
-
-def _lists(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
-    return [entry for entry in _offered(type_) if _is_connection(get_named_type(entry[1].type))]
 
 
 def _ends(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:

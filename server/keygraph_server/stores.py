@@ -41,7 +41,7 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
             transport=settings.transport,
         )
     except ModuleNotFoundError:
-        problem = f"the store {settings.shown_store} needs AWS's libraries, which are not installed"
+        problem = f"the store {settings.displayed_store} needs AWS's libraries, which are not installed"
         raise CommandError(problem, "Install them with `pip install 'keygraph[aws]'`") from None
 
 
@@ -108,7 +108,7 @@ async def open_table(
 
 def create_command(settings: Settings) -> str:
     """The command that creates the table, with the given model and store."""
-    given = {"model": settings.model, "store": settings.shown_store}
+    given = {"model": settings.model, "store": settings.displayed_store}
     words = [
         f" --{name} {shlex.quote(value)}"
         for name, value in given.items()
@@ -119,7 +119,7 @@ def create_command(settings: Settings) -> str:
 
 async def comparison(settings: Settings, declared: Table) -> str:
     """The differences between the table in the store and the declared one, as text for people."""
-    address = settings.shown_store
+    address = settings.displayed_store
     try:
         live = await live_table(settings, declared)
     except StoreError as error:
@@ -152,8 +152,8 @@ async def look_at_items(settings: Settings, graph: Graph) -> None:
     every = list(unmatched(graph, counter.counts))
     for name, count in found.items():
         fields = [each for each in every if each.type == name and each.field is not None]
-        said = [each for each in fields if each.meant is not None or count >= _CERTAIN]
-        if said:
+        worth_saying = [each for each in fields if each.meant is not None or count >= _CERTAIN]
+        if worth_saying:
             # An optional field may be absent everywhere. If another attribute looks like it, that is hardly intended.
-            level = logging.WARNING if any(each.meant is not None for each in said) else logging.INFO
-            _log.log(level, "%s, in a sample of %d: %s.", name, count, ". ".join(map(str, said)))
+            level = logging.WARNING if any(each.meant is not None for each in worth_saying) else logging.INFO
+            _log.log(level, "%s, in a sample of %d: %s.", name, count, ". ".join(map(str, worth_saying)))

@@ -12,17 +12,20 @@ Of both protocol classes, for `connections.guarded`:
 - `shutdown` lets the running request finish, and `_unset_keepalive_if_required` stops the timer of idle connections.
 
 Of `HttpToolsProtocol`, for `connections.httptools_protocol`: `pipeline` has the requests that wait for their turn, the
-newest first; `_start_asgi_task` starts a request; `headers` is the list of fields that the parser adds to; the parser
-calls `on_message_begin`, `on_headers_complete`, `on_body` and `on_message_complete`.
+newest first; `_start_asgi_task` starts a request; `headers` is the list of fields that the parser adds to; `app` is the
+application, in a `ProxyHeadersMiddleware`; the parser calls `on_message_begin`, `on_headers_complete`, `on_body` and
+`on_message_complete`, which are written anew. A cycle has `body`, `more_body`, `default_headers` and `access_log`.
 
 Of `H11Protocol`, for `connections.h11_protocol`: `conn` is the h11 connection; `handle_events` takes all events from it
 until NEED_DATA or PAUSED; `_should_upgrade` is asked for each request.
 
 Of `uvicorn.Server`, for `processes.server`: `startup` runs in the event loop, `servers` has the listening servers, and
-`startup` makes connections by `config.http_protocol_class`, with `server_state` and `lifespan.state`.
+`startup` makes connections by `config.http_protocol_class`, with `server_state` and `lifespan.state`;
+`capture_signals` raises the signals that ended it once more.
 
-Of `Process` and `Multiprocess`, for `processes.workers`: a `Process` answers pings in a thread (`pong`); `Multiprocess`
-calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.
+Of `Process` and `Multiprocess`, for `processes.workers`: a `Process` answers pings in a thread (`pong`) and serves in
+`target`; `Multiprocess` calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and
+`join_all` at the end.
 
 `ChangeReload` restarts a server when files change. `AutoHTTPProtocol` is the class of the installed parser. A worker
 that ends with `STARTUP_FAILURE` is not started again.
@@ -30,10 +33,10 @@ that ends with `STARTUP_FAILURE` is not started again.
 
 from __future__ import annotations
 
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.supervisors import ChangeReload, Multiprocess
-from uvicorn.supervisors.multiprocess import Process
-
-__all__ = ["STARTUP_FAILURE", "AutoHTTPProtocol", "ChangeReload", "FlowControl", "Multiprocess", "Process"]
+from uvicorn.config import STARTUP_FAILURE as STARTUP_FAILURE
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware as ProxyHeadersMiddleware
+from uvicorn.protocols.http.auto import AutoHTTPProtocol as AutoHTTPProtocol
+from uvicorn.protocols.http.flow_control import FlowControl as FlowControl
+from uvicorn.supervisors import ChangeReload as ChangeReload
+from uvicorn.supervisors import Multiprocess as Multiprocess
+from uvicorn.supervisors.multiprocess import Process as Process

@@ -8,7 +8,6 @@ from bench import access
 
 
 async def test_rules_take_no_request_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figure would compare two different things, or rules that a key decides would cost requests."""
     monkeypatch.setattr(access, "_TURNS", 1)
     monkeypatch.setattr(access, "_OPERATIONS", 1)
     _, plain, guarded = await access.measured()

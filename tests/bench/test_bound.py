@@ -31,7 +31,6 @@ def small_worlds() -> dict[str, World]:
 
 
 def levels(world: str, document: str, **variables: Any) -> list[tuple[int, int, int]]:
-    """Ranges, counts and keys of each round trip of the bound."""
     asked = small_worlds()[world]
     found = bound(schema_of(asked.graph), Items(asked.graph.table, asked.items), document, variables)
     return [(level.ranges, level.counts, level.keys) for level in found.levels]
@@ -205,17 +204,14 @@ def levels(world: str, document: str, **variables: Any) -> list[tuple[int, int, 
     ],
 )
 def test_what_keys_alone_allow(world: str, document: str, expected: list[tuple[int, int, int]]) -> None:
-    """The page would call something the least that is not."""
     assert levels(world, document) == expected
 
 
 def test_a_hundred_keys_are_a_request() -> None:
-    """A batch of a hundred and one would be taken for one request, which DynamoDB refuses."""
     assert [RoundTrip(1, 2, keys).requests for keys in (0, 1, 100, 101, 200, 201)] == [3, 4, 4, 5, 5, 6]
 
 
 def test_edges_to_named_nodes_are_keys() -> None:
-    """Edges between two known nodes would be taken for a list, of which they are three items."""
     user = small_worlds()["social"].graph.types["User"]
     ids = [global_id(user, (f"p{number:03d}",)) for number in (99, 101, 150)]
     document = """query ($ids: [ID!]) { user(userId: "p100") { friends(to: $ids) { nodes { name } } } }"""
@@ -223,7 +219,6 @@ def test_edges_to_named_nodes_are_keys() -> None:
 
 
 def test_edges_to_named_nodes_that_a_page_has_are_not_read() -> None:
-    """Edges would be read again that a page above has, or that it would have if they were there."""
     user = small_worlds()["social"].graph.types["User"]
     document = """query ($me: [ID!], $ids: [ID!]) { user(userId: "p100") { friends(first: %d) { nodes {
       friends(to: $me) { nodes { friends(to: $ids) { nodes { userId } } } } } } } }"""
@@ -235,7 +230,6 @@ def test_edges_to_named_nodes_that_a_page_has_are_not_read() -> None:
 
 
 def test_edges_to_named_nodes_are_ranges_where_more_than_the_ends_makes_their_key() -> None:
-    """Edges that a Query for each node finds would be called keys, or be read once for each alias."""
     skill = small_worlds()["talent"].graph.types["Skill"]
     ids = [global_id(skill, (str(1_000 + number),)) for number in (7, 9, 10)]
     document = """query ($a: [ID!], $b: [ID!]) { person(nodeId: 7) { a: skills(to: $a) { edges { level } }
@@ -245,7 +239,6 @@ def test_edges_to_named_nodes_are_ranges_where_more_than_the_ends_makes_their_ke
 
 
 def test_what_it_cannot_walk_is_refused() -> None:
-    """A page behind a cursor would be taken for the first one, or a search of five shards for one of one."""
     with pytest.raises(ValueError, match="cursors"):
         levels("social", '{ user(userId: "p100") { friends(after: "x") { totalCount } } }')
     searched = 'activities(where: {action: {eq: "login"}}) { nodes { action } }'
@@ -327,7 +320,6 @@ async def _differences(
 
 @pytest.mark.parametrize("name", ["commerce", "cargo", "talent", "social"])
 async def test_operations_cost_what_the_keys_allow(make_store: MakeStore, name: str) -> None:
-    """An operation would send a request more than its keys ask for, or wait for one that it need not."""
     world = small_worlds()[name]
     store, items = await _filled(make_store, world)
     assert await _differences(store, world, items, _QUICK) == {}
@@ -335,7 +327,6 @@ async def test_operations_cost_what_the_keys_allow(make_store: MakeStore, name: 
 
 @pytest.mark.parametrize("name", ["commerce", "talent", "social", "press"])
 async def test_what_a_key_tells_or_has_come_is_not_read(make_store: MakeStore, name: str) -> None:
-    """An operation would read what is there already, or send a Query where a batch leaves for other keys."""
     world = small_worlds()[name]
     store, items = await _filled(make_store, world)
     assert await _differences(store, world, items, _ONCE) == {}
@@ -345,7 +336,6 @@ async def test_what_a_key_tells_or_has_come_is_not_read(make_store: MakeStore, n
 
 
 def test_the_page_is_of_these_operations() -> None:
-    """The page would show a plan or operations that are no more."""
     page = PAGE.read_text("utf-8")
     assert with_part(page, "printed plan", plan_text()) == page, f"{COMMAND} writes it anew"
     missing = [each.name for each in OPERATIONS if f"| {each.name} |" not in page]

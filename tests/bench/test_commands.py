@@ -14,7 +14,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 def test_the_commands_of_a_page_are_there(page: Path) -> None:
-    """Somebody who repeats a measurement would be told that there is no such target, or no such module."""
     text = page.read_text("utf-8")
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE))

@@ -16,6 +16,7 @@ import pytest
 from keygraph import ID, Graph, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
+from keygraph.limits import Limits
 from keygraph_resolvers import Service, build_schema
 
 OBJECTS = 100
@@ -138,7 +139,7 @@ class Calls:
 
 @pytest.fixture(scope="module")
 def service() -> Service:
-    return Service(build_schema(graph), OneShelf(), secret=b"of a test", max_page_size=OBJECTS)
+    return Service(build_schema(graph), OneShelf(), secret=b"of a test", limits=Limits(max_page_size=OBJECTS))
 
 
 async def calls_of(service: Service, field: str, count: int, leaves: Sequence[str]) -> int:
@@ -153,13 +154,11 @@ async def calls_of(service: Service, field: str, count: int, leaves: Sequence[st
 
 @pytest.mark.parametrize(("field", "most"), [("things", 1.9), ("parts", 1.9)])
 async def test_calls_for_each_leaf(service: Service, field: str, most: float) -> None:
-    """Each value of an answer would go through a resolver, a coroutine or an info object of its own again."""
     one, five = await calls_of(service, field, 80, LEAVES[:1]), await calls_of(service, field, 80, LEAVES)
     assert (five - one) / 80 / 4 <= most
 
 
 @pytest.mark.parametrize(("field", "most"), [("things", 12.0), ("parts", 36.0)])
 async def test_calls_for_each_edge(service: Service, field: str, most: float) -> None:
-    """Each object of a list would be a task of its own, or be looked at once more than it must."""
     few, many = await calls_of(service, field, 20, LEAVES[:1]), await calls_of(service, field, 80, LEAVES[:1])
     assert (many - few) / 60 <= most

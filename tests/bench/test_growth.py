@@ -26,7 +26,6 @@ from tests.schemas import schema_of
 
 
 def test_no_two_items_have_one_key() -> None:
-    """Items would replace one another, and lists be shorter than the plot says."""
     keys = [(item["PK"], item["SK"]) for item in items()]
     assert len(set(keys)) == len(keys)
     for edges in EDGES:
@@ -34,7 +33,6 @@ def test_no_two_items_have_one_key() -> None:
 
 
 def test_every_step_is_a_query_of_the_model() -> None:
-    """A query that a server refuses would be found out when others have been measured for minutes."""
     schema = schema_of(graph)._schema
     for step in steps(list(SERIES), 0.1):
         assert validate(schema, parse(step.query.document)) == []
@@ -42,7 +40,6 @@ def test_every_step_is_a_query_of_the_model() -> None:
 
 
 async def test_a_query_of_three_levels_finds_ten_lines(tmp_path: Path) -> None:
-    """The line of the plot would be of fewer nodes than it says, and look flat."""
     line = [item for item in items() if str(item["PK"]).startswith("CATEGORY#line")]
     async with filled_store(f"sqlite:{tmp_path}/line.db", graph, line) as store:
         service = Service(schema_of(graph), store, secret=b"of a test")
@@ -65,7 +62,6 @@ def test_a_collapse_under_many_clients_would_be_seen(rates: tuple[float, ...], k
 
 
 def test_the_page_has_a_table_for_each_thing_that_varies() -> None:
-    """Points of two series in one table would be read as one."""
     text = growth_text(
         [point(1_000, 50.0, "apollo", "edges"), point(256, 80.0), point(16, 100.0)], "growth.svg"
     )

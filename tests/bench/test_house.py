@@ -55,18 +55,15 @@ def trace() -> Trace:
 
 
 def test_a_nested_query_passes_few_modules(trace: Trace) -> None:
-    """Whoever follows a query would have to open more files than they can keep in mind."""
     assert len(trace.modules) <= MODULES_WANTED, list(trace.modules)
 
 
 def test_a_nested_query_moves_little_between_modules(trace: Trace) -> None:
-    """Modules on a query's way would call each other back and forth, so that none can be read alone."""
     assert trace.moves <= MOVES_WANTED
 
 
 @pytest.mark.parametrize("place", ["the docstring of keygraph_resolvers", "the README"])
 def test_the_way_of_a_query_is_told_as_it_is(trace: Trace, place: str) -> None:
-    """Whoever reads where a query goes would look for it where it never comes."""
     if place == "the README":
         _, _, text = (ROOT / "README.md").read_text("utf-8").partition("\n## Where each thing lives\n")
         text = text.partition("\n## ")[0]
@@ -79,23 +76,19 @@ def test_the_way_of_a_query_is_told_as_it_is(trace: Trace, place: str) -> None:
 
 
 def test_nothing_imports_in_circles() -> None:
-    """A module could not be understood, or loaded, without those that are built on it."""
     assert circles(imports()) == []
 
 
 def test_folders_import_each_other_one_way() -> None:
-    """A folder could not be understood without those that are built on it."""
     assert two_way_folders(imports()) == []
 
 
 def test_folders_are_small() -> None:
-    """A folder would have more modules than can be looked over."""
     sizes = folder_sizes(imports())
     assert {folder: size for folder, size in sizes.items() if size > MOST_IN_A_FOLDER} == {}
 
 
 def test_the_import_rules_are_kept() -> None:
-    """A package would know what it is to know nothing of."""
     is_kept, said = import_rules()
     assert is_kept, said
 
@@ -104,12 +97,10 @@ def test_the_import_rules_are_kept() -> None:
 
 
 def test_nothing_stands_twice() -> None:
-    """Whoever changes a rule would have to know of the other place."""
     assert twins(sources_in(*TOLD_ONCE)) == []
 
 
 def test_twins_are_found_whatever_their_variables_are_called() -> None:
-    """The report would say that there are none."""
     one = """
 def mean(values, weights):
     total = sum(value * weight for value, weight in zip(values, weights))
@@ -135,7 +126,6 @@ def module(name: str, source: str, **known: Callable[..., object]) -> types.Modu
 
 
 def test_moves_go_there_and_back() -> None:
-    """The report would count calls inside of a module as moves, or take what a library calls for none."""
     inner = module(
         "keygraph.inner", "def double(number): return own(number)\ndef own(number): return 2 * number"
     )
@@ -157,7 +147,6 @@ def test_moves_go_there_and_back() -> None:
 
 
 def test_circles_and_arrows_both_ways_are_found() -> None:
-    """The report would say that there are none."""
     imported = {
         "keygraph": {"keygraph.graph"},
         "keygraph.graph": {"keygraph.keys.text", "keygraph.errors"},
@@ -171,7 +160,6 @@ def test_circles_and_arrows_both_ways_are_found() -> None:
 
 
 def test_the_told_way_is_found() -> None:
-    """A text would be held against nothing."""
     text = """A request passes
 
     1. `keygraph_server.app`: routes, see `keygraph_server.other`: it is no line of its own.

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keygraph_server.models import load_model
-from keygraph_server.schema_text import printed
+from keygraph_server.models import load_model, printed
 from tests.end_to_end.processes import Process
 
 HERE = Path(__file__).parent
@@ -25,7 +24,6 @@ Serve = Callable[..., Process]
 
 
 def run(folder: Path, *words: str | Path, seconds: int = 100) -> str:
-    """What a command prints."""
     done = subprocess.run(
         words,
         cwd=folder,

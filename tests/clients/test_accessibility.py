@@ -20,7 +20,6 @@ RUN = "document.querySelector('.graphiql-execute-button')"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the commerce example."""
     with served_example("commerce", tmp_path_factory.mktemp("shop")) as address:
         yield address
 
@@ -34,7 +33,6 @@ def click(page: Page, selector: str) -> None:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 390)])
 def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: int) -> None:
-    """Who uses a screen reader, sees little contrast, or has no mouse could not use it."""
     with open_page(shop) as page:
         page.resize(width, 900)
         page.prefer(scheme)

@@ -12,7 +12,6 @@ from tests.clients.conftest import HERE, SECONDS, Serve, run
 
 @pytest.mark.timeout(SECONDS + 100)
 def test_every_audit_is_passed(packages: Path, serve: Serve) -> None:
-    """A client that relies on the specification would not be answered, or not as it expects."""
     found = json.loads(run(HERE, "node", "audits.mjs", f"{serve().address()}/graphql"))
     assert [audit for audit in found if audit["status"] != "ok"] == []
     assert len(found) == 61

@@ -59,12 +59,10 @@ def trusting(serve: Serve, folder: Path, documents: str) -> str:
 
 @pytest.fixture(scope="module")
 def address(serve: Serve) -> str:
-    """That of a server with default settings."""
     return serve().address()
 
 
 def test_the_first_lists_of_the_page(application: Application, address: str) -> None:
-    """Somebody who copies the program of their library from docs/clients.md would be stuck at its first list."""
     folder = application("codegen")
     apollo, urql, relay, _ = re.findall(r"^```js\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     for name, program in {"apollo": apollo, "urql": urql, "relay": relay + RELAY_ASKS}.items():
@@ -81,7 +79,6 @@ def test_the_first_lists_of_the_page(application: Application, address: str) -> 
 
 
 def test_relay_with_trusted_documents(application: Application, serve: Serve) -> None:
-    """Relay's compiler would refuse the schema, or its store could not merge the pages of a list."""
     folder = application("relay")
     # The compiler wants both to be there.
     (folder / "src/__generated__").mkdir()
@@ -92,20 +89,17 @@ def test_relay_with_trusted_documents(application: Application, serve: Serve) ->
 
 
 def test_apollo_client(application: Application, address: str) -> None:
-    """Apollo Client could not read the answers, or not merge the pages of a list."""
     found = result_of(application("apollo"), "page.mjs", address, "text")
     assert found == {**RESULT, "sent": ["POST text"] * 3 + ["POST"]}
 
 
 def test_apollo_client_with_automatic_persisted_queries(application: Application, address: str) -> None:
-    """Apollo's link would send each document each time, or give up."""
     found = result_of(application("apollo"), "page.mjs", address, "automatic")
     # The query once with its text, and the mutation too.
     assert found == {**RESULT, "sent": ["GET", "POST text", "GET", "GET", "POST", "POST"]}
 
 
 def test_apollo_client_with_trusted_documents(application: Application, serve: Serve) -> None:
-    """Documents of Apollo's manifest would not be found by their ids."""
     folder = application("apollo")
     run(folder, "node", "node_modules/@apollo/generate-persisted-query-manifest/cli.js")
     manifest = json.loads((folder / "persisted-query-manifest.json").read_text("utf-8"))
@@ -116,19 +110,16 @@ def test_apollo_client_with_trusted_documents(application: Application, serve: S
 
 
 def test_urql(application: Application, address: str) -> None:
-    """urql, which sends queries by GET, would need options."""
     found = result_of(application("urql"), "page.mjs", address, "text")
     assert found == {**RESULT, "sent": ["GET text"] * 3 + ["POST"]}
 
 
 def test_urql_with_automatic_persisted_queries(application: Application, address: str) -> None:
-    """urql's exchange would send each document each time, or give up."""
     found = result_of(application("urql"), "page.mjs", address, "automatic")
     assert found == {**RESULT, "sent": ["GET", "GET text", "GET", "GET", "POST"]}
 
 
 def test_code_generator_with_trusted_documents(application: Application, serve: Serve) -> None:
-    """No types could be made of the schema, or they would not be those of the answers."""
     folder = application("codegen")
     run(folder, "node_modules/.bin/graphql-codegen-esm", "--config", "codegen.json", "--silent")
     run(folder, "node_modules/.bin/tsc")

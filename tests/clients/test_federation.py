@@ -28,7 +28,6 @@ def asked(application: Callable[[str], Path], address: str, *queries: str) -> li
 
 
 def test_a_supergraph(application: Callable[[str], Path], serve: Serve) -> None:
-    """The schema would not compose, entities would not be found, or be asked for one by one."""
     members, both = asked(
         application,
         serve(KEYGRAPH_FEDERATION="true").address(),
@@ -49,7 +48,6 @@ def test_a_supergraph(application: Callable[[str], Path], serve: Serve) -> None:
 
 
 def test_a_method_of_another_servers_field(application: Callable[[str], Path], serve: Serve) -> None:
-    """A model with fields of other servers, or with shared ones, would not compose, or its method have no value."""
     model = {
         "KEYGRAPH_MODEL": "tests.clients.federation.model:graph",
         "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),

@@ -55,12 +55,10 @@ def asked(page: Page, address: str) -> list[str]:
 
 
 def test_a_page_on_another_port_pages_through_a_list(page: Page, serve: Serve) -> None:
-    """A front-end developer would have to configure the server before the first answer, or could not use GET."""
     assert asked(page, serve().address()) == ["ORD001 ORD003 ORD006"] * 2
 
 
 def test_in_production_no_page_may_until_it_is_listed(page: Page, serve: Serve) -> None:
-    """Pages of strangers could read answers, or those of one's own could not."""
     settings = {"KEYGRAPH_ENV": "production"}
     assert asked(page, serve(**settings).address()) == ["TypeError"] * 2
     origin = page.evaluate("location.origin")

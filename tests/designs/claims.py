@@ -32,7 +32,6 @@ class Adjuster:
     "V0000",
     gsi1("{holder}", "POL#{ends}#{policy_no:[A-Z]{2}-[0-9]+}"),
     check=[rule({"premium": {"gt": 0}}, "A premium is more than nothing.")],
-    type={"kind": "policy"},
 )
 class Policy:
     policy_no: ID
@@ -45,7 +44,7 @@ class Policy:
     documents: Many[Document]
 
 
-@record("{policy}", "V{number:04d}", type={"kind": "policy"})
+@record("{policy}", "V{number:04d}")
 class Version:
     policy: Policy
     number: int
@@ -58,7 +57,6 @@ class Version:
     "CLAIM#{claim_no:06d}",
     queue("{adjuster}", "{status}#{reserve:largest}"),
     gsi1("{unassigned}", "{reported}", lists="waiting"),
-    type={"kind": "claim"},
 )
 class Claim:
     policy: Policy
@@ -77,14 +75,14 @@ class Claim:
         return None if self.adjuster else f"OPEN#{self.region}"
 
 
-@record("{claim.policy.policy_no}", "NOTE#{claim.claim_no:06d}#{note_id}", type={"kind": "note"})
+@record("{claim.policy.policy_no}", "NOTE#{claim.claim_no:06d}#{note_id}")
 class Note:
     claim: Claim
     note_id: ID = new_id()
     text: str
 
 
-@record("{policy}", "DOC#{kind_of}#{number:03d}#{claim_no?}", type={"kind": "doc"})
+@record("{policy}", "DOC#{kind_of}#{number:03d}#{claim_no?}")
 class Document:
     policy: Policy
     kind_of: str
@@ -109,17 +107,17 @@ graph = Graph(
 
 ITEMS = """
 {"PK": "CUST#00000042", "SK": "CUST", "name": "Ada"}
-{"PK": "HO-77", "SK": "V0000", "GSI1PK": "CUST#00000042", "GSI1SK": "POL#2024-12-31#HO-77", "kind": "policy", "holder_no": 42, "v": 2, "ends": "2024-12-31", "premium": 300}
-{"PK": "HO-77", "SK": "V0001", "kind": "policy", "ends": "2023-12-31", "premium": 280.5}
-{"PK": "HO-77", "SK": "V0002", "kind": "policy", "ends": "2024-12-31", "premium": 300}
-{"PK": "AU-5", "SK": "V0000", "GSI1PK": "CUST#00000042", "GSI1SK": "POL#2025-03-01#AU-5", "kind": "policy", "holder_no": 42, "v": 1, "ends": "2025-03-01", "premium": 90}
-{"PK": "AU-5", "SK": "V0001", "kind": "policy", "ends": "2025-03-01", "premium": 90}
-{"PK": "HO-77", "SK": "CLAIM#000001", "QueuePK": "ADJ#kim", "QueueSK": "open#9995000", "kind": "claim", "status": "open", "region": "north", "reported": "2024-02-01", "reserve": 4999, "adj": "kim", "loss": {"where": "Bonn", "cause": "hail"}}
-{"PK": "HO-77", "SK": "CLAIM#000002", "QueuePK": "ADJ#kim", "QueueSK": "open#9899999", "kind": "claim", "status": "open", "region": "north", "reported": "2024-03-01", "reserve": 100000, "adj": "kim"}
-{"PK": "AU-5", "SK": "CLAIM#000001", "GSI1PK": "OPEN#south", "GSI1SK": "2024-04-01", "kind": "claim", "status": "open", "region": "south", "reported": "2024-04-01", "reserve": 800}
-{"PK": "HO-77", "SK": "NOTE#000001#n1", "kind": "note", "text": "Roof."}
-{"PK": "HO-77", "SK": "DOC#photo#001#000001", "kind": "doc", "uri": "s3://b/1", "tags": ["roof"]}
-{"PK": "HO-77", "SK": "DOC#terms#001#", "kind": "doc", "uri": "s3://b/2"}
+{"PK": "HO-77", "SK": "V0000", "GSI1PK": "CUST#00000042", "GSI1SK": "POL#2024-12-31#HO-77", "holder_no": 42, "v": 2, "ends": "2024-12-31", "premium": 300}
+{"PK": "HO-77", "SK": "V0001", "ends": "2023-12-31", "premium": 280.5}
+{"PK": "HO-77", "SK": "V0002", "ends": "2024-12-31", "premium": 300}
+{"PK": "AU-5", "SK": "V0000", "GSI1PK": "CUST#00000042", "GSI1SK": "POL#2025-03-01#AU-5", "holder_no": 42, "v": 1, "ends": "2025-03-01", "premium": 90}
+{"PK": "AU-5", "SK": "V0001", "ends": "2025-03-01", "premium": 90}
+{"PK": "HO-77", "SK": "CLAIM#000001", "QueuePK": "ADJ#kim", "QueueSK": "open#9995000", "status": "open", "region": "north", "reported": "2024-02-01", "reserve": 4999, "adj": "kim", "loss": {"where": "Bonn", "cause": "hail"}}
+{"PK": "HO-77", "SK": "CLAIM#000002", "QueuePK": "ADJ#kim", "QueueSK": "open#9899999", "status": "open", "region": "north", "reported": "2024-03-01", "reserve": 100000, "adj": "kim"}
+{"PK": "AU-5", "SK": "CLAIM#000001", "GSI1PK": "OPEN#south", "GSI1SK": "2024-04-01", "status": "open", "region": "south", "reported": "2024-04-01", "reserve": 800}
+{"PK": "HO-77", "SK": "NOTE#000001#n1", "text": "Roof."}
+{"PK": "HO-77", "SK": "DOC#photo#001#000001", "uri": "s3://b/1", "tags": ["roof"]}
+{"PK": "HO-77", "SK": "DOC#terms#001#", "uri": "s3://b/2"}
 """
 
 ASKED = """

@@ -61,11 +61,11 @@ def causes() -> dict[str, list[str]]:
 def pages() -> dict[str, str]:
     """The texts of the pages, by the names of their files."""
     raised, found, rows = causes(), {}, ""
-    for code, (meaning, mend, again) in told().items():
+    for code, (meaning, fix, again) in told().items():
         listed = "".join(f"- {cause}\n" for cause in raised[code])
         when = f"\n## When\n\n{listed}" if listed else ""
         found[f"{code}.md"] = (
-            f"# {code}\n\n{meaning}\n\n## What to do\n\n{mend}\n\n{again}\n{when}\n[All codes](README.md)\n"
+            f"# {code}\n\n{meaning}\n\n## What to do\n\n{fix}\n\n{again}\n{when}\n[All codes](README.md)\n"
         )
         rows += f"| [`{code}`]({code}.md) | {meaning} |\n"
     head = "Every error that a client can cause or has to handle has one of these codes in `extensions.code`."

@@ -12,6 +12,7 @@ from keygraph.dynamo.conditions import at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.keys.types import decode
 from keygraph.model.records import RecordType
+from keygraph.resolve.derived import COUNTED, keys_of_numbers
 from keygraph.tables.interchange import Interchange
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
@@ -81,6 +82,14 @@ def _check(record: RecordType, item: Item) -> None:
             if stored is not None and own.name in texts:
                 text = slot.text.render(decode(slot.text.type, stored))
                 assert text == texts[own.name], f"{end.name} disagrees with a key in {item}"
+
+
+def without_counted(record: RecordType, item: Item) -> Item:
+    """The item without what is computed over its lists, and without the keys that hold it: other items say it."""
+    fields = [field for field in record.fields.values() if field.kept in COUNTED]
+    names = {field.attribute[0] for field in fields}
+    names |= {key.name for keys in keys_of_numbers(record, fields) for key in keys.attributes}
+    return {name: value for name, value in item.items() if name not in names}
 
 
 def in_any_shard(record: RecordType, item: Item) -> Item:

@@ -12,7 +12,7 @@ from keygraph import Graph
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.engines.dynamodb.requests import Wire, render
 from keygraph.tables.interchange import Interchange
-from keygraph_resolvers import Service
+from keygraph_resolvers import OperationRequest, Service
 from tests.schemas import schema_of
 from tests.tracing import TracingStore
 
@@ -40,7 +40,7 @@ class Served:
     async def ask(self, document: str, operation: str | None = None) -> Any:
         """The data of an answer without errors; the requests are those of this answer alone."""
         self.tracer.requests.clear()
-        answer = await self.service.execute(document, operation_name=operation)
+        answer = await self.service.execute(OperationRequest(document, operation_name=operation))
         assert "errors" not in answer, answer["errors"]
         return answer["data"]
 

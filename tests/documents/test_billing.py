@@ -27,14 +27,12 @@ async def sample(make_store: MakeStore) -> Served:
 
 
 def test_every_item_is_of_a_declared_type() -> None:
-    """An item of the sample would be passed over in every list."""
     assert files_of("billing") == ["billing.described.jsonl"]
     assert types_of(graph, *files_of("billing")) == {"Invoice": 3, "Bill": 3, "InvoiceBill": 5}
 
 
 class TestInvoices:
     async def test_all_bills_of_an_invoice(self, sample: Served) -> None:
-        """An invoice would not say what it consists of."""
         assert await sample.ask("""{ invoice(invoiceId: "92551") {
           customer issuedOn dueOn
           bills { totalCount edges { amount note node { billId service billedOn total } } }
@@ -80,7 +78,6 @@ class TestInvoices:
 
 class TestBills:
     async def test_all_invoices_that_contain_a_part_of_a_bill(self, sample: Served) -> None:
-        """A bill would not lead to the invoices, or the index alone would not be enough to answer it."""
         assert await sample.ask("""{ bill(billId: "4224687") {
           total invoices { totalCount edges { amount node { invoiceId } } }
         } }""") == {
@@ -99,7 +96,6 @@ class TestBills:
         assert sample.sent == [counted(INVOICES), BILL, INVOICES]
 
     async def test_what_the_index_lacks_is_fetched_if_it_is_selected(self, sample: Served) -> None:
-        """Notes would be missing from a bill's invoices, or would cost a read for each of them."""
         assert await sample.ask("""{ bill(billId: "4224687") {
           invoices { edges { amount note node { invoiceId } } }
         } }""") == {
@@ -120,7 +116,6 @@ class TestBills:
         assert sample.sent == [PARTS, BILL, INVOICES]
 
     async def test_a_page_fetches_what_it_shows(self, sample: Served) -> None:
-        """A short page would fetch every part of the bill."""
         assert await sample.ask("""{ bill(billId: "4224687") {
           invoices(first: 1, direction: DESC) { edges { note amount } pageInfo { hasNextPage } }
         } }""") == {
@@ -138,7 +133,6 @@ class TestBills:
         ]
 
     async def test_the_invoices_themselves(self, sample: Served) -> None:
-        """A bill's page could not say who pays for it."""
         assert await sample.ask("""{ bill(billId: "4224687") {
           service invoices(where: {amount: {gte: "300"}}) { edges { amount node { invoiceId customer dueOn } } }
         } }""") == {
@@ -173,7 +167,6 @@ class TestBills:
         ]
 
     def test_a_filter_is_offered_on_what_the_index_has(self) -> None:
-        """A filter on a note would be offered where DynamoDB cannot see notes, and would find nothing."""
         schema = build_schema(graph).as_str()
         _, _, after = schema.partition("input BillInvoicesWhere {")
         offered, _, _ = after.partition("}")
@@ -183,7 +176,6 @@ class TestBills:
 
 class TestNested:
     async def test_invoices_with_their_bills_and_those_bills_invoices(self, sample: Served) -> None:
-        """Who else pays for what is on an invoice would take a read for each bill and each invoice."""
         assert await sample.ask("""{ invoice(invoiceId: "92552") { bills { nodes {
           service invoices { edges { amount node { invoiceId customer } } }
         } } } }""") == {

@@ -13,7 +13,6 @@ PAGE = (Path(__file__).parents[2] / "docs/clients.md").read_text("utf-8")
 
 
 async def test_its_queries_are_answered(make_store: MakeStore) -> None:
-    """A front-end developer would copy a query that the server refuses, or that finds nothing."""
     served = await serve(graph_of("social"), make_store, *files_of("social"))
     relationships, common, sums, path = [
         await served.ask(document)

@@ -23,7 +23,6 @@ async def design(make_store: MakeStore) -> Served:
 
 
 def test_it_has_no_mistakes() -> None:
-    """Whoever copies the first model that they are shown would be told of mistakes in it."""
     assert graph.check() is graph
     assert list(graph.types) == [
         "User",
@@ -41,8 +40,6 @@ def test_it_has_no_mistakes() -> None:
 
 
 def test_its_classes_are_keyword_only_dataclasses() -> None:
-    """The classes of a model could not be used as ordinary Python: made, compared, given to the model's methods."""
-
     def user(name: str) -> User:
         return User(
             user_id="12345",
@@ -62,7 +59,6 @@ def test_its_classes_are_keyword_only_dataclasses() -> None:
 
 
 def test_its_descriptions_are_the_schemas() -> None:
-    """What somebody writes below a field or a class would not be read in the playground."""
     sdl = build_schema(graph).as_str()
     assert '"""Somebody who buys or sells."""\ntype User implements Node {' in sdl
     assert '  """Who placed it."""\n  customer: User\n' in sdl
@@ -70,7 +66,6 @@ def test_its_descriptions_are_the_schemas() -> None:
 
 
 async def test_the_paths_that_the_design_explains(design: Served) -> None:
-    """The three paths that the design explains would be other ones: the table's, the index's, the edge's other end."""
     assert await design.ask("""{
       user(userId: "12345") { addressLine userType orders(first: 1) { nodes {
         orderId status total customer { userId }
@@ -106,7 +101,6 @@ async def test_the_paths_that_the_design_explains(design: Served) -> None:
 
 
 async def test_the_edges_and_records_of_the_design(design: Served) -> None:
-    """A tree by its two ends, a tag without an item, a price by its own type's name would answer nothing."""
     assert await design.ask("""{
       category(categoryId: "headphones") {
         children { edges { childName node { categoryId } } }

@@ -239,7 +239,6 @@ async def drafted_from(served: Served, folder: Path) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_draft_serves_the_sample(name: str, make_store: MakeStore, tmp_path: Path) -> None:
-    """The first model of somebody's table would have to be written by hand, or would answer nothing of theirs."""
     known = await serve(graph_of(name), make_store, *files_of(name))
     asked = ASKED[name]
     with await drafted_from(known, tmp_path) as (text, graph):
@@ -254,7 +253,6 @@ async def test_a_draft_serves_the_sample(name: str, make_store: MakeStore, tmp_p
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("engine", ["sqlite"])
 async def test_a_draft_is_formatted(name: str, make_store: MakeStore, tmp_path: Path) -> None:
-    """Whoever keeps their code formatted would have changes to commit before they have changed anything."""
     known = await serve(graph_of(name), make_store, *files_of(name))
     with await drafted_from(known, tmp_path) as (text, _):
         for length in (88, 110, 120):
@@ -263,7 +261,6 @@ async def test_a_draft_is_formatted(name: str, make_store: MakeStore, tmp_path: 
 
 
 def test_a_shop_of_any_size_is_drafted(tmp_path: Path) -> None:
-    """What a few items show would be all that a draft understands."""
     items = [{name: plain(value) for name, value in item.items()} for item in shop_of_any_size(150)]
     with drafted(commerce.table, items, tmp_path) as (text, graph):
         build_schema(graph)
@@ -295,7 +292,6 @@ def shape_of(path: AccessPath) -> tuple[str | None, str]:
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_a_published_design_is_drafted(name: str, tmp_path: Path) -> None:
-    """Items of two types would be one, those of one type be several, or a list that the keys offer be missing."""
     design = DESIGNS[name].check()
     items = items_of(design)
     with drafted(design.table, items, tmp_path) as (text, graph):

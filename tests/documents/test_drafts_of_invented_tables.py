@@ -67,7 +67,6 @@ DECLARED: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_draft_declares_the_types_that_there_are(name: str, tmp_path: Path) -> None:
-    """Somebody would get a type for each id, one type for two, or one that reads no item."""
     declared, items = TABLES[name]
     with drafted(declared, items, tmp_path) as (text, graph):
         for line in DECLARED[name]:

@@ -89,19 +89,16 @@ async def sample(make_store: MakeStore) -> Served:
 
 
 def test_the_items_are_the_articles() -> None:
-    """Whoever follows the article would find other items here than there."""
     assert read_as_json("education.jsonl") == DOCUMENT
 
 
 def test_every_item_is_of_a_declared_type() -> None:
-    """An item of the article would be passed over in every list."""
     assert types_of(graph, "education.jsonl") == {"Student": 2, "Course": 2, "Enrollment": 3}
     assert types_of(graph, "education.described.jsonl") == {"Student": 1, "Course": 1, "Enrollment": 3}
 
 
 class TestKeyQueryPatterns:
     async def test_1_get_student_details(self, article: Served) -> None:
-        """A student could not be looked up, or would lack the id that stands in the key alone."""
         assert await article.ask(
             '{ student(studentId: "S1") { __typename studentId name email yearLevel } }'
         ) == {
@@ -116,7 +113,6 @@ class TestKeyQueryPatterns:
         assert article.sent == [STUDENT]
 
     async def test_2_get_all_courses_for_student(self, article: Served) -> None:
-        """John's courses would lack Advanced Mathematics with an A, or Physics 101 with a B+."""
         assert await article.ask("""{ student(studentId: "S1") { courses { totalCount edges {
           grade enrollmentDate node { courseId name professor credits }
         } } } }""") == {
@@ -156,7 +152,6 @@ class TestKeyQueryPatterns:
         ]
 
     async def test_3_get_all_students_in_course(self, article: Served) -> None:
-        """Advanced Mathematics would not find John with an A and Jane with an A-."""
         assert await article.ask("""{ course(courseId: "C1") { name students { edges {
           grade enrollmentDate node { studentId name }
         } } } }""") == {
@@ -187,7 +182,6 @@ class TestKeyQueryPatterns:
 
 class TestBothDirections:
     async def test_courses_with_their_students(self, article: Served) -> None:
-        """A student would not see who else is in class, or would be read once for every course."""
         john = {"grade": "A", "node": {"studentId": "S1", "name": "John Doe"}}
         assert await article.ask("""{ student(studentId: "S1") { name courses { edges { grade node {
           name students { edges { grade node { studentId name } } }
@@ -229,7 +223,6 @@ class TestBothDirections:
         ]
 
     async def test_an_enrollment_between_two_is_found_by_its_key(self, article: Served) -> None:
-        """Whether a student takes a course would cost reading all of the course's students."""
         ids = await article.ask('{ student(studentId: "S2") { id } course(courseId: "C2") { id } }')
         jane, physics = ids["student"]["id"], ids["course"]["id"]
         assert await article.ask(f"""{{
@@ -244,7 +237,6 @@ class TestBothDirections:
 
 class TestWhatIsNotThere:
     async def test_a_student_who_has_no_grade_yet(self, sample: Served) -> None:
-        """A course that has just begun would be an error."""
         assert await sample.ask("""{ student(studentId: "S3") { courses { edges {
           grade enrollmentDate node { courseId }
         } } } }""") == {
@@ -267,7 +259,6 @@ class TestWhatIsNotThere:
         }
 
     async def test_students_by_grade(self, sample: Served) -> None:
-        """A teacher could not ask for those with an A of some kind."""
         assert await sample.ask("""{ course(courseId: "C1") {
           students(where: {grade: {beginsWith: "A"}}) { totalCount edges { grade node { studentId } } }
         } }""") == {
@@ -283,7 +274,6 @@ class TestWhatIsNotThere:
         }
 
     async def test_an_id_that_no_student_has(self, article: Served) -> None:
-        """A wrong id would be an error, or somebody else."""
         assert await article.ask('{ student(studentId: "C1") { name } course(courseId: "S1") { name } }') == {
             "student": None,
             "course": None,

@@ -9,17 +9,13 @@ from tests.documents.error_pages import KINDS, PAGES, ROOT, pages, sources, told
 
 
 def test_every_code_has_its_page() -> None:
-    """A client would get a code of which nobody says what to do; or read of one that does not exist.
-
-    After a change: `python -m tests.documents.error_pages`.
-    """
+    """After a change: `python -m tests.documents.error_pages`."""
     assert set(told()) == {member.name for kind in KINDS for member in kind}
     assert [code for code, parts in told().items() if len(parts) != 3] == []
     assert {file.name: file.read_text("utf-8") for file in PAGES.glob("*.md")} == pages()
 
 
 def test_every_code_is_used_and_no_other() -> None:
-    """A page would tell of what never happens, or an error would have a code without a page."""
     used, written, codes = set(), [], set(told())
     for file, module in sources():
         nodes = [*ast.walk(module)]
@@ -52,7 +48,6 @@ def _is_member(node: ast.Assign) -> bool:
 
 
 def test_pages_name_codes_that_there_are() -> None:
-    """A page would lead to a code that was renamed."""
     for file in (ROOT / "docs").rglob("*.md"):
         for code in re.findall(r"errors/([A-Z_]+)\.md", file.read_text("utf-8")):
             assert code in {*told(), "README"}, file

@@ -34,7 +34,6 @@ def ranked(found: Any, name: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("served", ["commerce"], indirect=True)
 async def test_bought_together_and_below(served: Served) -> None:
-    """A product's page would show what nobody bought with it, and a shelf would lack what lies below."""
     found = await served.ask("""{
       product(productId: "ABC123") { boughtTogether { edges { score paths node { productId } } } }
       category(categoryId: "electronics") { descendants { edges { distance node { categoryId } } } }
@@ -54,7 +53,6 @@ async def test_bought_together_and_below(served: Served) -> None:
 
 @pytest.mark.parametrize("served", ["cargo"], indirect=True)
 async def test_boxes_of_a_container(served: Served) -> None:
-    """Customs would not see a box, or one of another container."""
     found = await served.ask('{ container(containerId: "009998") { boxes { totalCount nodes { boxId } } } }')
     assert found["container"]["boxes"] == {
         "totalCount": 3,
@@ -64,7 +62,6 @@ async def test_boxes_of_a_container(served: Served) -> None:
 
 @pytest.mark.parametrize("served", ["cargo"], indirect=True)
 async def test_below_a_ship(served: Served) -> None:
-    """A harbor would not know what a ship brings, nor on which ship a box comes."""
     found = await served.ask("""{
       ship(shipId: "MARIA") {
         containers { nodes { containerId } }
@@ -87,7 +84,6 @@ async def test_below_a_ship(served: Served) -> None:
 
 @pytest.mark.parametrize("served", ["talent"], indirect=True)
 async def test_peers(served: Served) -> None:
-    """Who could take somebody's place would not come first."""
     found = await served.ask("""{ person(nodeId: 1) {
       peers { edges { score paths node { nodeId } } }
       skills { nodes { people { nodes { nodeId } } } }
@@ -104,7 +100,6 @@ async def test_peers(served: Served) -> None:
 
 @pytest.mark.parametrize("served", ["social"], indirect=True)
 async def test_people_one_may_know(served: Served) -> None:
-    """Bob would be told of himself, his friends, or nobody."""
     found = await served.ask("""{ user(userId: "Bob") {
       peopleYouMayKnow { edges { score paths node { name } } }
       network { edges { distance node { userId } } }

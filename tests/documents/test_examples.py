@@ -12,7 +12,7 @@ from graphql import OperationDefinitionNode, parse
 
 from keygraph.names import camel
 from keygraph_resolvers import build_schema
-from keygraph_server.schema_text import difference
+from keygraph_server.models import difference
 from tests.conftest import MakeStore
 from tests.documents.pages import DOCS, NAMES, described, graph_of, rewritten
 from tests.documents.samples import files_of, serve
@@ -24,10 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
-    """A change of the mechanism would change what clients of somebody's table see, and nobody would notice.
-
-    If the change is meant: `keygraph schema --model keygraph_examples.<name>:graph > tests/documents/snapshots/<name>.graphql`.
-    """
+    """If the change is meant: `keygraph schema --model keygraph_examples.<name>:graph > tests/documents/snapshots/<name>.graphql`."""
     kept = ROOT / "schema.graphql" if name == "commerce" else SNAPSHOTS / f"{name}.graphql"
     assert difference(build_schema(graph_of(name)), kept) == ""
 
@@ -36,8 +33,6 @@ def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
 async def test_names_of_python_may_be_in_camel_case(
     name: str, make_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody who writes `userId` in Python, as their table does, would get arguments called `userUserId`, and an
-    aggregate's `FULLPRICE` would end in INTERNAL."""
     source = (EXAMPLES / f"{name}.py").read_text("utf-8")
     classes = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef)]
     fields = [
@@ -67,7 +62,6 @@ async def test_names_of_python_may_be_in_camel_case(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_queries_to_try_answer(name: str, make_store: MakeStore) -> None:
-    """A newcomer would try what the playground offers, and get an error or nothing."""
     served = await serve(graph_of(name), make_store, *files_of(name))
     document = (EXAMPLES / f"{name}.graphql").read_text("utf-8")
     operations = [
@@ -86,10 +80,7 @@ async def test_the_queries_to_try_answer(name: str, make_store: MakeStore) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_page_says_what_is_sent(name: str, make_store: MakeStore) -> None:
-    """Somebody would read of requests that are not those which their query costs.
-
-    If the change is meant: `python -m tests.documents.pages`.
-    """
+    """If the change is meant: `python -m tests.documents.pages`."""
     graph = graph_of(name)
     served = await serve(graph, make_store, *files_of(name))
     page = (DOCS / f"{name}.md").read_text("utf-8")
@@ -98,7 +89,6 @@ async def test_the_page_says_what_is_sent(name: str, make_store: MakeStore) -> N
 
 
 def test_the_showcases_keys_and_requests_are_shown() -> None:
-    """Whoever reads the showcase's page would have to run the command to see what its model means."""
     page = (DOCS / "commerce.md").read_text("utf-8")
     shown = described("keygraph_examples.commerce:graph")
     assert f"$ keygraph describe --model keygraph_examples.commerce:graph\n{shown}```\n" in page

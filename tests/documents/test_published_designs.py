@@ -70,7 +70,6 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("design", "path", "request_"), REQUESTS)
 def test_each_list_is_the_designs_own_query(design: str, path: str, request_: str) -> None:
-    """The declaration would read another partition than the design keeps the list in."""
     graph = GRAPHS[design].check()
     found = {
         f"{each.owner.name}.{each.name}" if each.owner else each.name: path_request(graph, each)
@@ -82,7 +81,6 @@ def test_each_list_is_the_designs_own_query(design: str, path: str, request_: st
 
 @pytest.mark.parametrize("design", sorted(GRAPHS))
 def test_nothing_else_is_offered(design: str) -> None:
-    """A list would be in the schema that the design has no key for."""
     graph = GRAPHS[design].check()
     offered = {f"{path.owner.name}.{path.name}" if path.owner else path.name for path in graph.paths}
     assert offered == {path for name, path, _ in REQUESTS if name == design}

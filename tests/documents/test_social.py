@@ -42,18 +42,15 @@ async def sample(make_store: MakeStore) -> Served:
 
 
 def test_the_items_are_the_articles() -> None:
-    """Whoever follows the article would find other items here than there."""
     assert read_as_json("social.jsonl") == DOCUMENT
 
 
 def test_every_item_is_of_a_declared_type() -> None:
-    """An item of the article would be passed over in every list."""
     assert types_of(graph, "social.jsonl") == {"User": 3, "Friendship": 5, "Like": 1, "Follow": 1}
     assert types_of(graph, "social.described.jsonl") == {"User": 2, "Friendship": 5, "Like": 2, "Follow": 1}
 
 
 def test_every_friendship_of_the_sample_is_there_twice() -> None:
-    """Somebody would be a friend of a user who is not theirs."""
     items = [item for file in files_of("social") for item in read_as_json(file)]
     since = {
         (item["PK"].removeprefix("USER#"), item["SK"].removeprefix("FRIEND#")): item["friendship_since"]
@@ -65,7 +62,6 @@ def test_every_friendship_of_the_sample_is_there_twice() -> None:
 
 class TestFriends:
     async def test_alices_friends_with_since_when(self, article: Served) -> None:
-        """Alice would not see her friends."""
         assert await article.ask("""{ user(userId: "Alice") { name friends { totalCount edges {
           friendshipSince node { userId name }
         } } } }""") == {
@@ -94,7 +90,6 @@ class TestFriends:
         ]
 
     async def test_is_alice_a_friend_of_bob(self, article: Served) -> None:
-        """Whether two are friends would cost reading all friends of one of them."""
         bob = await id_of(article, "Bob")
         asked = f'friends(to: ["{bob}"]) {{ edges {{ friendshipSince node {{ userId }} }} }}'
         assert await article.ask(f"""{{
@@ -109,7 +104,6 @@ class TestFriends:
         ]
 
     async def test_a_friend_who_has_no_profile(self, article: Served) -> None:
-        """The article names David and gives him no profile: Bob's friends would be an error."""
         assert await article.ask("""{ user(userId: "Bob") { friends { totalCount
           edges { friendshipSince node { name } } nodes { userId name }
         } } }""") == {
@@ -126,7 +120,6 @@ class TestFriends:
         }
 
     async def test_bobs_friends_friends(self, article: Served) -> None:
-        """Whom Bob may know would take a query for each of his friends, written by the client."""
         assert await article.ask("""{ user(userId: "Bob") { friends { nodes {
           userId friends { edges { friendshipSince node { userId name } } }
         } } } }""") == {
@@ -162,7 +155,6 @@ class TestFriends:
         ]
 
     async def test_mutual_friends(self, sample: Served) -> None:
-        """Whom two users know would be told by comparing all friends of both."""
         answer = await sample.ask("""{
           user(userId: "Alice") { friends(alsoOf: ["Bob"]) { nodes { userId } } }
         }""")
@@ -170,7 +162,6 @@ class TestFriends:
         assert sample.sent == [ALICE, FRIENDS.format("Alice"), FRIENDS.format("Bob")]
 
     async def test_the_friends_of_two(self, sample: Served) -> None:
-        """The lists of two users would need two operations, one after the other."""
         answer = await sample.ask("""{
           alice: user(userId: "Alice") { friends { nodes { userId } } }
           bob: user(userId: "Bob") { friends { nodes { userId } } }
@@ -190,7 +181,6 @@ class TestFriends:
 
 class TestPaths:
     async def test_how_alice_and_david_are_connected(self, sample: Served) -> None:
-        """Who connects two users would be found by reading everybody whom anybody knows."""
         assert await sample.ask("""{
           path(from: "WyJVc2VyIiwiQWxpY2UiXQ", to: "WyJVc2VyIiwiRGF2aWQiXQ", via: [USER_FRIENDS]) {
             length nodes { ... on User { userId } } edges { via node { ... on User { userId } } }
@@ -210,7 +200,6 @@ class TestPaths:
 
 class TestRelationships:
     async def test_everything_that_alice_s_partition_says(self, article: Served) -> None:
-        """All relationships of a user would take a query for each kind, though they stand in one partition."""
         assert await article.ask("""{ user(userId: "Alice") { relationships { totalCount nodes {
           __typename ... on Friendship { friend { userId } } ... on Like { post { postId } timestamp }
         } } } }""") == {
@@ -237,7 +226,6 @@ class TestRelationships:
 
 class TestLikesAndFollows:
     async def test_what_alice_likes(self, article: Served) -> None:
-        """A user's likes would not be found among the other items of the partition, or their posts would be read."""
         assert await article.ask("""{ user(userId: "Alice") { likes { totalCount edges {
           timestamp node { __typename postId }
         } } } }""") == {
@@ -257,7 +245,6 @@ class TestLikesAndFollows:
         assert article.sent == [counted(f"Query: {likes}"), ALICE, f"Query: {likes}"]
 
     async def test_whom_bob_follows(self, article: Served) -> None:
-        """A user would not see whom they follow."""
         assert await article.ask("""{ user(userId: "Bob") { follows { edges {
           timestamp node { userId name }
         } } } }""") == {
@@ -290,15 +277,12 @@ class TestWhatHasNoPath:
         ],
     )
     async def test_is_not_in_the_schema(self, article: Served, query: str) -> None:
-        """A query would be offered that only a scan of the whole table can answer."""
         answer = await article.service.execute(query)
         assert [error["extensions"]["code"] for error in answer["errors"]] == ["GRAPHQL_VALIDATION_FAILED"]
         assert "Cannot query field" in answer["errors"][0]["message"]
         assert article.tracer.requests == []
 
     def test_is_offered_for_one_user_at_most(self) -> None:
-        """A model could promise all who like a post, where the keys tell no more than whether one user does."""
-
         @node("USER#{user_id}", "PROFILE")
         class User:
             user_id: ID
@@ -318,7 +302,6 @@ class TestWhatHasNoPath:
         assert [(argument.name, argument.optional) for argument in path.required] == [("user_id", False)]
 
     def test_lists_are_those_that_begin_at_a_user(self) -> None:
-        """The model would have grown a list that this test's words do not cover."""
         assert {(path.owner, path.name) for path in graph.paths} == {
             (graph.types[social.User.__name__], name)
             for name in ("friends", "likes", "follows", "relationships")

@@ -34,7 +34,6 @@ def leading_to(target: str) -> list[str]:
 
 
 def test_every_item_is_of_a_declared_type() -> None:
-    """An item of the sample would be passed over in every list."""
     assert files_of("talent") == ["talent.described.jsonl"]
     assert types_of(graph, *files_of("talent")) == {
         "Person": 5,
@@ -49,7 +48,6 @@ def test_every_item_is_of_a_declared_type() -> None:
 
 class TestPeopleByTheOverloadedIndex:
     async def test_by_the_beginning_of_their_name(self, sample: Served) -> None:
-        """Names in different shards would be missed or out of order; places and skills that begin so would appear."""
         assert await sample.ask('{ people(name: {beginsWith: "J"}) { nodes { nodeId name } } }') == {
             "people": {
                 "nodes": [
@@ -62,7 +60,6 @@ class TestPeopleByTheOverloadedIndex:
         assert sample.sent == queries("NAME", 2, " AND begins_with(Data, J)")
 
     async def test_all_of_them(self, sample: Served) -> None:
-        """People could be counted or listed in part alone."""
         assert await sample.ask("{ people(direction: DESC) { totalCount nodes { name } } }") == {
             "people": {
                 "totalCount": 5,
@@ -74,7 +71,6 @@ class TestPeopleByTheOverloadedIndex:
         }
 
     async def test_by_birth_date(self, sample: Served) -> None:
-        """Those born in a decade would be out of order, or those hired in it among them."""
         assert await sample.ask("""{
           peopleByDate(occasion: BIRTH, when: {from: "1980-01-01", to: "1989-12-31"}) {
             totalCount nodes { when person { nodeId name } day { nodeId } }
@@ -105,7 +101,6 @@ class TestPeopleByTheOverloadedIndex:
         assert [line for line in sample.sent if line.startswith("Query")] == queries("DATE|BIRTH", 3, range_)
 
     async def test_by_another_occasion(self, sample: Served) -> None:
-        """Who was hired since a day would be found among the birth dates, or not at all."""
         assert await sample.ask("""{ peopleByDate(occasion: HIRED, when: {from: "2015-01-01"}) {
           nodes { when occasion person { nodeId } }
         } }""") == {
@@ -118,10 +113,7 @@ class TestPeopleByTheOverloadedIndex:
         }
 
     async def test_by_place(self, sample: Served) -> None:
-        """Who has to do with a city would be missed in one of the shards.
-
-        All have the same index key; DynamoDB does not say in which order those come.
-        """
+        """All have the same index key; DynamoDB does not say in which order those come."""
         answer = await sample.ask("""{ peopleByPlace(location: {eq: "USA|WA|Seattle"}) {
           totalCount nodes { bond person { nodeId name } }
         } }""")
@@ -135,7 +127,6 @@ class TestPeopleByTheOverloadedIndex:
         assert set(queries("PLACE", 2, " AND Data = USA|WA|Seattle")) <= set(sample.sent)
 
     async def test_by_region(self, sample: Served) -> None:
-        """A state would not contain its cities."""
         assert await sample.ask("""{ peopleByPlace(
           location: {beginsWith: "USA|WA|"}, where: {bond: {eq: HOME}}
         ) { nodes { location person { nodeId } } } }""") == {
@@ -150,7 +141,6 @@ class TestPeopleByTheOverloadedIndex:
         }
 
     async def test_by_skill(self, sample: Served) -> None:
-        """Who can do something would be missed in one of the shards."""
         assert await sample.ask("""{ peopleBySkill(skillName: {eq: "Java"}) {
           nodes { skillName level person { name } }
         } }""") == {
@@ -178,7 +168,6 @@ class TestPeopleByTheOverloadedIndex:
     )
     @pytest.mark.parametrize("direction", ["ASC", "DESC"])
     async def test_page_by_page(self, sample: Served, list_: str, item: str, direction: str) -> None:
-        """A client that pages would see something twice or never, because shards were merged otherwise."""
         name, _, arguments = list_.partition("(")
 
         async def page(first: int, after: str | None) -> Any:
@@ -200,7 +189,6 @@ class TestPeopleByTheOverloadedIndex:
 
 class TestAPersonsEdges:
     async def test_of_each_kind(self, sample: Served) -> None:
-        """A person's page would lack a kind, or read every node that an edge leads to."""
         assert await sample.ask("""{ person(nodeId: 1) {
           name
           dates { edges { occasion when node { nodeId } } }
@@ -232,7 +220,6 @@ class TestAPersonsEdges:
         ]
 
     async def test_to_one_place(self, sample: Served) -> None:
-        """What place 3 is to somebody would include what place 30 is."""
         asked = "places(placeNodeId: {eq: 3}) { edges { bond location } }"
         assert await sample.ask(
             f"{{ jonas: person(nodeId: 9) {{ {asked} }} mei: person(nodeId: 13) {{ {asked} }} }}"
@@ -244,7 +231,6 @@ class TestAPersonsEdges:
 
 class TestWhatIsShared:
     async def test_who_shares_a_place_or_a_skill_with_a_person(self, sample: Served) -> None:
-        """Colleagues and neighbours would not be found, or those of place 30 would be taken for those of place 3."""
         jorge = {"node": {"nodeId": 1, "name": "Jorge Souza"}}
         julia = {"node": {"nodeId": 5, "name": "Julia Novak"}}
         jonas = {"node": {"nodeId": 9, "name": "Jonas Berg"}}
@@ -305,7 +291,6 @@ class TestWhatIsShared:
         )
 
     async def test_who_shares_a_birthday(self, sample: Served) -> None:
-        """A date would not lead to its people."""
         assert await sample.ask("""{ day(nodeId: 6) { day people { totalCount edges {
           occasion node { name }
         } } } }""") == {
@@ -324,7 +309,6 @@ class TestWhatIsShared:
 
 class TestNeighboursState:
     async def test_a_nodes_neighbours_with_their_state(self, sample: Served) -> None:
-        """A place would show its people without what they are called, or read each of them alone."""
         assert await sample.ask("""{ place(nodeId: 3) { location people { edges {
           bond node { nodeId name skills { edges { level skillName } } }
         } } } }""") == {

@@ -10,11 +10,7 @@ from tests.documents.samples import files_of, serve
 
 
 async def test_a_number_that_is_a_key_attribute_of_texts(make_store: MakeStore) -> None:
-    """`people(where: {nodeId: …})` would find nobody, and a method that needs the number would fail.
-
-    `node_id: int` is stored as `NodeId`, which is the table's partition key, of type S: what stands there is the
-    key's text, not a number. A field whose attribute is a key attribute is what its template says there.
-    """
+    """`node_id: int` is stored as `NodeId`, which is the table's partition key, of type S: what stands there is the key's text, not a number. A field whose attribute is a key attribute is what its template says there."""
     sample = await serve(talent.graph, make_store, *files_of("talent"))
     assert await sample.ask("{ people(where: {nodeId: {eq: 13}}) { nodes { name } } }") == {
         "people": {"nodes": [{"name": "Mei Tanaka"}]}
@@ -22,7 +18,6 @@ async def test_a_number_that_is_a_key_attribute_of_texts(make_store: MakeStore) 
 
 
 async def test_a_number_that_is_a_key_attribute_of_texts_is_read(make_store: MakeStore) -> None:
-    """A method that needs the number, or an export, would fail."""
     sample = await serve(talent.graph, make_store, *files_of("talent"))
     person = talent.graph.types["Person"]
     item = instance(sample.graph.types["Person"], {"NodeId": "1", "TypeTarget": "NAME|1|PERSON", "Data": "J"})
@@ -30,7 +25,6 @@ async def test_a_number_that_is_a_key_attribute_of_texts_is_read(make_store: Mak
 
 
 async def test_to_where_the_ends_are_not_the_whole_key(make_store: MakeStore) -> None:
-    """Whoever asks what a place is to one person would have to read all of its people."""
     sample = await serve(talent.graph, make_store, *files_of("talent"))
     jonas = (await sample.ask("{ person(nodeId: 9) { id } }"))["person"]["id"]
     assert await sample.ask(
@@ -39,6 +33,5 @@ async def test_to_where_the_ends_are_not_the_whole_key(make_store: MakeStore) ->
 
 
 def test_a_list_at_the_root_has_a_description() -> None:
-    """A list at the root would show nothing in GraphiQL."""
     fields = build_schema(talent.graph)._schema.query_type.fields  # type: ignore[union-attr]
     assert [name for name, field in fields.items() if not field.description] == []

@@ -40,7 +40,6 @@ def told(report: Report) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_sample_is_right(name: str, make_store: MakeStore) -> None:
-    """Somebody who tries `verify` on an example would find it broken, or miss what is."""
     served = await serve(graph_of(name), make_store, *files_of(name))
     report = await verified(served.graph, served.store)
     assert told(report) == []
@@ -78,6 +77,5 @@ async def test_the_sample_is_right(name: str, make_store: MakeStore) -> None:
 async def test_what_the_article_itself_leaves_out_is_named(
     name: str, expected: list[str], make_store: MakeStore
 ) -> None:
-    """An article shows a part of its table. That David is no user there, and not Bob's friend, would not be found."""
     served = await serve(graph_of(name), make_store, f"{name}.jsonl")
     assert told(await verified(served.graph, served.store)) == expected

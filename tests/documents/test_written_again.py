@@ -11,7 +11,7 @@ from keygraph.dynamo.items import Item
 from keygraph.model.records import RecordType
 from keygraph.tables.interchange import Interchange
 from keygraph.writing.items import ItemMaker, Refusals
-from tests.documents.samples import files_of, in_any_shard
+from tests.documents.samples import files_of, in_any_shard, without_counted
 from tests.documents.served import lines_of
 
 MODELS = ("billing", "cargo", "commerce", "education", "social", "talent")
@@ -19,13 +19,13 @@ MODELS = ("billing", "cargo", "commerce", "education", "social", "talent")
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_item_that_is_written_is_the_documents_own(name: str) -> None:
-    """Items that Keygraph writes would stand beside others that have more, fewer or other attributes."""
     graph: Graph = importlib.import_module(f"keygraph_examples.{name}").graph
     for line in lines_of(*files_of(name)):
         item = Interchange(graph).read(line)
         record = graph.recognise(item)
         assert record is not None
-        assert in_any_shard(record, _made(graph, record, item)) == in_any_shard(record, item), line
+        made = without_counted(record, _made(graph, record, item))
+        assert in_any_shard(record, made) == in_any_shard(record, item), line
 
 
 def _made(graph: Graph, record: RecordType, item: Item) -> Item:

@@ -36,7 +36,8 @@ class Process:
             for name, value in os.environ.items()
             if not name.startswith(("KEYGRAPH_", "COVERAGE"))
         }
-        environment |= {"PYTHONUNBUFFERED": "1", **settings}
+        # The hosts that requests of these tests name.
+        environment |= {"PYTHONUNBUFFERED": "1", "KEYGRAPH_ALLOWED_HOSTS": "keygraph, k, x", **settings}
         self.process = subprocess.Popen(
             [*command, *words],
             cwd=folder,
@@ -89,7 +90,6 @@ class Process:
         return code
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Its exit code after the signal."""
         self.process.send_signal(number)
         return self.ended()
 
@@ -132,7 +132,6 @@ graph = Graph(Table("Things", partition_key="pk"), Thing)
 
 
 def wait_for(file: Path) -> None:
-    """Returns when the file is there."""
     ended = time.monotonic() + START_SECONDS
     while not file.exists():
         assert time.monotonic() < ended, f"{file.name} was not made"

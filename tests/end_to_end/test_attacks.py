@@ -98,7 +98,6 @@ def post(body: bytes, *fields: str) -> bytes:
 @FAST
 class TestMemory:
     def test_a_head_without_an_end(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
-        """One header, or one URL, of a hundred megabytes would take a multiple of it."""
         server = start("serve", "--port", "0", is_fast=is_fast)
         attacker = Attacker(server.address(), opened)
         before = peak(server)
@@ -112,7 +111,6 @@ class TestMemory:
         assert server.warnings() == []
 
     def test_who_sends_and_never_reads(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
-        """One connection would take a gigabyte in a few seconds."""
         server = start("serve", "--port", "0", is_fast=is_fast)
         attacker = Attacker(server.address(), opened)
         assert ask(server.address(), "{ __schema { types { name } } }")["data"]
@@ -126,7 +124,6 @@ class TestMemory:
     def test_many_who_ask_for_much_and_never_read(
         self, start: Start, opened: ExitStack, is_fast: bool
     ) -> None:
-        """A connection that is closed would keep its answer until the server comes round to it: 64 take 500 MB."""
         server = start("serve", "--port", "0", is_fast=is_fast)
         address, attacker = server.address(), Attacker(server.address(), opened)
         created = {"query": LARGE_USER, "variables": {"name": "n" * 380_000}}
@@ -151,7 +148,6 @@ class TestMemory:
         assert peak(server) - before < 120
 
     def test_half_bodies(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
-        """Each connection would keep a body that is almost as large as it may be."""
         server = start("serve", "--port", "0", is_fast=is_fast, KEYGRAPH_CONNECTION_MEMORY="5000000")
         attacker = Attacker(server.address(), opened)
         before = peak(server)
@@ -164,7 +160,6 @@ class TestMemory:
 
 @FAST
 def test_half_heads_lock_nobody_out(start: Start, opened: ExitStack, is_fast: bool) -> None:
-    """Nobody could connect while some hundred connections say nothing."""
     server = start("serve", "--port", "0", is_fast=is_fast, KEYGRAPH_MAX_CONNECTIONS="100")
     attacker = Attacker(server.address(), opened)
     for _ in range(300):
@@ -180,7 +175,6 @@ def test_half_heads_lock_nobody_out(start: Start, opened: ExitStack, is_fast: bo
 def test_a_half_closed_client_gets_its_answer(
     start: Start, opened: ExitStack, tmp_path: Path, is_fast: bool
 ) -> None:
-    """`nc -N` and simple scripts would get nothing."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", is_fast=is_fast)
     connection = Attacker(server.address(), opened).connect()
@@ -197,7 +191,6 @@ def test_a_half_closed_client_gets_its_answer(
 
 @FAST
 def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path, is_fast: bool) -> None:
-    """Operations of clients that have gone, which look like half-closed ones, would go on and be paid for."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", is_fast=is_fast)
     query = '{ thing(thingId: "1") { slowly(seconds: 60) } }'
@@ -216,7 +209,6 @@ class TestHTTP2:
 
     @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
     def test_curl(self, start: Start, is_fast: bool) -> None:
-        """`curl --http2` would send a query and get an error about an empty body."""
         server = start("serve", "--port", "0", is_fast=is_fast)
         content = ("-H", "Content-Type: application/json", "-d", TYPENAME.decode())
         words = ["curl", "--http2", "-sS", "--max-time", "20", *content, f"{server.address()}/graphql"]
@@ -226,7 +218,6 @@ class TestHTTP2:
 
     @pytest.mark.skipif(shutil.which("java") is None, reason="java is not installed")
     def test_java(self, start: Start, tmp_path: Path, is_fast: bool) -> None:
-        """Java's HttpClient, as it comes, could ask nothing."""
         server = start("serve", "--port", "0", is_fast=is_fast)
         (tmp_path / "Ask.java").write_text(JAVA)
         answered = subprocess.run(

@@ -27,7 +27,6 @@ class Connection:
         self.socket = socket.create_connection((host, int(port)), timeout=20)
 
     def ask(self, query: str, **fields: str) -> tuple[str, bytes]:
-        """The head and the body of the answer."""
         self.write(query, **fields)
         return self.read()
 
@@ -84,7 +83,6 @@ def connect() -> Iterator[Connect]:
 
 @FAST
 def test_one_connection_carries_many_requests(start: Start, connect: Connect, is_fast: bool) -> None:
-    """Every request would pay for a connection, and for TLS in front of it."""
     server = start("serve", "--port", "0", is_fast=is_fast)
     connection = connect(server.address())
     for number in range(50):
@@ -107,7 +105,6 @@ def test_one_connection_carries_many_requests(start: Start, connect: Connect, is
 
 @FAST
 def test_an_idle_connection_stays_as_long_as_is_said(start: Start, connect: Connect, is_fast: bool) -> None:
-    """A load balancer would send a request into a connection that is being closed, and answer 502."""
     server = start("serve", "--port", "0", is_fast=is_fast, KEYGRAPH_KEEP_ALIVE="3")
     connection = connect(server.address())
     connection.ask("{ __typename }")
@@ -133,7 +130,6 @@ def test_by_itself_it_stays_longer_than_a_load_balancer_keeps_it(start: Start, c
 
 @FAST
 def test_compression_is_by_the_clients_wish(start: Start, connect: Connect, is_fast: bool) -> None:
-    """A client would get what it cannot read, or a connection would be out of step after an answer."""
     server = start("serve", "--port", "0", is_fast=is_fast)
     connection = connect(server.address())
     query = "{ users { nodes { id name email createdAt orders { nodes { orderId total } } } } __schema { types { name } } }"

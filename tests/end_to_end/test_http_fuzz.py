@@ -255,7 +255,6 @@ def memory(server: Process) -> float:
 @FAST
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_broken_requests(start: Start, seed: int, is_fast: bool) -> None:
-    """A client could bring down the server, see what is not meant for it, or fill the log."""
     server = start(
         "serve",
         "--port",
@@ -289,7 +288,6 @@ async def test_broken_requests(start: Start, seed: int, is_fast: bool) -> None:
 
 @FAST
 async def test_two_lengths_are_never_two_requests(start: Start, is_fast: bool) -> None:
-    """A proxy that reads the other length would take one client's answer for another's (request smuggling)."""
     server = start("serve", "--port", "0", is_fast=is_fast)
     sender = Sender(await asyncio.to_thread(server.address), 0)
     hidden = b"GET /healthz HTTP/1.1\r\nHost: keygraph\r\n\r\n"

@@ -39,7 +39,6 @@ def total(samples: Iterable[Sample], metric: str, **labels: str) -> float:
 
 
 def test_one_port_has_the_counts_of_all_workers(start: Start) -> None:
-    """A scrape would see one worker, or none, or what a proxy happens to choose."""
     server = start("serve", "--port", "0", KEYGRAPH_WORKERS="2", KEYGRAPH_METRICS_PORT="0")
     address = server.address()
     metrics = metrics_address(server)
@@ -76,7 +75,6 @@ def test_one_port_has_the_counts_of_all_workers(start: Start) -> None:
 
 
 def test_without_its_setting_there_is_no_port(start: Start) -> None:
-    """A server would listen where nobody has asked it to."""
     server = start("serve", "--port", "0")
     server.address()
     assert "metrics" not in server.text("stdout")
@@ -84,7 +82,6 @@ def test_without_its_setting_there_is_no_port(start: Start) -> None:
 
 
 def test_a_port_that_is_taken_is_one_line(start: Start) -> None:
-    """A traceback would stand where the fix should."""
     first = start("serve", "--port", "0", KEYGRAPH_METRICS_PORT="0")
     first.address()
     port = metrics_address(first).rpartition(":")[2]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from annotated_types import Le
 
-from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Start, ask, wait_for
+from keygraph.limits import MOST
+from keygraph_server.settings import Settings, environment_name
+from tests.end_to_end.processes import KEYGRAPH, SLOW_MODEL, START_SECONDS, Start, ask, wait_for
 
 ROOT = Path(__file__).parents[2]
 CUSTOMER = (
@@ -38,10 +43,13 @@ ANSWER = {
 
 
 def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None:
-    """`keygraph serve` in an empty folder would not be what the README promises a newcomer."""
     server = start("serve", "--port", "0")
     address = server.address()
     assert ask(address, CUSTOMER) == {"data": ANSWER}
+    most = ask(
+        address, "{ mostReviewedProducts(first: 1, direction: DESC) { nodes { productId reviewCount } } }"
+    )
+    assert most == {"data": {"mostReviewedProducts": {"nodes": [{"productId": "ABC123", "reviewCount": 3}]}}}
     assert httpx.get(f"{address}/readyz").json() == {"ready": True}
     assert "type OrderItemsEdge {" in httpx.get(f"{address}/schema.graphql").text
     assert "CustomerWithOrders" in httpx.get(f"{address}/").text
@@ -64,8 +72,24 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
     ]
 
 
+def test_a_foreign_host_is_refused_on_every_path(start: Start) -> None:
+    server = start("serve", "--port", "0", KEYGRAPH_ALLOWED_HOSTS="")
+    address = server.address()
+    port = address.rpartition(":")[2]
+    for path in ("/", "/graphql", "/schema.graphql", "/healthz", "/readyz", "/playground/examples"):
+        assert httpx.get(address + path, headers={"Host": f"localhost:{port}"}).status_code != 421
+        refused = httpx.get(address + path, headers={"Host": f"evil.example:{port}"})
+        assert refused.status_code == 421
+    body = {"query": 'mutation { deleteUser(input: { userId: "12345" }) { deletedId } }'}
+    refused = httpx.post(f"{address}/graphql", json=body, headers={"Host": f"evil.example:{port}"})
+    assert refused.status_code == 421
+    assert refused.json()["errors"][0]["message"] == (
+        "this server does not answer requests to evil.example: if that name should lead here, add it to KEYGRAPH_ALLOWED_HOSTS"
+    )
+    assert ask(address, CUSTOMER) == {"data": ANSWER}
+
+
 def test_the_second_start_keeps_the_data(start: Start, tmp_path: Path) -> None:
-    """What somebody changed would be gone after a restart; or every start would load the sample again."""
     first = start("serve", "--port", "0")
     address = first.address()
     cursor = ask(address, "{ users(first: 1) { pageInfo { endCursor } } }")["data"]["users"]["pageInfo"]
@@ -87,7 +111,6 @@ def test_the_second_start_keeps_the_data(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_tests_that_run_in_the_background_can_interrupt_what_they_start() -> None:
-    """The tests of Ctrl-C would fail under `nohup` and `&`."""
     code = "import signal, tests.conftest; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", code]
     assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == "False\n"
@@ -95,7 +118,6 @@ def test_tests_that_run_in_the_background_can_interrupt_what_they_start() -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
-    """A service manager would take every stop for a crash; Ctrl-C would end in a traceback."""
     server = start("serve", "--port", "0")
     server.address()
     assert server.stop(number) == 0
@@ -103,11 +125,58 @@ def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+class TestHangups:
+    @pytest.fixture(autouse=True)
+    def hangups_count(self) -> Iterator[None]:
+        """Under `nohup` the tests would inherit that hangups are ignored, and the servers with them."""
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        yield
+        signal.signal(signal.SIGHUP, before)
+
+    @pytest.mark.parametrize("words", [[], ["--reload"]], ids=["one process", "reload"])
+    def test_a_single_process_ignores_one(self, start: Start, words: list[str]) -> None:
+        server = start("serve", "--port", "0", *words)
+        address = server.address()
+        os.killpg(server.process.pid, signal.SIGHUP)
+        assert ask(address, CUSTOMER) == {"data": ANSWER}
+        assert server.stop() == 0
+        [warning] = server.warnings()
+        assert warning.endswith("SIGHUP is ignored: only several workers are replaced. Restart the server\n")
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_a_terminal_that_is_closed_ends_it(self, tmp_path: Path, workers: int) -> None:
+        terminal, own = os.openpty()
+        words = [str(KEYGRAPH), "serve", "--port", "0", "--workers", str(workers)]
+        # The session's own terminal, as that of a shell is.
+        code = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        server = subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            cwd=tmp_path,
+            stdin=own,
+            stdout=own,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        os.close(own)
+        try:
+            assert server.stderr is not None
+            for _ in range(workers):
+                assert any("serves on" in line for line in server.stderr)
+            os.close(terminal)
+            assert server.wait(START_SECONDS) == 0
+        finally:
+            if server.poll() is None:
+                os.killpg(server.pid, signal.SIGKILL)
+            server.communicate()
+
+
+@pytest.mark.long
 @pytest.mark.skipif(
     find_spec("uvloop") is None or find_spec("httptools") is None, reason="the extra `fast` is not installed"
 )
 def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
-    """Who installed the extra would go on paying twice the processor time, and nothing would say so."""
     server = start("serve", "--port", "0")
     assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
     assert server.stop() == 0
@@ -121,7 +190,6 @@ def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
 
 @pytest.mark.long
 def test_without_the_extra_it_runs_on_what_is_always_there(start: Start) -> None:
-    """On Windows, where there is no uvloop, it would not start."""
     server = start("serve", "--port", "0", is_fast=False)
     assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
     assert server.stop() == 0
@@ -131,7 +199,6 @@ def test_without_the_extra_it_runs_on_what_is_always_there(start: Start) -> None
 
 @pytest.mark.long
 def test_a_request_under_way_is_answered_before_the_end(start: Start, tmp_path: Path) -> None:
-    """Every deployment would break requests off."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0")
     address = server.address()
@@ -148,7 +215,6 @@ def test_a_request_under_way_is_answered_before_the_end(start: Start, tmp_path: 
 
 @pytest.mark.long
 def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> None:
-    """Operations that nobody waits for would go on reading from DynamoDB, and be paid for."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0")
     address = server.address()
@@ -163,7 +229,6 @@ def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
-    """With several workers every other page of a list would be refused."""
     server = start("serve", "--port", "0", "--workers", "2")
     address = server.address()
     first = ask(address, "{ users(first: 1) { pageInfo { endCursor } } }")
@@ -179,7 +244,6 @@ def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
 
 @pytest.mark.long
 def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
-    """`--reload` would go on serving the model as it was, or print its greeting again and again."""
     text = (ROOT / "examples/keygraph_examples/commerce.py").read_text("utf-8")
     (tmp_path / "shop.py").write_text(text)
     server = start("serve", "--model", "shop", "--port", "0", "--reload")
@@ -199,7 +263,6 @@ def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_a_line(start: Start) -> None:
-    """A second server would end in a traceback."""
     server = start("serve", "--port", "0")
     port = server.address().rpartition(":")[2]
     second = start("serve", "--port", port)
@@ -212,7 +275,6 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
 
 
 def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -> None:
-    """Without its volume, the server would start with another table; and the command that makes one would not be known."""
     words = ("--model", "keygraph_examples.commerce:graph", "--store", "sqlite:shop.sqlite")
     server = start("serve", "--port", "0", *words, KEYGRAPH_ENV="production")
     assert server.ended() == 1
@@ -226,9 +288,25 @@ def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -
     assert (tmp_path / "shop.sqlite.secret").exists()
 
 
+def test_the_largest_numbers_serve(start: Start) -> None:
+    """What a setting accepts, the server can use: no timer and no limit of the system is too small for it."""
+    largest = {
+        environment_name(name): str(
+            min([*(each.le for each in field.metadata if isinstance(each, Le)), MOST])
+        )
+        for name, field in Settings.model_fields.items()
+        if type(field.default) in (int, float) and name not in ("port", "workers")
+    }
+    assert len(largest) > 30
+    signed = {"KEYGRAPH_AUTH": "jwt", "KEYGRAPH_JWT_KEY": "a key of many characters, thirty-two and more"}
+    server = start("serve", **{**largest, **signed, "KEYGRAPH_PORT": "0", "KEYGRAPH_COST_LIMIT": "0"})
+    assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
+    assert server.stop() == 0
+    assert [line for line in server.warnings() if "so few open files" not in line] == []
+
+
 @pytest.mark.long
 def test_settings_come_from_the_environment(start: Start) -> None:
-    """A container's environment would be ignored."""
     given = {"KEYGRAPH_PORT": "0", "KEYGRAPH_STORE": "sqlite:nowhere.sqlite", "KEYGRAPH_ENV": "production"}
     server = start("serve", **given)
     assert server.ended() == 1

@@ -55,7 +55,6 @@ def send(address: str, key: str, extra: str = "") -> Any:
 async def test_a_mutation_is_carried_out_once(
     start: Start, tmp_path: Path, engine: str, request: pytest.FixtureRequest
 ) -> None:
-    """A client whose server died would create two things, or not learn which one it has."""
     (tmp_path / "things.py").write_text(MODEL)
     store = "sqlite:things.db" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     words = ("--model", "things", "--store", store)

@@ -35,7 +35,6 @@ def workers(server: Process, count: int) -> list[int]:
 
 
 def wait_until_gone(*numbers: int) -> None:
-    """Returns when none of these processes is there any more."""
     ended = time.monotonic() + START_SECONDS
     for number in numbers:
         while _is_there(number):
@@ -52,7 +51,6 @@ def _is_there(number: int) -> bool:
 
 
 def test_the_first_start_makes_its_file_once(start: Start, tmp_path: Path) -> None:
-    """Each worker would load the sample, or one would serve half of it."""
     server = start("serve", "--port", "0", KEYGRAPH_WORKERS="2")
     address = server.address()
     assert [ask(address, QUERY) for _ in range(6)] == [ANSWER] * 6
@@ -70,7 +68,6 @@ def test_the_first_start_makes_its_file_once(start: Start, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("word", ["--workers=2", "--reload"])
 def test_packages_of_ones_own(start: Start, tmp_path: Path, word: str) -> None:
-    """A process that the server starts would import the `server` of somebody's own project."""
     for name in ("server", "resolvers", "examples"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('this is not Keygraph')")
@@ -81,7 +78,6 @@ def test_packages_of_ones_own(start: Start, tmp_path: Path, word: str) -> None:
 
 
 def test_a_worker_that_dies_is_replaced(start: Start) -> None:
-    """A server would have fewer and fewer workers, until none is left."""
     server = start("serve", "--port", "0", "--workers", "2")
     address = server.address()
     before = workers(server, 2)
@@ -97,7 +93,6 @@ def test_a_worker_that_dies_is_replaced(start: Start) -> None:
 def test_a_signal_ends_all_and_what_is_under_way_is_answered(
     start: Start, tmp_path: Path, number: int
 ) -> None:
-    """Every deployment would break requests off, or leave workers behind that hold the port."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
     address = server.address()
@@ -120,7 +115,6 @@ def test_a_signal_ends_all_and_what_is_under_way_is_answered(
 
 
 def test_who_connects_while_they_end_is_refused(start: Start, tmp_path: Path) -> None:
-    """A load balancer would wait for answers that nobody gives, until the last worker has ended."""
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
     address = server.address()
@@ -144,8 +138,28 @@ def test_who_connects_while_they_end_is_refused(start: Start, tmp_path: Path) ->
     assert server.ended() == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTOU])
+def test_one_that_hangs_is_killed(start: Start, number: int) -> None:
+    server = start("serve", "--port", "0", "--workers", "2", KEYGRAPH_STOP_TIMEOUT="1")
+    address = server.address()
+    # In the order in which they were started, so that the hanging one is replaced first, or removed.
+    found = sorted(workers(server, 2))
+    hanging = found[0 if number == signal.SIGHUP else 1]
+    os.kill(hanging, signal.SIGSTOP)
+    os.kill(server.process.pid, number)
+    wait_until_gone(hanging)
+    if number == signal.SIGHUP:
+        found = workers(server, 4)
+    else:
+        os.kill(found[0], signal.SIGKILL)
+        found = workers(server, 3)
+    assert f"Worker {hanging} does not stop: it is killed" in server.text("stderr")
+    assert ask(address, QUERY) == ANSWER
+    assert server.stop() == 0
+    wait_until_gone(*found)
+
+
 def test_workers_end_with_the_process_that_started_them(start: Start) -> None:
-    """After a kill nothing could be started on the port, and nothing would replace a worker that dies."""
     server = start("serve", "--port", "0", "--workers", "2")
     server.address()
     found = workers(server, 2)
@@ -154,21 +168,26 @@ def test_workers_end_with_the_process_that_started_them(start: Start) -> None:
     assert "The parent process is gone: stopping" in "".join(server.warnings())
 
 
-def test_a_worker_that_cannot_start_ends_the_server(start: Start, tmp_path: Path) -> None:
-    """A service manager would take a server that serves nothing for one that was stopped on purpose."""
+def test_a_worker_that_cannot_start_later_is_tried_again(start: Start, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
-    server.address()
+    address = server.address()
     found = workers(server, 2)
     (tmp_path / "slow.py").write_text("graph = None\n")
     os.kill(found[0], signal.SIGKILL)
-    assert server.ended() == 1
+    ended = time.monotonic() + START_SECONDS
+    while "cannot start: it is tried again and again" not in server.text("stderr"):
+        assert time.monotonic() < ended, server.text("stderr")
+        time.sleep(0.02)
     assert "ERROR keygraph_server.app: slow:graph" in server.text("stderr")
+    assert ask(address, "{ __typename }") == {"data": {"__typename": "Query"}}
+    (tmp_path / "slow.py").write_text(SLOW_MODEL)
+    found = workers(server, 3)
+    assert server.stop() == 0
     wait_until_gone(*found)
 
 
 def test_a_port_in_use_is_a_line(start: Start) -> None:
-    """Two servers would take each other's requests, each half of them."""
     server = start("serve", "--port", "0", "--workers", "2")
     port = server.address().rpartition(":")[2]
     second = start("serve", "--port", port, "--workers", "2")
@@ -177,14 +196,12 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
 
 
 def test_reload_with_workers_of_the_environment_is_a_line(start: Start) -> None:
-    """Somebody would wonder why there is one process although the environment says two."""
     server = start("serve", "--port", "0", "--reload", KEYGRAPH_WORKERS="2")
     assert server.ended() == 2
     assert "--reload works with one worker only: remove KEYGRAPH_WORKERS" in server.text("stderr")
 
 
 def test_health_is_of_every_worker(start: Start) -> None:
-    """A health check would fail by chance, as one worker or the other takes it."""
     server = start("serve", "--port", "0", "--workers", "2")
     address = server.address()
     workers(server, 2)

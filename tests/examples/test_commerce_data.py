@@ -191,20 +191,17 @@ def of(items: Iterable[Item], record_type: str) -> Iterator[Item]:
 
 
 def test_the_document_is_loaded_word_for_word() -> None:
-    """A reader who compares the article with the table would find a different item, or a different order."""
     assert [list(item.items()) for item in items_of("commerce.jsonl")] == [
         list(item.items()) for item in DOCUMENT
     ]
 
 
 def test_no_two_items_have_one_key(shop: list[Item]) -> None:
-    """One of the two would silently be lost on loading."""
     keys = Counter((item["PK"], item["SK"]) for item in shop)
     assert {key for key, times in keys.items() if times > 1} == set()
 
 
 def test_every_end_exists(shop: list[Item]) -> None:
-    """A nested query would come upon null where the shop has a name to show."""
     nodes = {item["PK"] for item in shop if item["PK"] == item["SK"]}
     ends = {
         "userId": "USER",
@@ -247,7 +244,6 @@ KEYS = {
 
 
 def test_keys_agree_with_attributes(shop: list[Item]) -> None:
-    """An item would be found in one direction and not in the other, or under a name that it does not have."""
     for item in shop:
         if item["Type"] in KEYS:
             rendered = [template.format_map(item) for template in KEYS[item["Type"]]]
@@ -258,7 +254,6 @@ def test_keys_agree_with_attributes(shop: list[Item]) -> None:
 
 
 def test_activities_are_spread_over_five_shards(shop: list[Item]) -> None:
-    """A user's activities would not all be found, or not in the order of time."""
     shards = {f"SHARD{shard}" for shard in range(5)}
     for item in of(shop, "UserActivity"):
         user, shard = item["PK"].removeprefix("USER#").split("#")
@@ -270,7 +265,6 @@ def test_activities_are_spread_over_five_shards(shop: list[Item]) -> None:
 
 
 def test_totals_add_up(shop: list[Item]) -> None:
-    """An order's total would not be what its items cost."""
     sums: Counter[str] = Counter()
     for item in of(shop, "OrderItem"):
         assert item["totalPrice"] == item["quantity"] * item["unitPrice"]
@@ -280,7 +274,6 @@ def test_totals_add_up(shop: list[Item]) -> None:
 
 
 def test_prices_are_those_of_the_day(shop: list[Item]) -> None:
-    """The price history would contradict the product, or what its buyers paid."""
     history: dict[str, dict[str, Decimal]] = {}
     for item in of(shop, "PriceHistory"):
         history.setdefault(item["productId"], {})[item["timestamp"]] = item["price"]
@@ -293,7 +286,6 @@ def test_prices_are_those_of_the_day(shop: list[Item]) -> None:
 
 
 def test_reviews_are_by_those_who_bought(shop: list[Item]) -> None:
-    """A product would be praised by somebody who never had it, or twice by one."""
     orders = {item["orderId"]: item for item in of(shop, "Order")}
     bought: dict[tuple[str, str], str] = {}
     for item in of(shop, "OrderItem"):
@@ -307,13 +299,11 @@ def test_reviews_are_by_those_who_bought(shop: list[Item]) -> None:
 
 
 def test_review_ids_ascend_with_time(shop: list[Item]) -> None:
-    """The most recent reviews would not come first, since a product's reviews are read by their ids."""
     dates = [item["reviewDate"] for item in sorted(of(shop, "Review"), key=lambda item: item["reviewId"])]
     assert dates == sorted(dates)
 
 
 def test_nobody_buys_before_signing_up() -> None:
-    """A sample shop's times would contradict each other."""
     items = SHOPS["sample"]
     there = {item["PK"]: item["GSI1SK"] for item in (*of(items, "User"), *of(items, "Product"))}
     orders = {item["orderId"]: item for item in of(items, "Order")}
@@ -326,14 +316,12 @@ def test_nobody_buys_before_signing_up() -> None:
 
 
 def test_a_sample_is_the_same_everywhere() -> None:
-    """A benchmark, or a bug report that names a generated item, could not be repeated on another machine."""
     assert digest(sample(users=20)) == "7704019c5a6bec9cb8b4b86026b24df4faa6f090885bfae5733f3b84a8ddfb69"
     assert digest(sample(users=20, seed=1)) == digest(sample(users=20))
     assert digest(sample(users=20, seed=2)) != digest(sample(users=20))
 
 
 def test_few_products_and_customers_have_most_orders() -> None:
-    """Partitions would all be alike, and no test or benchmark would ever see a large one."""
     items = SHOPS["sample"]
     products = Counter(item["productId"] for item in of(items, "OrderItem"))
     tenth = sum(1 for _ in of(items, "Product")) // 10
@@ -345,19 +333,16 @@ def test_few_products_and_customers_have_most_orders() -> None:
 
 @pytest.mark.parametrize("users", [2, 20, 250])
 def test_a_sample_has_as_many_users_as_asked_for(users: int) -> None:
-    """`--users` would not say how large the shop is."""
     assert sum(1 for _ in of(sample(users=users), "User")) == users
 
 
 def test_a_sample_grows_with_its_users() -> None:
-    """A large shop would have many users and little for them to do."""
     small, large = (Counter(item["Type"] for item in sample(users=users)) for users in (60, 600))
     for record_type in ("Product", "Order", "OrderItem", "Review", "UserActivity", "ProductCategory"):
         assert 5 * small[record_type] < large[record_type] < 20 * small[record_type]
 
 
 def test_a_sample_begins_at_once() -> None:
-    """A shop of millions would have to be made in full before its first item is stored."""
     assert [item["PK"] for item in islice(sample(users=10**7), 2)] == [
         "CATEGORY#electronics",
         "CATEGORY#headphones",
@@ -365,13 +350,11 @@ def test_a_sample_begins_at_once() -> None:
 
 
 def test_a_sample_needs_a_seller_and_a_customer() -> None:
-    """The generator would fail somewhere inside, or give a shop without orders."""
     with pytest.raises(ValueError, match="two users at least"):
         next(sample(users=1))
 
 
 def test_the_article_and_a_sample_fit_into_one_table() -> None:
-    """Loading one would change the other."""
     article = {(item["PK"], item["SK"]): item for item in SHOPS["article"]}
     shared = [item for item in SHOPS["sample"] if (item["PK"], item["SK"]) in article]
     assert [item for item in shared if article[item["PK"], item["SK"]] != item] == []
@@ -379,13 +362,13 @@ def test_the_article_and_a_sample_fit_into_one_table() -> None:
 
 
 def test_the_queries_to_try_are_named() -> None:
-    """The playground would show an operation that cannot be run or told from the others."""
     document = graphql.parse((FOLDER / "commerce.graphql").read_text(encoding="utf-8"))
     operations = [node for node in document.definitions if isinstance(node, graphql.OperationDefinitionNode)]
     assert [node.name and node.name.value for node in operations] == [
         "CustomerWithOrders",
         "ProductPage",
         "CategoryTree",
+        "MostReviewed",
         "PricesAndActivities",
         "NewCustomer",
         "PlaceOrder",

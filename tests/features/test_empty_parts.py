@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from keygraph import ID, Graph, Index, Many, Table, many, node, record
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, many, node, read, record, rule, write
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite
+from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import world
@@ -42,7 +49,6 @@ graph = Graph(
 
 
 async def test_an_empty_text_is_an_absent_part(make_store: MakeStore) -> None:
-    """It would be in no list, `verify` would call its key ambiguous, and no update could move it."""
     made = world(graph.check(), await make_store(graph.table))
     scope = {"PK": "SCOPE#1", "SK": "SCOPE#1", "OwnerPK": "USER#1", "OwnerSK": "SCOPE#owner#"}
     await made.put(
@@ -67,3 +73,105 @@ async def test_an_empty_text_is_an_absent_part(make_store: MakeStore) -> None:
         'mutation { updateScope(input: {scopeId: 1, resource: ""}) { scope { kind } } }'
     )
     assert errors == [("BAD_USER_INPUT", "resource of Scope is empty, and part of its key in by-owner")]
+
+
+def scope(number: int, key: str, **fields: Any) -> Item:
+    own = f"SCOPE#{number}"
+    return {
+        "PK": own,
+        "SK": own,
+        "OwnerPK": "USER#1",
+        "OwnerSK": key,
+        "ownerId": "1",
+        "userId": "1",
+        "kind": "k",
+        **fields,
+    }
+
+
+NULL, OTHERS = ["1", "2", "3"], ["4", "5"]
+SCOPES = [
+    scope(1, "SCOPE#k#"),
+    scope(2, "SCOPE#k#", resource=""),
+    scope(3, "SCOPE#k#", resource=None),
+    scope(4, "SCOPE#k#a", resource="a"),
+    scope(5, "SCOPE#k#b", resource="b"),
+]
+CONDITIONS = {
+    "{eq: null}": NULL,
+    "{exists: false}": NULL,
+    "{exists: true}": OTHERS,
+    "{ne: null}": OTHERS,
+    '{eq: ""}': [],
+    '{ne: ""}': NULL + OTHERS,
+    '{ne: "a"}': [*NULL, "5"],
+    '{lt: "b"}': ["4"],
+    '{lte: "a"}': ["4"],
+    '{between: {from: "", to: "a"}}': ["4"],
+    '{beginsWith: ""}': OTHERS,
+    '{in: ["", "a"]}': ["4"],
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+async def test_what_a_filter_takes_for_absent(make_store: MakeStore, condition: str) -> None:
+    made = world(graph.check(), await make_store(graph.table))
+    await made.put({"PK": "USER#1", "SK": "USER#1"}, *SCOPES)
+    where = f"where: {{resource: {condition}}}"
+    unlike = f"where: {{not: {{resource: {condition}}}}}"
+    document = f"""{{ user(userId: 1) {{
+      like: scopes({where}) {{ nodes {{ scopeId resource }} aggregate {{ max(field: RESOURCE) }} }}
+      unlike: scopes({unlike}) {{ nodes {{ scopeId }} }}
+    }} }}"""
+    found = (await made.ask(document))["user"]
+    wanted = CONDITIONS[condition]
+    resources = {"4": "a", "5": "b"}
+    nodes = sorted(found["like"]["nodes"], key=lambda node: node["scopeId"])
+    assert nodes == [{"scopeId": each, "resource": resources.get(each)} for each in wanted]
+    assert found["like"]["aggregate"]["max"] == max(
+        (resources[each] for each in wanted if each in OTHERS), default=None
+    )
+    assert sorted(each["scopeId"] for each in found["unlike"]["nodes"]) == [
+        n for n in NULL + OTHERS if n not in wanted
+    ]
+
+
+GRANT = {"PK": "USER#1", "SK": "GRANT#k#x", "resource": ""}
+CONTRADICTIONS = [
+    (GRANT, "Grant", "SK does not match resource", "SK does not match resource"),
+    (scope(1, "SCOPE#k#x", resource=""), "Scope", "by-owner: OwnerSK does not match resource", None),
+]
+
+
+@pytest.mark.parametrize(("item", "type_", "problem", "refusal"), CONTRADICTIONS)
+async def test_a_key_with_a_value_that_its_attribute_lacks(
+    make_store: MakeStore, item: Item, type_: str, problem: str, refusal: str | None
+) -> None:
+    store = await make_store(graph.table)
+    await store.send(BatchWrite(({"PK": "USER#1", "SK": "USER#1"}, item)))
+    verification = Verification(graph.check(), store)
+    await verification.run(lambda total: None)
+    assert [kind.what for kind, _ in verification.report.ordered()] == [problem]
+    assert ItemKeys(graph.types[type_]).misread(item) == refusal
+
+
+async def test_rules_read_an_empty_part_as_null(make_store: MakeStore) -> None:
+    @node(
+        "SCOPE#{scope_id}",
+        by_owner("USER#{owner}", "SCOPE#{resource?}"),
+        access=[read(where={"resource": {"eq": None}}), write()],
+        check=[rule({"or": [{"resource": {"exists": True}}, {"note": {"eq": "none"}}]}, "Say none.")],
+    )
+    class Guarded:
+        scope_id: ID
+        owner: str
+        resource: str | None
+        note: str | None
+
+    made = world(Graph(graph.table, Guarded).check(), await make_store(graph.table))
+    await made.put(scope(1, "SCOPE#", resource="", owner="1"), scope(2, "SCOPE#a", resource="a", owner="1"))
+    both = "{ one: guarded(scopeId: 1) { resource } two: guarded(scopeId: 2) { resource } }"
+    assert await made.ask(both) == {"one": {"resource": None}, "two": None}
+    changed = "mutation { updateGuarded(input: {scopeId: 1, note: %s}) { guarded { note } } }"
+    assert await made.errors(changed % '"some"') == [("CONFLICT", "Say none.")]
+    assert await made.ask(changed % '"none"') == {"updateGuarded": {"guarded": {"note": "none"}}}

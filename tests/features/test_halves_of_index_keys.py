@@ -5,17 +5,19 @@ A mail has its kind and month in an index's partition key alone; a task has a st
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Table, node, stored
+from keygraph import ID, Graph, Index, Many, Table, copy, node, record, stored, sums
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Request, Write
+from keygraph.dynamo.store import BatchGet, BatchWrite, Request, Write
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.races import Interrupted
+from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
 
 by_month = Index("by-month", "KindMonth", "Day")
@@ -46,17 +48,21 @@ class Task:
     room: str | None
 
 
+@node("DESK#{number:03d}", by_size("SIZE#{number}", "{width}", lists="desks_of_size"))
+class Desk:
+    number: int = stored(in_key=True)
+    width: str | None
+
+
 graph = Graph(
     Table("Office", partition_key="id", indexes=[by_month, by_state, by_room, by_size]),
     Mail,
     Task,
+    Desk,
     separator="#",
 ).check()
 
-
-@pytest.fixture
-async def office(make_store: MakeStore) -> World:
-    return world(graph, await make_store(graph.table))
+office = filled(graph)
 
 
 async def item_of(office: World, key: str) -> Item | None:
@@ -104,6 +110,13 @@ async def test_what_a_half_holds_stays(
     assert await item_of(office, "b") == {"id": "b", **after}
 
 
+async def test_no_half_of_a_key_stays_alone(office: World) -> None:
+    await office.put({"id": "DESK#007", "SizePK": "SIZE#7", "SizeSK": "9", "width": "9"})
+    await office.ask("mutation { updateDesk(input: {number: 7, width: null}) { clientMutationId } }")
+    assert await item_of(office, "DESK#007") == {"id": "DESK#007"}
+    assert await findings(office) == []
+
+
 @pytest.mark.parametrize(
     ("before", "given", "after"),
     [
@@ -126,7 +139,6 @@ async def test_a_key_keeps_what_no_attribute_holds(
 
 
 async def test_a_key_that_cannot_be_rebuilt_is_refused(office: World) -> None:
-    """Otherwise the other values in the key would be lost."""
     await office.put({"id": "b", "KindMonth": "old form"})
     told = "kind of Mail cannot be changed: KindMonth of the item does not match {kind}#{month}, and month is unknown."
     asked = 'mutation { updateMail(input: {mailId: "b", kind: "news"}) { __typename } }'
@@ -137,12 +149,6 @@ async def test_a_key_that_cannot_be_rebuilt_is_refused(office: World) -> None:
     both = 'mutation { updateMail(input: {mailId: "b", kind: "news", month: "2024-05"}) { __typename } }'
     await office.ask(both)
     assert await item_of(office, "b") == {"id": "b", "KindMonth": "news#2024-05"}
-
-
-async def test_a_half_is_read(office: World) -> None:
-    await office.put({"id": "b", **THREAD})
-    asked = '{ mail(mailId: "b") { kind month day } }'
-    assert await office.ask(asked) == {"mail": {"kind": "thread", "month": "2024-05", "day": None}}
 
 
 @pytest.mark.parametrize(
@@ -177,8 +183,6 @@ async def test_what_keys_alone_hold_is_reported(office: World) -> None:
 
 
 async def test_a_change_of_one_key_loses_no_other_change_of_it(make_store: MakeStore) -> None:
-    """Otherwise one of two changes of a key would be lost if no attribute holds its values."""
-
     class Raced(TracingStore):
         async def send(self, request: Request[Any]) -> Any:
             answer = await super().send(request)
@@ -193,3 +197,67 @@ async def test_a_change_of_one_key_loses_no_other_change_of_it(make_store: MakeS
     await office.put({"id": "b", **THREAD})
     await office.ask('mutation { updateMail(input: {mailId: "b", kind: "news"}) { __typename } }')
     assert await item_of(office, "b") == {"id": "b", "KindMonth": "news#2024-06"}
+
+
+# --- Others write what only an index key holds --------------------------------------------------------
+
+by_level = Index("by-level", "LevelPK", "LevelSK")
+by_judge = Index("by-judge", "JudgePK", "JudgeSK")
+
+
+@node("JUDGE#{judge_id}")
+class Judge:
+    judge_id: ID
+    marks: Many[Mark]
+
+
+@node("COURSE#{course_id}", by_level("COURSES", "{level}"))
+class Course:
+    course_id: ID
+    level: str | None = stored(in_key=True)
+    marks: Many[Mark]
+    total: int = sums("marks.points")
+
+
+@record("{course}", "MARK#{number}", by_level("MARKS", "{points:03d}"), by_judge("{judge}", "MARK"))
+class Mark:
+    course: Course
+    number: int
+    points: int | None = stored(in_key=True)
+    level: str | None = copy("course.level")
+    judge: Judge | None = stored(in_key=True)
+
+
+MARKS = Graph(
+    Table("Marks", partition_key="PK", sort_key="SK", indexes=[by_level, by_judge]), Judge, Course, Mark
+).check()
+COURSE: Item = {"PK": "COURSE#a", "SK": "COURSE#a", "total": Decimal(0)}
+MARK: Item = {"PK": "COURSE#a", "SK": "MARK#1"}
+FIRST: Item = {"JudgePK": "JUDGE#1", "JudgeSK": "MARK"}
+LEVEL: Item = {**COURSE, "LevelPK": "COURSES", "LevelSK": "B"}
+POINTS: Item = {**MARK, "LevelPK": "MARKS", "LevelSK": "007"}
+
+
+@pytest.mark.parametrize(
+    ("before", "mutation", "late", "after"),
+    [
+        ({}, 'moveMark(input: {courseId: "a", number: 1, to: {number: 2}})', POINTS, [2, 7, None, None]),
+        (FIRST, 'moveMark(input: {courseId: "a", number: 1, to: {number: 2}})', MARK, [2, None, None, None]),
+        ({}, 'updateMark(input: {courseId: "a", number: 1, judgeId: "2"})', POINTS, [1, 7, None, "2"]),
+        ({}, 'putMark(input: {courseId: "a", number: 1})', LEVEL, [1, None, "B", None]),
+        (FIRST, 'deleteJudge(input: {judgeId: "1", onEdges: DETACH})', {**MARK, **FIRST, "JudgePK": "JUDGE#2"}, [1, None, None, "2"]),
+    ],
+)  # fmt: skip
+async def test_what_another_writes_into_a_key_is_not_lost(
+    make_store: MakeStore, before: Item, mutation: str, late: Item, after: list[Any]
+) -> None:
+    store = await make_store(MARKS.table)
+    judges: list[Item] = [{"PK": f"JUDGE#{each}", "SK": f"JUDGE#{each}"} for each in (1, 2)]
+    await store.send(BatchWrite((COURSE, {**MARK, **before}, *judges)))
+    interrupted = Interrupted(store, BatchWrite((late,)))
+    await world(MARKS, interrupted).ask(f"mutation {{ {mutation} {{ __typename }} }}")
+    assert interrupted.happens is None
+    query = '{ course(courseId: "a") { marks { nodes { number points level judge { judgeId } } } } }'
+    [mark] = (await world(MARKS, store).ask(query))["course"]["marks"]["nodes"]
+    judge = mark["judge"] and mark["judge"]["judgeId"]
+    assert [mark["number"], mark["points"], mark["level"], judge] == after

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from keygraph import ID, Graph, Index, Many, Table, node, record
+from keygraph.dynamo.store import Scan
 from keygraph_resolvers import Service as Server
 from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
+from tests.resolvers.worlds import world
 
 codes = Index("byCode", "CodePK", "CodeSK")
 
@@ -48,8 +52,11 @@ class Alert:
 
 
 TYPES = (Service, Job, ServiceLog, JobLog, Error, Alert)
+
 TABLE = Table("Services", partition_key="PK", sort_key="SK", indexes=[codes])
+
 graph = Graph(TABLE, *TYPES, type_attribute="Type")
+
 BOTH = """{
   service(serviceId: "jobs-4") { serviceId logs { totalCount nodes { at } } }
   job(serviceId: "jobs", number: 4) { number logs { totalCount nodes { at } } }
@@ -67,7 +74,6 @@ def logs(*at: int) -> dict[str, Any]:
 
 
 async def test_ids_that_look_like_another_types_keys(make_store: MakeStore) -> None:
-    """The service `jobs-4` would be listed, but never found; or have the logs of the job 4 of `jobs`, and delete them."""
     server = Server(build_schema(graph.check()), await make_store(TABLE), secret=b"secret" * 8)
     await done(
         server,
@@ -84,7 +90,6 @@ async def test_ids_that_look_like_another_types_keys(make_store: MakeStore) -> N
 
 
 async def test_keys_of_an_index_that_are_alike(make_store: MakeStore) -> None:
-    """An alert could not have the code `0042`, though its key in the table is no error's."""
     server = Server(build_schema(graph.check()), await make_store(TABLE), secret=b"secret" * 8)
     await done(
         server,
@@ -99,3 +104,49 @@ async def test_keys_of_an_index_that_are_alike(make_store: MakeStore) -> None:
         "alerts": {"nodes": [{"code": "0042"}]},
         "errors": {"nodes": [{"number": 42}]},
     }
+
+
+class Files:
+    """Types without an attribute that tells them apart, whose partitions have one form with and without a pattern."""
+
+    @node("{policy_no:[A-Z]{2}-[0-9]+}", "POLICY")
+    class Policy:
+        policy_no: ID
+
+    @node("{code}", "CODE")
+    class Code:
+        code: ID
+
+    @record("{policy.policy_no}", "NOTE#{number}")
+    class Note:
+        policy: Files.Policy
+        number: int
+
+    @record("{policy_no}", "{name:[A-Z]+}")
+    class Scan:
+        policy_no: str
+        name: str
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_partition_with_and_without_a_pattern(make_store: MakeStore, *, is_named: bool) -> None:
+    @record("OWNERS", "OWNER#{number}")
+    class Owner:
+        number: int
+        owner: Files.Policy | Files.Code
+
+    types = (Files.Policy, Files.Code, Files.Note, Files.Scan, *[Owner] * is_named)
+    table = Table("Files", partition_key="PK", sort_key="SK")
+    files = world(Graph(table, *types).check(), await make_store(table))
+    await files.ask("""mutation {
+      createPolicy(input: {policyNo: "HO-77"}) { policy { policyNo } }
+      putNote(input: {policyNo: "HO-77", number: 3}) { note { number } }
+      putScan(input: {policyNo: "HO-77", name: "X"}) { scan { name } }
+    }""")
+    of_policy = 'mutation { putScan(input: {policyNo: "HO-77", name: "POLICY"}) { scan { name } } }'
+    assert await files.codes(of_policy) == ["BAD_USER_INPUT"]
+    # Where an end says by the partition key which node it is, a code cannot look like a policy's number.
+    code = 'mutation { createCode(input: {code: "HO-77"}) { code { code } } }'
+    assert await files.codes(code) == ["BAD_USER_INPUT"] * is_named
+    there = [item["SK"] for page in [await files.tracer.send(Scan())] for item in page.items]
+    assert sorted(map(str, there)) == sorted(["POLICY", "NOTE#3", "X", *["CODE"] * (not is_named)])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from keygraph import ID, Graph, Many, Table, field, node, record
+from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Prefix, Query
+from keygraph.dynamo.store import BatchGet, Prefix, Query, Request, Transaction, Write
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
+from tests.tracing import TracingStore
 
 
 @node("TEAM#{team_id}")
@@ -37,12 +40,7 @@ graph = Graph(Table("Teams", partition_key="PK", sort_key="SK"), Team, Player)
 ANN = {"PK": "TEAM#1", "SK": "PLAYER#A#007", "team_id": "1", "number": Decimal(7), "name": "Ann"}
 KEY = 'teamId: "1", initial: "A", number: 7'
 
-
-@pytest.fixture
-async def teams(make_store: MakeStore) -> World:
-    served = world(graph, await make_store(graph.table))
-    await served.put({"PK": "TEAM#1", "SK": "TEAM#1", "team_id": "1"}, ANN)
-    return served
+teams = filled(graph, [{"PK": "TEAM#1", "SK": "TEAM#1", "team_id": "1"}, ANN])
 
 
 async def stored(teams: World) -> list[Item]:
@@ -64,8 +62,74 @@ async def test_a_record_is_named_by_the_text(teams: World, mutation: str, items:
     assert await stored(teams) == items
 
 
+CHANGES = [
+    f'updatePlayer(input: {{{KEY}, name: "%s"}})',
+    f'updatePlayers(input: {{inputs: [{{{KEY}, name: "%s"}}], atomic: false}})',
+    f'write(input: {{actions: [{{updatePlayer: {{{KEY}, name: "%s"}}}}]}})',
+]
+
+
+@pytest.mark.parametrize("mutation", [*CHANGES, 'upsertPlayer(input: {teamId: "1", number: 7, name: "%s"})'])
+async def test_what_the_text_needs_changes_where_the_key_stays(teams: World, mutation: str) -> None:
+    await teams.ask(f"mutation {{ {mutation % 'Anton'} {{ __typename }} }}")
+    assert await stored(teams) == [{**ANN, "name": "Anton"}]
+
+
+@pytest.mark.parametrize("mutation", CHANGES[::2])
+async def test_a_change_to_another_key_is_a_move(teams: World, mutation: str) -> None:
+    wanted = "name is part of the key of Player and cannot be changed. Use movePlayer."
+    errors = await teams.errors(f"mutation {{ {mutation % 'Bo'} {{ __typename }} }}")
+    assert errors == [("BAD_USER_INPUT", wanted)]
+    assert await stored(teams) == [ANN]
+
+
+async def test_a_name_that_another_client_changes_meanwhile(make_store: MakeStore) -> None:
+    class Raced(TracingStore):
+        async def send(self, request: Request[Any]) -> Any:
+            answer = await super().send(request)
+            if isinstance(request, BatchGet) and not raced:
+                raced.append(request)
+                gone = UpdateItem(("TEAM#1", "PLAYER#A#007"), (SetTo(("name",), "Alf"),))
+                await self.store.send(Write(gone))
+            return answer
+
+    raced: list[Request[Any]] = []
+    teams = world(graph, Raced(await make_store(graph.table)))
+    await teams.put({"PK": "TEAM#1", "SK": "TEAM#1", "team_id": "1"}, ANN)
+    await teams.ask(f"mutation {{ {CHANGES[0] % 'Anton'} {{ __typename }} }}")
+    assert await stored(teams) == [{**ANN, "name": "Anton"}]
+    sent = [request for request in teams.tracer.requests if isinstance(request, Transaction)]
+    assert len(sent) == 2
+
+
 async def test_a_key_without_the_text_is_not_whole(teams: World) -> None:
     document = 'mutation { deletePlayer(input: {teamId: "1", number: 7}) { __typename } }'
     wanted = "initial of Player is missing: give the whole key, or id."
     assert await teams.errors(document) == [("BAD_USER_INPUT", wanted)]
     assert await stored(teams) == [ANN]
+
+
+@node("SHOP#{shop_id}")
+class Shop:
+    shop_id: ID
+    name: str | None
+
+
+@record("DEAL#{shop.shop_id}#{era}#{number:04d}", "DEAL")
+class Deal:
+    shop: Shop
+    number: int
+    year: str
+
+    @field(needs=("year",))
+    def era(self) -> str:
+        return f"Y{self.year}"
+
+
+def test_the_attribute_says_what_the_key_leaves_open() -> None:
+    deals = Graph(Table("Deals", partition_key="PK", sort_key="SK"), Shop, Deal).check()
+    item: Item = {"PK": "DEAL#a#b#Y2024#0004", "SK": "DEAL", "number": Decimal(4), "year": "2024"}
+    read = deals.types["Deal"].read_identity
+    assert read({**item, "shop_id": "a#b"}) == ("a#b", "Y2024", "0004")
+    assert read({**item, "shop_id": "a"}) == ("a", "b#Y2024", "0004")
+    assert read({**item, "shop_id": "c"}) == ("a", "b#Y2024", "0004")

@@ -15,7 +15,7 @@ from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Request, Transaction, Write
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
 
 
@@ -33,14 +33,14 @@ class User:
 
 
 graph = Graph(Table("Users", partition_key="PK"), User).check()
+
 NONE: Item = {"settings": None}
+
 UI: Item = {"settings": {"language": "de"}}
+
 BLUE: Item = {"settings": {"ui": {"theme": "blue"}}}
 
-
-@pytest.fixture
-async def users(make_store: MakeStore) -> World:
-    return world(graph, await make_store(graph.table))
+users = filled(graph)
 
 
 async def changed(users: World, before: Item, mutation: str) -> Item:
@@ -107,6 +107,30 @@ async def test_members_of_a_set_in_a_map_are_added_and_removed(users: World) -> 
     assert await changed(users, {}, remove) == {}
 
 
+@pytest.mark.parametrize("mutation", MUTATIONS[:2])
+@pytest.mark.parametrize(
+    ("before", "given", "places"),
+    [
+        ({"settings": "x"}, 'theme: "a", name: "b"', ["theme"]),
+        ({"settings": {"ui": "x"}}, 'theme: "a", size: 3, language: "c"', ["theme", "size"]),
+        ({"info": ["x"]}, 'friendId: "2"', ["friendId"]),
+        ({"stats": "x"}, 'visits: 3, add: {seen: ["1"]}', ["visits", "add.seen"]),
+        ({"settings": {"tags": "x"}}, 'theme: "a", add: {tags: ["a"]}', ["add.tags"]),
+        ({"settings": {"tags": frozenset([Decimal(1)])}}, 'remove: {tags: ["a"]}', ["remove.tags"]),
+        ({"stats": {"seen": "x"}}, 'add: {seen: ["a"]}', ["add.seen"]),
+        ({"settings": {"ui": "x"}}, "theme: null", []),
+        ({"settings": "x"}, 'theme: null, name: "b"', []),
+    ],
+)
+async def test_what_a_stored_value_does_not_take_is_refused_at_its_field(
+    users: World, mutation: str, before: Item, given: str, places: list[str]
+) -> None:
+    await users.put({"PK": "USER#1", "user_id": "1", **before}, {"PK": "USER#2", "user_id": "2"})
+    answer = await users.service.execute(f"mutation {{ {mutation % given} {{ __typename }} }}")
+    errors = [each["extensions"] for each in answer.get("errors", [])]
+    assert errors == [{"code": "BAD_USER_INPUT", "path": ["input", *each.split(".")]} for each in places]
+
+
 async def test_a_rule_holds_of_what_a_missing_map_gets(users: World) -> None:
     await users.put({"PK": "USER#1", "user_id": "1"})
     asked = 'mutation { updateUser(input: {userId: "1", add: {visits: 10}}) { __typename } }'
@@ -114,7 +138,6 @@ async def test_a_rule_holds_of_what_a_missing_map_gets(users: World) -> None:
 
 
 async def test_a_map_that_is_there_costs_no_read(users: World) -> None:
-    """Otherwise each change of a field in a map would cost a read."""
     users.forget()
     await users.put({"PK": "USER#1", "user_id": "1", **BLUE})
     await users.ask('mutation { updateUser(input: {userId: "1", theme: "red"}) { clientMutationId } }')
@@ -122,8 +145,6 @@ async def test_a_map_that_is_there_costs_no_read(users: World) -> None:
 
 
 async def test_two_writes_that_make_one_map_lose_nothing(make_store: MakeStore) -> None:
-    """Otherwise the second one would replace the map that the first one made."""
-
     class Raced(TracingStore):
         async def send(self, request: Request[Any]) -> Any:
             answer = await super().send(request)

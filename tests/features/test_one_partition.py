@@ -41,7 +41,6 @@ graph = Graph(
 
 
 async def test_types_share_a_partition_whatever_they_call_its_fields(make_store: MakeStore) -> None:
-    """No partition would have items of both."""
     made = world(graph.check(), await make_store(graph.table))
     await made.put(
         {"PK": "LIFT#1", "SK": "STATIC"},
@@ -52,20 +51,4 @@ async def test_types_share_a_partition_whatever_they_call_its_fields(make_store:
     assert (await made.ask(document))["allOfLift"] == {
         "totalCount": 2,
         "nodes": [{"day": "2024-01-01"}, {"number": "1"}],
-    }
-
-
-async def test_a_time_in_a_number_key(make_store: MakeStore) -> None:
-    """The format that is named in the template would be refused."""
-    made = world(graph.check(), await make_store(graph.table))
-    await made.put({"PK": "LIFT#1", "SK": "STATIC"})
-    put = """mutation ($id: ID!, $at: DateTime!) {
-        putRide(input: {liftNumber: "1", rideId: $id, at: $at}) { ride { at } } }"""
-    for number in range(3):
-        await made.ask(put, id=str(number), at=f"2024-01-01T00:00:0{number}Z")
-    document = """{ lift(number: "1") { rides(at: {from: "2024-01-01T00:00:00.5Z", to: "2024-01-01T00:00:01.5Z"}) {
-        totalCount nodes { rideId at } } } }"""
-    assert (await made.ask(document))["lift"]["rides"] == {
-        "totalCount": 1,
-        "nodes": [{"rideId": "1", "at": "2024-01-01T00:00:01Z"}],
     }

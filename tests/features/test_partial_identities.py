@@ -18,9 +18,8 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Query
 from keygraph_resolvers import check
 from keygraph_resolvers.naming.global_ids import global_id
-from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
 
 by_child = Index("by-child", "ChildKey", "Since")
 by_host = Index("by-host", "HostKey", "SK", projection=["HostOwner", "Type"])
@@ -106,12 +105,7 @@ ITEMS = [
 ]
 ADA = 'person(owner: "u1", personId: "1")'
 
-
-@pytest.fixture
-async def trees(make_store: MakeStore) -> World:
-    made = world(GRAPH, await make_store(TABLE))
-    await made.put(*ITEMS)
-    return made
+trees = filled(GRAPH, ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -130,24 +124,14 @@ async def trees(make_store: MakeStore) -> World:
     ],
 )
 async def test_the_far_end_is_known(trees: World, asked: str, wanted: Any) -> None:
-    """A list would be empty, or its nodes null, because nobody asked for the attribute that tells whose person it is."""
     assert await trees.ask(f"{{ {ADA} {{ {asked} }} }}") == {"person": {asked.split()[0]: wanted}}
 
 
 async def test_what_the_key_tells_is_not_asked_for(trees: World) -> None:
-    """Each page would carry an attribute of which the key tells the value, as no value holds the separator."""
     told = world(check(Graph(TABLE, Person, Parenthood, Visit, **FORMS, separator="#")), trees.tracer)
     await told.ask(f"{{ {ADA} {{ children {{ nodes {{ name }} }} }} }}")
     [query] = [request for request in trees.tracer.requests if isinstance(request, Query)]
     assert query.projection == (("PK",), ("SK",), ("Type",))
-
-
-async def test_edges_to_named_nodes_lead_to_them(trees: World) -> None:
-    """Somebody of the same number in another tree would be taken for the one who was asked for."""
-    asked = f"query ($to: [ID!]) {{ {ADA} {{ visits(to: $to) {{ totalCount nodes {{ name }} }} }} }}"
-    ids = [global_id(GRAPH.types["Person"], node) for node in [("u2", "2"), ("u1", "3")]]
-    answer = await trees.ask(asked, to=ids)
-    assert answer == {"person": {"visits": {"totalCount": 1, "nodes": [{"name": "Dora"}]}}}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +147,6 @@ async def test_edges_to_named_nodes_lead_to_them(trees: World) -> None:
 async def test_an_index_under_a_part_of_the_identity(
     trees: World, person: str, asked: str, wanted: list[str]
 ) -> None:
-    """Whoever has the same number in another tree would have these parents and guests too, or nobody would have any."""
     answer = await trees.ask(f"""{{ person({person}) {{ {asked} {{
         totalCount nodes {{ name }} edges {{ node {{ name }} }} }} }} }}""")
     named = [{"name": name} for name in wanted]
@@ -172,7 +155,6 @@ async def test_an_index_under_a_part_of_the_identity(
 
 
 async def test_pages_of_a_list_under_a_part_of_the_identity(trees: World) -> None:
-    """A page would end, or go on, at an item of another tree."""
     document = """query ($after: String) { person(owner: "u2", personId: "3") {
         guests(first: 1, after: $after) { edges { cursor year node { name } } pageInfo { hasNextPage } } } }"""
     seen, after = [], None
@@ -186,14 +168,12 @@ async def test_pages_of_a_list_under_a_part_of_the_identity(trees: World) -> Non
 
 
 async def test_edges_to_named_nodes_under_a_part_of_the_identity(trees: World) -> None:
-    """A parent of whoever has the same number would be found."""
     asked = """query ($to: [ID!]) { person(owner: "u2", personId: "3") { parents(to: $to) { nodes { name } } } }"""
     ada, dora = (global_id(GRAPH.types["Person"], node) for node in [("u1", "1"), ("u2", "2")])
     assert await trees.ask(asked, to=[ada, dora]) == {"person": {"parents": {"nodes": [{"name": "Dora"}]}}}
 
 
 def test_an_index_that_lacks_the_rest_of_the_identity_is_no_path() -> None:
-    """The list would mix the people of all trees."""
     by_guest = Index("by-guest", "GuestKey", "SK", projection="KEYS_ONLY")
 
     @node("{owner}", "PERSON#{person_id}")
@@ -217,8 +197,6 @@ def test_an_index_that_lacks_the_rest_of_the_identity_is_no_path() -> None:
 
 
 def test_the_first_parts_of_an_identity_alone_are_no_path() -> None:
-    """All that belongs to an owner would be read for each person, and most of it thrown away."""
-
     @node("{owner}", "PERSON#{person_id}")
     class Person:
         owner: ID

@@ -46,7 +46,6 @@ def person(number: int, last: str, first: str) -> Item:
 async def test_a_beginning_is_written_as_the_key_is(
     make_store: MakeStore, range_: str, wanted: list[str]
 ) -> None:
-    """A list of names could be asked for by whole names alone, though its keys stand in their order."""
     made = world(graph, await make_store(graph.table))
     names = ["macduff", "MacBeth", "Mac", "Malcolm", "Banquo"]
     await made.put(*(person(number, name, "Ann") for number, name in enumerate(names)))
@@ -60,7 +59,6 @@ async def test_a_beginning_is_written_as_the_key_is(
 
 
 def test_only_what_is_said_is_offered() -> None:
-    """A beginning would be asked for that the keys do not have."""
     arguments = build_schema(graph).as_str().partition("people(")[2].partition("): ")[0]
     assert "surname: StringPrefix" in arguments
     assert "given: StringEquals" in arguments

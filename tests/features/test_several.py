@@ -13,9 +13,8 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph_resolvers import check
-from tests.conftest import MakeStore
 from tests.keygraph.checked import by_date, mistakes
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 gsi2 = Index("GSI2", "GSI2PK", "GSI2SK")
@@ -118,12 +117,7 @@ ITEMS: list[Item] = [
     {"PK": "PUPIL#7#b#12", "SK": "MARK#m1", "GSI1PK": "MARKS#7#b", "GSI1SK": "m1"},
 ]
 
-
-@pytest.fixture
-async def school(make_store: MakeStore) -> World:
-    made = world(graph.check(), await make_store(TABLE))
-    await made.put(*ITEMS)
-    return made
+school = filled(graph, ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -199,28 +193,17 @@ async def school(make_store: MakeStore) -> World:
     ],
 )
 async def test_what_is_asked_by_several_fields(school: World, query: str, wanted: Any) -> None:
-    """A node, or a list, would be found by a part of its key, or not at all."""
     assert await school.ask(query) == wanted
-
-
-async def test_a_global_id_says_all_fields(school: World) -> None:
-    """The pupil of another form with the same number would be given."""
-    [pupil] = (await school.ask("{ pupilsOf(formYear: 7) { nodes { id } } }"))["pupilsOf"]["nodes"]
-    document = "query ($id: ID!) { node(id: $id) { ... on Pupil { name form { year } } } }"
-    assert await school.ask(document, **pupil) == {"node": {"name": "Ada", "form": {"year": 7}}}
 
 
 @pytest.mark.parametrize("letter", ["", "b" * 2048, "\ud800"])
 async def test_a_field_that_makes_no_key(school: World, letter: str) -> None:
-    """Something would be asked for that DynamoDB refuses, or another pupil be found."""
     document = "query ($letter: ID!) { pupil(formYear: 7, formLetter: $letter, number: 2) { name } }"
     assert await school.codes(document, letter=letter) == ["BAD_USER_INPUT"]
     assert school.operations == {}
 
 
 def test_mistakes_of_ids_and_nested_ends() -> None:
-    """A template would name what identifies nothing, and its keys be those of other nodes too."""
-
     @record("X#{pupil.name}", "C#{day}")
     class ByName:
         pupil: Pupil
@@ -234,8 +217,6 @@ def test_mistakes_of_ids_and_nested_ends() -> None:
 
 
 def test_mistakes_of_several_lists() -> None:
-    """One of two lists would be served in the place of the other."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID

@@ -15,9 +15,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.tables.verify import Verification
-from keygraph_resolvers import check
-from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled
 from tests.server.command_line import run
 
 by_day = Index("by-day", "DayPK", "DaySK")
@@ -83,12 +81,7 @@ ITEMS: list[Item] = [
     {"PK": "ALARM#x@b", "SK": "y", "level": Decimal(7)},
 ]
 
-
-@pytest.fixture
-async def sensors(make_store: MakeStore) -> World:
-    made = world(check(graph), await make_store(TABLE))
-    await made.put(*ITEMS)
-    return made
+sensors = filled(graph, ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +108,11 @@ async def sensors(make_store: MakeStore) -> World:
     ],
 )  # fmt: skip
 async def test_what_is_read(sensors: World, query: str, wanted: dict[str, Any]) -> None:
-    """Items of the last shard, or of all, would not be found."""
     assert await sensors.ask(query) == wanted
 
 
 @pytest.mark.parametrize(("direction", "days"), [("ASC", [1, 2, 3, 4]), ("DESC", [4, 3, 2, 1])])
 async def test_pages(sensors: World, direction: str, days: list[int]) -> None:
-    """A cursor would say another shard than that of its item."""
     query = """query($after: String, $before: String, $first: Int, $last: Int, $direction: SortDirection) {
       sensor(sensorId: "x") {
         readings(first: $first, after: $after, last: $last, before: $before, direction: $direction) {
@@ -143,7 +134,6 @@ async def test_pages(sensors: World, direction: str, days: list[int]) -> None:
 
 
 async def test_to(sensors: World) -> None:
-    """Edges that are asked for by their far nodes would be looked for in shards that there are not."""
     found = await sensors.ask("{ sensors { nodes { sensorId id } } }")
     ids = {each["sensorId"]: each["id"] for each in found["sensors"]["nodes"]}
     query = 'query($to: [ID!]) { sensor(sensorId: "x") { alarms(to: $to) { edges { level } } } }'
@@ -152,7 +142,6 @@ async def test_to(sensors: World) -> None:
 
 
 async def test_writes(sensors: World) -> None:
-    """An item would be written to a shard that no list reads."""
     days = [f"2024-02-{day:02d}" for day in range(1, 10)]
     for day in days:
         given = f'sensorId: "y", day: "{day}", value: 1, rank: 1'
@@ -168,7 +157,6 @@ async def test_writes(sensors: World) -> None:
 
 
 async def test_verify(sensors: World) -> None:
-    """An item in a shard that no list reads would not be named."""
     await sensors.put(
         {"PK": "SENSOR#0", "SK": "SENSOR#lost"},
         reading("x", "mars", 6, "09"),
@@ -190,7 +178,6 @@ async def test_verify(sensors: World) -> None:
 
 
 def test_describe() -> None:
-    """Whoever checks a model would not see which shards are read."""
     shown = run("describe", "--model", "tests.features.test_shards:graph").stdout
     assert "SK = SENSOR#{sensor_id}, shard 1 to 3" in shown
     assert "Query × 3 shards: PK = READINGS#{sensor_id}#{shard}" in shown

@@ -15,10 +15,9 @@ from keygraph import ID, Graph, Index, Many, Table, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Count
 from keygraph.tables.verify import Verification
-from keygraph_resolvers import check
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
 
 by_kind = Index("by-kind", "Kind", "KindSort", projection=["total", "closedAt"])
 IS_ORDER = {"beginsWith": "ORDER#"}
@@ -78,12 +77,7 @@ ITEMS: list[Item] = [
     {"PK": "o1", "SK": "LABEL#2", "code": "X-7"},
 ]
 
-
-@pytest.fixture
-async def shop(make_store: MakeStore) -> World:
-    made = world(check(graph), await make_store(TABLE))
-    await made.put(*ITEMS)
-    return made
+shop = filled(graph, ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +105,6 @@ async def test_reads(shop: World, asked: str, wanted: dict[str, Any]) -> None:
     ],
 )
 async def test_the_store_counts(shop: World, asked: str) -> None:
-    """A partition that all items of the beginning share needs no filter by it."""
     shop.forget()
     await shop.ask(f"{{ {asked} }}")
     assert any(isinstance(request, Count) for request in shop.tracer.requests)
@@ -139,16 +132,6 @@ async def test_the_store_counts(shop: World, asked: str) -> None:
 async def test_writes(shop: World, asked: str, wanted: Any) -> None:
     document = f"mutation {{ {asked} }}"
     assert (await (shop.codes if isinstance(wanted, str) else shop.ask)(document)) in (wanted, [wanted])
-
-
-async def test_what_was_written_can_be_read(shop: World) -> None:
-    """A put makes an item of its own type, and deletes find what names a node."""
-    await shop.ask(
-        'mutation { createClosedOrder(input: {orderId: "o9", customerId: "c1", total: 9, closedAt: "now"}) { clientMutationId } }'
-    )
-    query = '{ customer(customerId: "c1") { orders { totalCount } closedOrders { nodes { orderId } } } }'
-    wanted = {"orders": {"totalCount": 2}, "closedOrders": {"nodes": [{"orderId": "o2"}, {"orderId": "o9"}]}}
-    assert await shop.ask(query) == {"customer": wanted}
 
 
 async def test_verify(shop: World) -> None:
@@ -190,12 +173,75 @@ def test_types_that_writes_would_not_keep() -> None:
     class ReadAlone:
         key: ID
 
+    @node("LATE#{key}", type={"done": {"exists": True}}, writes=["update"])
+    class Changed:
+        key: ID
+        done: str | None
+
+    @node("WORD#{key}", by_kind("H#{key}", "{key}"), type={"Kind": "WORD"})
+    class OtherWord:
+        key: ID
+
+    @node("COIN#{key}", type={"done": "gold"})
+    class OtherDefault:
+        key: ID
+        done: str = "iron"
+
+    @node("END#{key}", type={"of": "END#1"}, writes=["update"])
+    class AtEnd:
+        key: ID
+        of: Both = stored("of")
+
     said = "type= says that its"
-    assert mistakes(OtherHead, MayLack, MayBeNull, Unwritten, Both, ReadAlone, table=TABLE) == [
+    types = (
+        OtherHead,
+        MayLack,
+        MayBeNull,
+        Unwritten,
+        Both,
+        ReadAlone,
+        Changed,
+        OtherWord,
+        OtherDefault,
+        AtEnd,
+    )
+    assert mistakes(*types, table=TABLE) == [
         f"OtherHead: {said} Kind begins with HEAD#, and its template is H#{{key}}. Begin the template with that text.",
         f"MayLack: {said} items have Kind, and part may be absent. Remove | None from part.",
         f"MayBeNull: {said} items have done, and done may be absent. Remove | None from done.",
         f"Unwritten: {said} other begins with x, and nothing writes that. "
         "Store a text field in other, give it a template, or declare writes=False.",
         f"Both: {said} items have no done, and done is stored there. Store it elsewhere, or change type=.",
+        f"Changed: {said} items have done, and done may be absent. Remove | None from done.",
+        f"OtherWord: {said} Kind is WORD, and its template is H#{{key}}. Make that text the template.",
+        "OtherDefault: the default of done, which type= is about, would make an item of another type. Change the default.",
+        f"AtEnd: {said} of is END#1, and of is stored there. Store it elsewhere, or change type=.",
     ]
+
+
+@pytest.mark.parametrize("attribute", [None, "kind"])
+async def test_a_field_in_the_type_attribute(attribute: str | None, make_store: MakeStore) -> None:
+    """No write makes an item of no type, or stores another value than it was given; nor does one that empties a key."""
+
+    @node(
+        "COIN#{coin_id}",
+        by_kind("COIN", "{name}"),
+        type={"Kind": "COIN", "kind": "gold"} if attribute is None else "gold",
+    )
+    class Coin:
+        coin_id: ID
+        kind: str = "gold"
+        name: str | None = None
+
+    shop = world(Graph(TABLE, Coin, type_attribute=attribute), await make_store(TABLE))
+    made = await shop.ask('mutation { createCoin(input: {coinId: "1", name: "a"}) { coin { kind name } } }')
+    assert made == {"createCoin": {"coin": {"kind": "gold", "name": "a"}}}
+    for refused, coin in (("create", 2), ("upsert", 1), ("upsert", 2), ("update", 1)):
+        given = f'{{coinId: "{coin}", kind: "iron"}}'
+        document = f"mutation {{ {refused}Coin(input: {given}) {{ coin {{ kind }} }} }}"
+        assert await shop.codes(document) == ["BAD_USER_INPUT"]
+    assert await shop.codes(
+        'mutation { updateCoin(input: {coinId: "1", kind: null}) { coin { kind } } }'
+    ) == ["BAD_USER_INPUT"]
+    await shop.ask('mutation { updateCoin(input: {coinId: "1", name: null}) { coin { kind } } }')
+    assert await shop.ask('{ coin(coinId: "1") { kind name } }') == {"coin": {"kind": "gold", "name": None}}

@@ -14,16 +14,12 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Count, Scan
+from keygraph.dynamo.store import Count
 from keygraph.tables.interchange import Interchange
-from keygraph.tables.verify import Verification
-from keygraph_resolvers import check
-from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled
 
 by_day = Index("by-day", "Day", "Place", projection=["entity"])
-INDEX = ("{day}", "{case}#{number:03d}")
 
 
 @node("CASE#{case_id}", "CASE", type={"entity": "case"})
@@ -80,12 +76,7 @@ ITEMS: list[Item] = [
     item("2024-01-03", entity="contact", Day="LETTERS#2024-01-03", Place="CASE#1"),
 ]
 
-
-@pytest.fixture
-async def cases(make_store: MakeStore) -> World:
-    made = world(check(graph), await make_store(TABLE))
-    await made.put(*ITEMS)
-    return made
+cases = filled(graph, ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -101,12 +92,10 @@ async def cases(make_store: MakeStore) -> World:
     ],
 )  # fmt: skip
 async def test_lists(cases: World, asked: str, wanted: dict[str, Any]) -> None:
-    """A list, or its count, would hold items of another type."""
     assert await cases.ask(f'{{ case(caseId: "1") {{ {asked} }} }}') == {"case": wanted}
 
 
 async def test_what_the_store_counts(cases: World) -> None:
-    """Pinned notes would be read one by one to be counted, or a note that is pinned be counted as one that is not."""
     await cases.ask('{ case(caseId: "1") { pinned { totalCount } } }')
     assert any(isinstance(request, Count) for request in cases.tracer.requests)
     cases.forget()
@@ -114,27 +103,7 @@ async def test_what_the_store_counts(cases: World) -> None:
     assert not any(isinstance(request, Count) for request in cases.tracer.requests)
 
 
-async def test_pages(cases: World) -> None:
-    """A page would end at an item of a type that says as much."""
-    query = """query($after: String) {
-      case(caseId: "1") { notes(first: 1, after: $after) { pageInfo { endCursor hasNextPage } nodes { number } } } }"""
-    first = (await cases.ask(query))["case"]["notes"]
-    second = (await cases.ask(query, after=first["pageInfo"]["endCursor"]))["case"]["notes"]
-    assert [page["nodes"] for page in (first, second)] == [[{"number": 1}], [{"number": 4}]]
-    assert [page["pageInfo"]["hasNextPage"] for page in (first, second)] == [True, False]
-
-
-async def test_an_index_without_one_of_them(cases: World) -> None:
-    """Types that an index does not tell by their values are told by their keys there."""
-    query = '{ calls(day: "2024-01-03") { nodes { number } } letters(day: "2024-01-03") { nodes { case { caseId } } } }'
-    assert await cases.ask(query) == {
-        "calls": {"nodes": [{"number": 3}]},
-        "letters": {"nodes": [{"case": {"caseId": "1"}}]},
-    }
-
-
 async def test_writes(cases: World) -> None:
-    """An item would be written as one of another type, or put in the place of one."""
     note = 'mutation { putNote(input: {caseId: "1", number: 7, text: "z"}) { note { text } } }'
     assert await cases.ask(note) == {"putNote": {"note": {"text": "z"}}}
     pinned = 'mutation { putPinned(input: {caseId: "1", number: 8}) { pinned { number } } }'
@@ -148,18 +117,7 @@ async def test_writes(cases: World) -> None:
     }
 
 
-async def test_verify(cases: World) -> None:
-    """Whoever looks for what no type accepts would not be told what it says."""
-    verification = Verification(graph, cases.tracer.store)
-    await verification.run(lambda total: None)
-    assert [kind.what for kind, _ in verification.report.ordered()] == [
-        "no declared type has its entity and kind and state "
-        "(the declared ones: case, contact, file and note, file and note and pinned)"
-    ]
-
-
 def test_plain_lines() -> None:
-    """An exported item would not say its type in front."""
     line = Interchange(graph).write(
         {"kind": "note", "SK": "001", "entity": "file", "n": Decimal(1), "PK": "CASE#1"}
     )
@@ -167,8 +125,6 @@ def test_plain_lines() -> None:
 
 
 def test_what_is_not_told_apart() -> None:
-    """Items would be of either type, by the order in which they are declared."""
-
     @record("A#{number}", "B", type={"a": "1"})
     class One:
         number: int
@@ -183,9 +139,9 @@ def test_what_is_not_told_apart() -> None:
 
     keys = "(A#{number} / B and A#{text} / B)"
     said = "they do not exclude each other by their type values, and a key such as A#1 / B can belong to both"
-    mend = "Give one of them its own type value or literal prefix."
+    fix = 'Give one of them its own type value or literal prefix, or say that items of One do not have b: type={…, "b": None}.'
     assert mistakes(One, Special, Wide, type_attribute=None) == [
-        f"One: its items cannot be distinguished from those of {other}: {said} {keys}. {mend}"
+        f"One: its items cannot be distinguished from those of {other}: {said} {keys}. {fix}"
         for other in ("Special", "Wide")
     ]
 
@@ -204,39 +160,3 @@ class Log:
     service: Service
     number: int
     text: str | None = None
-
-
-@record("{service.service_id}-{job:d}", "LOG#{line}")
-class Line:
-    service: Service
-    job: int
-    line: int
-    text: str | None = None
-
-
-async def test_a_node_whose_partition_is_another_types_too(make_store: MakeStore) -> None:
-    """A service could be loaded and listed, but not found by its id, or it would show the lines of a job as its logs."""
-    graph = Graph(
-        Table("Services", partition_key="PK", sort_key="SK"), Service, Log, Line, type_attribute="Type"
-    )
-    services = world(graph, await make_store(graph.table))
-    create = """mutation { createService(input: {serviceId: "jobs-4"}) { service { serviceId } }
-      owner: createService(input: {serviceId: "jobs"}) { service { serviceId } }
-      putLog(input: {serviceId: "jobs-4", number: 1, text: "own"}) { log { number } }
-      putLine(input: {serviceId: "jobs", job: 4, line: 2, text: "job"}) { line { line } } }"""
-    await services.ask(create)
-    document = """{ service(serviceId: "jobs-4") { serviceId
-      logs { totalCount nodes { number text } aggregate { count } } last: logs(last: 1) { nodes { number } } } }"""
-    assert await services.ask(document) == {
-        "service": {
-            "serviceId": "jobs-4",
-            "logs": {"totalCount": 1, "nodes": [{"number": 1, "text": "own"}], "aggregate": {"count": 1}},
-            "last": {"nodes": [{"number": 1}]},
-        }
-    }
-    deleted = 'mutation { deleteService(input: {serviceId: "jobs-4", onEdges: DETACH}) { detached } }'
-    assert await services.ask(deleted) == {"deleteService": {"detached": 1}}
-    document = '{ service(serviceId: "jobs-4") { serviceId } node: service(serviceId: "jobs") { serviceId } }'
-    assert await services.ask(document) == {"service": None, "node": {"serviceId": "jobs"}}
-    left = (await services.tracer.send(Scan(consistent=True))).items
-    assert sorted(str(item.get("text")) for item in left) == ["None", "job"]

@@ -9,8 +9,8 @@ import pytest
 from keygraph import ID, Graph, Many, Table, counts, edge, node, read, record, viewer, write
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
-from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from keygraph_resolvers import OperationRequest
+from tests.resolvers.worlds import World, filled, world
 
 
 @node("{account_id}", "{account_id}", type=None)
@@ -78,12 +78,7 @@ STORED: list[Item] = [
     {"PK": "8", "SK": "FRIEND#7", "Kind": "FRIEND", "text": "half"},
 ]
 
-
-@pytest.fixture
-async def accounts(make_store: MakeStore) -> World:
-    made = world(graph, await make_store(graph.table))
-    await made.put({**ACCOUNT, "credit_count": Decimal(1)}, {"PK": "8", "SK": "8"}, *STORED)
-    return made
+accounts = filled(graph, [{**ACCOUNT, "credit_count": Decimal(1)}, {"PK": "8", "SK": "8"}, *STORED])
 
 
 async def unchanged(world: World) -> bool:
@@ -102,6 +97,7 @@ CREATES = [
     'upsert{0}(input: {{{1}, text: "new"}})',
     'create{0}s(input: {{inputs: [{{{1}, text: "new"}}]}})',
 ]
+
 PUTS = [
     'put{0}(input: {{{1}, text: "new"}})',
     'put{0}s(input: {{inputs: [{{{1}, text: "new"}}]}})',
@@ -174,7 +170,6 @@ async def test_the_other_item_of_an_edge_takes_no_key_of_another_type(accounts: 
 
 
 async def test_records_of_the_type_itself_are_replaced(accounts: World) -> None:
-    """The condition costs no read."""
     accounts.forget()
     for name, number in (("putInvoice", 2), ("putInvoice", 3), ("updateSlip", 2), ("updateGiftSlip", 1)):
         given = key(name, number)[1]
@@ -209,6 +204,51 @@ async def test_a_viewer_is_not_told_of_an_item_that_they_do_not_see(
 ) -> None:
     made = world(guarded, accounts.tracer)
     asked = f"mutation {{ {action}OpenSlip(input: {{number: 2}}) {{ __typename }} }}"
-    [error] = (await made.service.execute(asked, {}, viewer={"sub": viewer}))["errors"]
+    [error] = (await made.service.execute(OperationRequest(asked, {}, viewer={"sub": viewer})))["errors"]
     assert (error["extensions"]["code"], error["message"]) == told
     assert await unchanged(accounts)
+
+
+@node("PARTY#{number}", type="PERSON")
+class Person:
+    number: int
+
+
+@node("PARTY#{number}", type="FIRM")
+class Firm:
+    number: int
+
+
+@node("JOB#{job_id}", type="JOB")
+class Job:
+    job_id: ID
+    about: Person | Firm
+    owner: Person
+
+
+parties = filled(
+    Graph(graph.table, Person, Firm, Job, type_attribute="Kind").check(),
+    [
+        {"PK": "PARTY#1", "SK": "PARTY#1", "Kind": "PERSON"},
+        {"PK": "PARTY#2", "SK": "PARTY#2", "Kind": "FIRM"},
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "problems"),
+    [
+        (1, []),
+        (2, [("NOT_FOUND", "ownerNumber: there is no Person with this key.")]),
+    ],
+)
+async def test_ends_with_one_key_are_nodes_of_their_own_types(
+    parties: World, number: int, problems: list[tuple[str, str]]
+) -> None:
+    asked = f'createJob(input: {{jobId: "1", aboutNumber: {number}, ownerNumber: {number}}}) {{ __typename }}'
+    if problems:
+        assert await parties.errors(f"mutation {{ {asked} }}") == problems
+    else:
+        assert await parties.ask(f"mutation {{ {asked} }}") == {
+            "createJob": {"__typename": "CreateJobPayload"}
+        }

@@ -15,10 +15,10 @@ from keygraph import ID, Graph, Index, Many, Table, node, read, record, stored, 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan
 from keygraph.tables.verify import Verification
-from keygraph_resolvers import check
+from keygraph_resolvers import OperationRequest, check
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
 
 by_deed = Index("by-deed", "deed", "day", projection=["sender"])
 by_file = Index("by-file", "FilePK", "FileSK")
@@ -78,12 +78,7 @@ ITEMS: list[Item] = [
     {"PK": "FILE#x", "SK": "FILE", "box": "BOX#A#3", "about": "DEED#1", "FilePK": "BOX#A#3", "FileSK": "DEED#1#x"},
 ]  # fmt: skip
 
-
-@pytest.fixture
-async def office(make_store: MakeStore) -> World:
-    made = world(check(graph), await make_store(TABLE))
-    await made.put(*ITEMS)
-    return made
+office = filled(graph, ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +169,6 @@ async def test_a_key_of_another_type_is_an_error_of_its_end(office: World) -> No
 
 
 async def test_deletes_find_what_names_the_node(office: World) -> None:
-    """By the index whose key is the attribute."""
     mutation = 'mutation { deleteDeed(input: {uid: "1", onEdges: DETACH}) { clientMutationId } }'
     await office.put({"PK": "DEED#1", "SK": "DEED", "uid": "1", "donor": "Ada"})
     assert await office.codes(mutation) == ["CONFLICT"]
@@ -202,13 +196,12 @@ DESKS = Table("Desks", partition_key="PK", sort_key="SK")
 
 
 async def test_rules_compare_the_key_field(make_store: MakeStore) -> None:
-    """A field may show the attribute itself, and a union's attribute holds whole keys anyway."""
     made = world(check(Graph(DESKS, Person, Firm, Desk)), await make_store(DESKS))
     await made.put({"PK": "DESK#1", "SK": "DESK", "owner": "PERSON#7#", "other": "FIRM#2#"})
     query = "{ desk(number: 1) { owner { key } ownerKey other { __typename ... on Firm { key } } } }"
     seen = {"owner": {"key": "7"}, "ownerKey": "PERSON#7#", "other": {"__typename": "Firm", "key": "2"}}
     for viewer_id, wanted in (("7", seen), ("PERSON#7#", None), ("2", None)):
-        answer = await made.service.execute(query, viewer={"sub": viewer_id})
+        answer = await made.service.execute(OperationRequest(query, viewer={"sub": viewer_id}))
         assert answer["data"] == {"desk": wanted}
 
 

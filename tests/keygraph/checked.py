@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from keygraph import ID, Graph, Index, ModelError, Table, node
 
@@ -26,16 +27,11 @@ class Repository:
 
 
 def mistakes(
-    *types: type,
-    table: Table = TABLE,
-    attribute_case: str = "snake",
-    type_attribute: str | None = "Type",
-    check: Callable[[Graph], object] = Graph.check,
+    *types: type, table: Table = TABLE, check: Callable[[Graph], object] = Graph.check, **options: Any
 ) -> list[str]:
     """Every mistake of a graph of those types, in words; none where it is right."""
-    graph = Graph(table, *types, attribute_case=attribute_case, type_attribute=type_attribute)
     try:
-        check(graph)
+        check(Graph(table, *types, **{"type_attribute": "Type", **options}))
     except ModelError as error:
         return [str(mistake) for mistake in error.mistakes]
     return []

@@ -22,12 +22,10 @@ _numbers = count()
 
 
 def table(*indexes: Index) -> Table:
-    """A table whose keys are called as in most."""
     return Table("Things", partition_key="PK", sort_key="SK", indexes=indexes)
 
 
 def both(key: str, **more: Any) -> Item:
-    """An item with one text as both keys."""
     return {"PK": key, "SK": key, **more}
 
 

@@ -79,7 +79,6 @@ class FaultyDynamoDB:
     # --- How it answers -------------------------------------------------------------------------------
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
         self.connections += 1
         task = asyncio.current_task()
         assert task is not None
@@ -119,7 +118,6 @@ class FaultyDynamoDB:
     async def _reply(
         self, writer: asyncio.StreamWriter, fault: str, operation: str, body: Body, fields: dict[str, str]
     ) -> bool:
-        """Whether another request may come on the connection."""
         match fault:
             case "cut before":
                 return False
@@ -196,7 +194,6 @@ class FaultyDynamoDB:
 
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-        """Its URL, while it runs."""
         server = await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=tls)
         async with server:
             yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -224,7 +221,6 @@ class FaultyProxy(FaultyDynamoDB):
         self._client: aiohttp.ClientSession | None = None
 
     async def done(self, operation: str, body: Body, fields: dict[str, str]) -> tuple[int, bytes]:
-        """What the real one answers."""
         assert self._client is not None
         headers = {
             name: value
@@ -239,7 +235,6 @@ class FaultyProxy(FaultyDynamoDB):
 
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-        """Its URL, while it runs."""
         async with aiohttp.ClientSession() as self._client, super().running(tls) as url:
             yield url
 

@@ -50,12 +50,10 @@ async def client_of(endpoint: str) -> AsyncIterator[Any]:
 
 
 def put(**attributes: Value) -> BatchWrite:
-    """Puts an item with these attributes."""
     return BatchWrite(puts=({"PK": "p", "SK": "s", **attributes},))
 
 
 def raw_put(**attributes: Any) -> Body:
-    """The same as DynamoDB's own request."""
     return {"Item": {**KEY, **attributes}}
 
 
@@ -74,7 +72,6 @@ def raw_query(expression: str = "PK = :p", /, filter_: str | None = None, **opti
 
 
 def nested(levels: int, inner: Value = "x") -> Value:
-    """A value in so many lists and maps."""
     value = inner
     for level in range(levels):
         value = [value] if level % 2 else {"m": value}

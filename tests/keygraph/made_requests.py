@@ -158,7 +158,6 @@ def items_of(draw: st.DrawFn, table: Table, exact: bool) -> Item:
 
 
 def ranges(key: KeyAttribute) -> st.SearchStrategy[Range]:
-    """Every kind of range."""
     value = values_of(key)
     kinds: list[st.SearchStrategy[Range]] = [
         st.builds(kind, value) for kind in (Equals, AtLeast, AtMost, Above, Below)
@@ -174,7 +173,6 @@ PATHS = [("any",), ("map",), ("map", "x"), ("map", "y", "z"), ("any", "x"), ("te
 
 @cache
 def comparisons(exact: bool) -> st.SearchStrategy[Condition]:
-    """Every comparison and function."""
     paths = st.sampled_from(PATHS)
     operands = any_values(exact) if exact else any_values(exact).filter(lambda value: value is not None)
     # What is compared in order, with two operands in order.
@@ -202,7 +200,6 @@ def comparisons(exact: bool) -> st.SearchStrategy[Condition]:
 
 @cache
 def conditions(exact: bool) -> st.SearchStrategy[Condition]:
-    """Comparisons, joined."""
     return st.recursive(
         comparisons(exact),
         lambda inner: st.one_of(
@@ -241,7 +238,6 @@ def queries(draw: st.DrawFn, table: Table, exact: bool) -> Query:
 def projected(
     table: Table, keyed: Table | Index, exact: bool
 ) -> st.SearchStrategy[tuple[tuple[str, ...], ...]]:
-    """Paths to project."""
     named = [("PK",), ("one",), ("any",), ("map", "x"), ("map", "y", "z"), ("text",), ("none",)]
     if exact:
         named += [("any", "x"), ("map",)]

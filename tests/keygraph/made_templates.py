@@ -61,7 +61,6 @@ def templates(draw: st.DrawFn, *, optional: bool = True) -> Template:
 
 @st.composite
 def sources(draw: st.DrawFn) -> str:
-    """A template as it is written, with a placeholder or more."""
     parts: list[str] = []
     for name in draw(st.lists(names, min_size=1, max_size=3)):
         if parts or draw(st.booleans()):

@@ -21,10 +21,8 @@ SHOP = Table(
 
 
 async def put(store: Store, *items: Item) -> Written:
-    """Writes the items."""
     return await store.send(BatchWrite(puts=items))
 
 
 def sort_keys(page: Page) -> list[object]:
-    """The page's items by their sort keys."""
     return [item["SK"] for item in page.items]

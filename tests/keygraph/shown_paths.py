@@ -21,5 +21,4 @@ def shown(path: AccessPath) -> str:
 
 
 def shown_list(graph: Graph, owner: str, name: str) -> str:
-    """The path of a type's list."""
-    return shown(graph.path(graph.types[owner], name))
+    return shown(graph.node_lists[owner, name])

@@ -66,14 +66,7 @@ def found(*items: Mapping[str, Any]) -> list[tuple[str | None, str, int, str | N
     return [(each.field, each.path, each.count, each.meant) for each in unmatched(graph, counter.counts)]
 
 
-def test_nothing_is_said_of_items_that_are_as_declared() -> None:
-    """Everybody would read a list of fields that are right: `author` and `post_id` are in the key."""
-    assert found(post(), post(likes=None)) == []
-
-
 def test_a_field_is_not_named_that_the_key_says_and_that_is_a_key_of_another_type() -> None:
-    """It would be called missing, although every answer has it: only items of the other type are in that index."""
-
     @record("{author}", "LIKE#{day}")
     class Like:
         author: User
@@ -88,7 +81,6 @@ def test_a_field_is_not_named_that_the_key_says_and_that_is_a_key_of_another_typ
 
 
 def test_a_field_that_one_item_has_is_not_named() -> None:
-    """An optional field would be taken for a wrong one."""
     assert found(post(editorId=None), post()) == []
 
 
@@ -106,12 +98,10 @@ def test_a_field_that_one_item_has_is_not_named() -> None:
     ],
 )
 def test_what_does_not_match_is_named(more: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    """A field would be null in every answer, and nobody would know that its attribute has another name."""
     assert found(post(**more))[0] == expected
 
 
 def test_of_two_names_that_are_as_like_none_is_chosen() -> None:
-    """A guess would send somebody to the wrong attribute."""
     assert found(post(title=None, titleText="a", titleHtml="b")) == [
         ("title", "title", 0, None),
         (None, "titleText", 1, None),
@@ -120,7 +110,6 @@ def test_of_two_names_that_are_as_like_none_is_chosen() -> None:
 
 
 def test_in_words() -> None:
-    """The report would say that something is missing, and not what to write."""
     counter = AttributeCounter(graph)
     counter.add(graph.types["Post"], post(likes=None, likesId=4, editorId=None, views=1))
     assert [str(each) for each in unmatched(graph, counter.counts)] == [

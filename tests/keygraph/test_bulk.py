@@ -48,7 +48,6 @@ class SlowFirst:
 
 
 async def test_several_batches_are_under_way_and_no_more() -> None:
-    """A load would take as long as all its round trips together, or all of memory."""
     store = SlowFirst()
     marks: list[int] = []
     batches = [([thing(n, "first" if n == 0 else str(n))], n) for n in range(6)]
@@ -59,7 +58,6 @@ async def test_several_batches_are_under_way_and_no_more() -> None:
 
 
 async def test_a_batch_may_be_written_before_the_next_is_read() -> None:
-    """Two threads of a load into a file would take the interpreter from each other at every row."""
     store, marks = SlowFirst(), list[int]()
     seen: list[list[int]] = []
 
@@ -74,15 +72,12 @@ async def test_a_batch_may_be_written_before_the_next_is_read() -> None:
 
 
 async def test_of_equal_keys_the_last_one_stays() -> None:
-    """A file in which an item stands twice would leave now the one, now the other in the table."""
     store = SlowFirst()
     await write_batches(store, [([thing(1, "first")], 1), ([thing(1, "second")], 2)], lambda mark: None)
     assert store.order == ["first", "second"]
 
 
 async def test_what_went_before_an_error_of_the_source_is_written() -> None:
-    """A refused line would take those before it along."""
-
     def batches() -> Iterator[tuple[list[Item], int]]:
         yield [thing(0, "first")], 0
         yield [thing(1, "second")], 1
@@ -96,7 +91,6 @@ async def test_what_went_before_an_error_of_the_source_is_written() -> None:
 
 
 async def test_no_mark_behind_what_failed() -> None:
-    """An interrupted load would go on behind items that the table does not have."""
     store, marks = SlowFirst(failing="b"), list[int]()
     batches = [([thing(n, value)], n) for n, value in enumerate("abcdefghijklmnop")]
     with pytest.raises(Unavailable):
@@ -106,7 +100,6 @@ async def test_no_mark_behind_what_failed() -> None:
 
 
 async def test_the_whole_table_in_one_order(make_store: MakeStore) -> None:
-    """An export would miss items of a table of several pages, or write them in another order each time."""
     store = await make_store(table)
     items = [thing(number, "x" * 30_000) for number in range(120)]
     await store.send(BatchWrite(tuple(items)))
@@ -118,7 +111,6 @@ async def test_the_whole_table_in_one_order(make_store: MakeStore) -> None:
 
 
 async def test_reading_can_end_early(make_store: MakeStore) -> None:
-    """What is under way when an export is interrupted would go on in a store that is closed."""
     store = await make_store(table)
     await store.send(BatchWrite(tuple(thing(number) for number in range(20))))
     items = whole_table(store)

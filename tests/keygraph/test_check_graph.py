@@ -11,8 +11,6 @@ from tests.keygraph.checked import User, by_date, inverted, mistakes
 
 
 def test_no_path() -> None:
-    """A list would be in the schema that nothing can answer but a scan."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -33,8 +31,6 @@ def test_no_path() -> None:
 
 
 def test_no_path_from_the_end_that_is_named() -> None:
-    """Whoever has one of two ends in a key would be told that it is not there."""
-
     @node("TEAM#{team_id}")
     class Team:
         team_id: ID
@@ -54,8 +50,6 @@ def test_no_path_from_the_end_that_is_named() -> None:
 
 
 def test_the_server_sets_no_part_of_the_tables_key() -> None:
-    """A write that is tried again would make another item, which no client could name before."""
-
     @node("TEAM#{team_id}")
     class Team:
         team_id: ID
@@ -76,8 +70,6 @@ def test_the_server_sets_no_part_of_the_tables_key() -> None:
 
 
 def test_a_path_that_lacks_a_part_of_the_owner() -> None:
-    """Whoever has the tree in the key would be told that it is not there, where its owner is missing."""
-
     @node("OWNER#{owner}#TREE#{tree}")
     class Tree:
         owner: ID
@@ -107,8 +99,6 @@ def test_a_path_that_lacks_a_part_of_the_owner() -> None:
 
 
 def test_the_table_is_no_path() -> None:
-    """Whoever chooses the table would be told that no index has the end, which one has."""
-
     @node("FLEET#{fleet_id}")
     class Fleet:
         fleet_id: ID
@@ -126,8 +116,6 @@ def test_the_table_is_no_path() -> None:
 
 
 def test_a_choice_of_what_is_not_there() -> None:
-    """Whoever misspells an end would be sent to look for a missing index."""
-
     @node("FOLDER#{folder_id}")
     class Folder:
         folder_id: ID
@@ -146,7 +134,6 @@ def test_a_choice_of_what_is_not_there() -> None:
 
 
 def test_several_paths() -> None:
-    """One of two lists would be served, and which one would be chance."""
     table = Table("Things", partition_key="PK", sort_key="SK", indexes=[inverted])
 
     @node("FOLDER#{folder_id}")
@@ -199,7 +186,6 @@ def test_several_paths() -> None:
 
 
 def test_several_paths_from_two_ends() -> None:
-    """A message that does not say how to choose leaves one guessing."""
 
     @node("PERSON#{person_id}")
     class Person:
@@ -230,8 +216,6 @@ def test_several_paths_from_two_ends() -> None:
 
 
 def test_two_types_that_cannot_be_told_apart() -> None:
-    """An item would be of the type that happens to be listed first."""
-
     @node("A#{a_id}", "{kind}#A", type=None)
     class A:
         a_id: ID
@@ -252,16 +236,16 @@ def test_two_types_that_cannot_be_told_apart() -> None:
         user: User
         y: str
 
-    mend = "Give one of them its own type value or literal prefix."
+    fix = "Give one of them its own type value or literal prefix."
     assert mistakes(User, A, B, X, Y) == [
         "A: its items cannot be distinguished from those of B: they have no type value, and "
-        f"a key such as A#1 / B#A can belong to both (A#{{a_id}} / {{kind}}#A and {{b_id}} / B#{{kind}}). {mend}",
+        f"a key such as A#1 / B#A can belong to both (A#{{a_id}} / {{kind}}#A and {{b_id}} / B#{{kind}}). {fix}",
         "X: its items cannot be distinguished from those of Y: they have the same type value, and "
-        f"a key such as USER#a / X#a can belong to both (USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
+        f"a key such as USER#a / X#a can belong to both (USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {fix}",
     ]
     assert mistakes(X, Y, User, type_attribute=None) == [
         "X: its items cannot be distinguished from those of Y: they have no type value, and "
-        f"a key such as USER#a / X#a can belong to both (USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
+        f"a key such as USER#a / X#a can belong to both (USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {fix}",
     ]
 
 
@@ -281,29 +265,7 @@ def test_types_that_meet_where_placeholders_repeat() -> None:
     assert "a key such as 000 / 0 can belong to both" in told
 
 
-def test_types_that_are_told_apart() -> None:
-    """A right model would be refused."""
-
-    @record("USER#{user_id}", "{at}", type=None)
-    class Activity:
-        user_id: ID
-        at: datetime
-
-    @record("USER#{user_id}", "{text}", type=None)
-    class Note:
-        user_id: ID
-        text: str
-
-    @record("USER#{user_id}", "{text}", type="Remark")
-    class Remark:
-        user_id: ID
-        text: str
-
-    assert mistakes(Activity, Note, Remark) == []
-
-
 def test_an_index_without_the_type_attribute() -> None:
-    """Items of a sibling would be in a list, or each would have to be read."""
     by_kind = Index("ByKind", "KindPK", "KindSK", projection="KEYS_ONLY")
     table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_kind])
 

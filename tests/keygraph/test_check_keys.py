@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Ranked, Table, edge, field, many, node, ranked, record, stored
+from keygraph import ID, Index, Many, Ranked, Table, edge, field, many, node, ranked, record, stored
 from keygraph.dynamo.table import IndexKey
-from tests.keygraph.checked import TABLE, Repository, User, by_date, by_state, inverted, mistakes
+from tests.keygraph.checked import Repository, User, by_date, by_state, inverted, mistakes
 
 
 def template_mistakes(*keys: str | IndexKey) -> list[str]:
@@ -123,13 +123,10 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
     ],
 )
 def test_a_template_that_cannot_be_used(source: str, said: str) -> None:
-    """Nothing would be found under such a key, or the wrong things."""
     assert template_mistakes(source, "A") == [f'Post: the template "{source}": {said}']
 
 
 def test_an_optional_part_between_two_values() -> None:
-    """Where the part is absent nobody could tell where the first value ends."""
-
     @node("STAFF#{staff_id}#")
     class Staff:
         staff_id: ID
@@ -147,7 +144,6 @@ def test_an_optional_part_between_two_values() -> None:
 
 
 def test_a_node_is_told_its_mistake_once() -> None:
-    """The same line twice makes one look for two mistakes."""
 
     @node("{post_id}{title}")
     class Post:
@@ -161,8 +157,6 @@ def test_a_node_is_told_its_mistake_once() -> None:
 
 
 def test_templates_for_another_number_of_keys() -> None:
-    """A key would be rendered without its sort key."""
-
     @record("POST#{post_id}")
     class Post:
         post_id: ID
@@ -175,17 +169,15 @@ def test_templates_for_another_number_of_keys() -> None:
     class B:
         b_id: ID
 
-    mend = "Give one for each of PK and SK."
+    fix = "Give one for each of PK and SK."
     assert mistakes(Post, A, B) == [
-        f"Post: it has 1 template for the table's key. {mend}",
-        f"A: it has 3 templates for the table's key. {mend}",
-        f"B: it has no template for the table's key. {mend}",
+        f"Post: it has 1 template for the table's key. {fix}",
+        f"A: it has 3 templates for the table's key. {fix}",
+        f"B: it has no template for the table's key. {fix}",
     ]
 
 
 def test_a_key_that_is_made_of_itself() -> None:
-    """The mistake would be an endless recursion."""
-
     @node("{parent}")
     class Folder:
         folder_id: ID
@@ -206,8 +198,6 @@ def test_a_key_that_is_made_of_itself() -> None:
 
 
 def test_a_node_without_key_fields() -> None:
-    """All nodes of the type would have one key."""
-
     @node("SETTINGS")
     class Settings:
         theme: str
@@ -219,8 +209,6 @@ def test_a_node_without_key_fields() -> None:
 
 
 def test_an_edge_of_another_number_of_ends() -> None:
-    """An edge would have no far end."""
-
     @edge("{user}", "NOTE#{note_id}")
     class Note:
         user: User
@@ -233,8 +221,6 @@ def test_an_edge_of_another_number_of_ends() -> None:
 
 
 def test_shards() -> None:
-    """Items would be written to one partition and looked for in others."""
-
     @record("{user}#{shard}", "A")
     class Unnumbered:
         user: User
@@ -268,8 +254,6 @@ def test_shards() -> None:
 
 
 def test_a_field_or_an_end_called_shard() -> None:
-    """`{shard}` would be a number of nobody's."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -289,7 +273,6 @@ def test_a_field_or_an_end_called_shard() -> None:
 
 
 def test_an_index_that_the_table_lacks() -> None:
-    """A list would ask DynamoDB for an index that is not there."""
     missing = Index("Missing", "A", "B")
 
     @node("POST#{post_id}", missing("POST", "{post_id}"))
@@ -302,7 +285,6 @@ def test_an_index_that_the_table_lacks() -> None:
 
 
 def test_a_list_by_an_index_that_the_table_lacks() -> None:
-    """Somebody who forgot to list an index would be told to declare the index that they have declared."""
     missing = Index("Missing", "A", "B")
 
     @node("WRITER#{writer_id}")
@@ -316,15 +298,12 @@ def test_a_list_by_an_index_that_the_table_lacks() -> None:
         post_id: ID
         writer: Writer
 
-    graph = Graph(TABLE, Writer, Post, lists={"feed": many(Post)}, type_attribute="Type")
-    assert [str(mistake) for mistake in graph.mistakes] == [
+    assert mistakes(Writer, Post, lists={"feed": many(Post)}) == [
         "Post: the table Things has no index Missing. List it: Table('Things', …, indexes=[…])."
     ]
 
 
 def test_a_key_that_may_be_absent() -> None:
-    """The model would load, and a create without the field would fail."""
-
     @node("POST#{post_id}", by_date("POST", "{written_on}"))
     class Post:
         post_id: ID | None
@@ -335,16 +314,15 @@ def test_a_key_that_may_be_absent() -> None:
         note_id: ID | None
         user: User | None
 
-    mend = "Remove | None, or write"
+    fix = "Remove | None, or write"
     problem = "its annotation allows None, but without it an item has no key."
     assert mistakes(Post, Note, User) == [
-        f"Post.post_id: {problem} {mend} {{post_id?}} in the key if it may be absent.",
-        f"Note.user: {problem} {mend} {{user?}} in the key if it may be absent.",
+        f"Post.post_id: {problem} {fix} {{post_id?}} in the key if it may be absent.",
+        f"Note.user: {problem} {fix} {{user?}} in the key if it may be absent.",
     ]
 
 
 def test_an_index_of_the_name_of_another() -> None:
-    """It would be said that the table lacks an index which it has, and nobody would see what is wrong."""
     keys_alone = Index("ByState", "State", "PK", projection="KEYS_ONLY")
     other_keys = Index("ByState", "State", ("Number", "N"))
     listed = Index("ByState", "State", "PK")
@@ -359,17 +337,15 @@ def test_an_index_of_the_name_of_another() -> None:
         b_id: ID
         number: int
 
-    mend = "Declare the index once, and use it on the table and on the types."
+    fix = "Declare the index once, and use it on the table and on the types."
     assert mistakes(A, B, table=table) == [
-        f"A: the index ByState that it calls has the projection KEYS_ONLY, and the table's has ALL. {mend}",
+        f"A: the index ByState that it calls has the projection KEYS_ONLY, and the table's has ALL. {fix}",
         "B: the index ByState that it calls has the keys State (S) and Number (N), "
-        f"and the table's has State (S) and PK (S). {mend}",
+        f"and the table's has State (S) and PK (S). {fix}",
     ]
 
 
 def test_an_index_that_is_called_wrongly() -> None:
-    """Keys would be put into the wrong attributes."""
-
     @node("A#{a_id}", by_date("A", "B", "C"))
     class A:
         a_id: ID
@@ -390,7 +366,6 @@ def test_an_index_that_is_called_wrongly() -> None:
 
 
 def test_two_templates_for_one_attribute() -> None:
-    """An item has one value under an attribute, so that one of two lists would be empty."""
     table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted, by_state])
 
     @node("A#{a_id}", "B", inverted("C", "A#{a_id}"))

@@ -6,19 +6,9 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, ModelError, Table, node
+from keygraph import Graph, Index, Table
 from keygraph.check.table import ttl_mistakes
-
-
-@node("USER#{user_id}")
-class User:
-    user_id: ID
-
-
-def told(table: Table, *types: type) -> list[str]:
-    with pytest.raises(ModelError) as refused:
-        Graph(table, *types).check()
-    return [str(mistake) for mistake in refused.value.mistakes]
+from tests.keygraph.checked import TABLE, User, mistakes
 
 
 @pytest.mark.parametrize(
@@ -79,14 +69,13 @@ def told(table: Table, *types: type) -> list[str]:
     ],
 )
 def test_indexes_that_no_table_has(indexes: list[Index], said: str) -> None:
-    """The table could not be created, with DynamoDB's words for it, after the model was said to be right."""
-    assert told(Table("Tests", partition_key="PK", sort_key="SK", indexes=indexes), User) == [said]
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=indexes)
+    assert mistakes(User, table=table) == [said]
 
 
 @pytest.mark.parametrize("name", ["", "ab", "a" * 256, "my table", "Größe", "a/b", "abc\n"])
 def test_names_that_dynamodb_refuses(name: str) -> None:
-    """The table could not be created after the model was said to be right."""
-    assert told(Table(name, partition_key="PK"), User) == [
+    assert mistakes(User, table=Table(name, partition_key="PK")) == [
         f"{name or 'a table'}: {name!r} is not a name for a table. "
         "Use 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -."
     ]
@@ -94,7 +83,6 @@ def test_names_that_dynamodb_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["PK", "GSI1PK", ""])
 def test_an_attribute_that_holds_no_time(name: str) -> None:
-    """DynamoDB would refuse every write with an idempotency key."""
     table = Table("Shop", partition_key="PK", indexes=[Index("GSI1", "GSI1PK")])
     told = f"the graph: ttl_attribute={name!r} is not the name of an attribute that can hold a number. "
     assert [str(each) for each in ttl_mistakes(table, name)] == [
@@ -104,26 +92,20 @@ def test_an_attribute_that_holds_no_time(name: str) -> None:
 
 
 def test_a_local_index_of_a_table_without_a_sort_key() -> None:
-    """DynamoDB makes none."""
     table = Table("Tests", partition_key="PK", indexes=[Index("Any", "PK", "A", local=True)])
-    assert told(table, User) == [
+    assert mistakes(User, table=table) == [
         "Tests: a table with a local index has a sort key. Name one, or remove local=True."
     ]
 
 
 def test_a_graph_that_is_called_wrongly() -> None:
-    """The error would name a class that no model names, or come later and from somewhere else."""
     call = "Write Graph(Table(…), User, …): the table first, then the types."
     make: Any = Graph
     for given, options, said in (
         ([User], {"table": Table("Tests", partition_key="PK")}, "multiple values for argument 'table'"),
         ([], {}, "missing a required argument: 'table'"),
         ([User], {}, "User is not a Table"),
-        (
-            [Table("Tests", partition_key="PK")],
-            {"case": "camel"},
-            "got an unexpected keyword argument 'case'",
-        ),
+        ([TABLE], {"case": "camel"}, "got an unexpected keyword argument 'case'"),
     ):
         with pytest.raises(TypeError) as error:
             make(*given, **options)
@@ -131,7 +113,6 @@ def test_a_graph_that_is_called_wrongly() -> None:
 
 
 def test_a_graph_without_types() -> None:
-    """Everything in the table would be passed over."""
-    assert told(Table("Tests", partition_key="PK")) == [
+    assert mistakes() == [
         "the graph: it lists no types. Write Graph(table, User, …) or Graph(table, models=[module])."
     ]

@@ -6,31 +6,28 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import (
     ID,
     Graph,
     Index,
     Many,
     Table,
+    average,
     counts,
+    latest,
     many,
+    maximum,
+    minimum,
     node,
-    read,
     record,
     rule,
-    stored,
     sums,
     ttl,
     viewer,
 )
-from keygraph.errors import ModelError
 
 
 def mistakes(number: Any, annotation: Any = int, end: Any = ID, **options: Any) -> list[str]:
-    """What is wrong with what a box keeps of its things."""
-
     @node("BOX#{box_id}", **options)
     class Box:
         box_id: ID
@@ -54,13 +51,11 @@ def mistakes(number: Any, annotation: Any = int, end: Any = ID, **options: Any) 
 
     Box.__annotations__["kept"] = annotation.__name__
     Thing.__annotations__["until"] = f"{end.__name__} | None"
-    with pytest.raises(ModelError) as wrong:
-        Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing, Colored).check()
-    return [f"{each.problem} {each.mend}" for each in wrong.value.mistakes]
+    graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing, Colored)
+    return [f"{each.problem} {each.fix}" for each in graph.mistakes]
 
 
 def test_mistakes() -> None:
-    """A model would promise a number that nobody keeps."""
     assert mistakes(counts("thing")) == [
         "'thing' is no list; its lists: things, colored. Write counts(\"things\")."
     ]
@@ -87,15 +82,51 @@ def test_mistakes() -> None:
     ]
 
 
+def test_mistakes_of_averages() -> None:
+    assert mistakes(average("things.weight"), float) == [
+        "it is null while the list is empty. Annotate it with | None."
+    ]
+    assert mistakes(average("things.weight"), Decimal)[0] == (
+        "average() keeps a float, and it is of type decimal. Change its annotation."
+    )
+    assert mistakes(average("things"), float) == [
+        "'things' is no field of the items of a list; its lists: things, colored. Write average(\"things.a_field\")."
+    ]
+    assert mistakes(average("things.name"), float)[1:] == [
+        "Thing has no field name that is stored as a number. Name a field of the items of things."
+    ]
+
+
+def test_a_condition_that_cannot_be_used() -> None:
+    def wrong(where: Any) -> str:
+        [mistake] = mistakes(counts("things", where=where))
+        problem, _, fix = mistake.partition(". ")
+        assert fix == 'Write it as a filter: where={"status": {"ne": "cancelled"}}.'
+        return problem.removeprefix("where= cannot be used: ")
+
+    assert (
+        mistakes(counts("things", where={"name": "a", "box": {"in": ["1", "2"]}, "weight": {"gt": 1}})) == []
+    )
+    assert wrong({"color": "red"}) == "Thing has no field color"
+    assert wrong({}) == "where={} is not a mapping of fields to comparisons"
+    assert wrong({"weight": {"beginsWith": "1"}}).startswith("weight has no beginsWith; it has eq, ne, in")
+    assert wrong({"weight": "heavy"}) == "weight.eq='heavy' is not a value of type decimal"
+    assert (
+        wrong({"name": viewer("sub")})
+        == "it is the same for all viewers, so nothing is compared with a viewer's claims"
+    )
+    assert wrong({"name": "a", "not": {"name": "a"}}) == "no item meets it"
+
+
 def test_a_key_that_is_made_of_a_count() -> None:
-    """Every item would move its node in the index."""
     by_size = Index("by-size", "gp", "gs")
 
-    @node("BOX#{box_id}", by_size("BOXES", "SIZE#{kept}"))
+    @node("BOX#{box_id}#{kept}", by_size("BOXES", "SIZE#{kept}#{late}"))
     class Box:
         box_id: ID
         things: Many[Thing]
         kept: int = counts("things")
+        late: int | None = counts("things", kept="job")
 
     @record("{box}", "THING#{thing_id}")
     class Thing:
@@ -104,13 +135,12 @@ def test_a_key_that_is_made_of_a_count() -> None:
 
     graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_size]), Box, Thing)
     assert [each.problem for each in graph.mistakes] == [
-        "the key gs of Box is made of it, and would change with every item."
+        "the key of Box in the table is made of it, and would change with every item.",
+        "the key of Box in by-size is made of it, and would change with every item.",
     ]
 
 
 def test_a_key_that_two_types_have() -> None:
-    """An item would be counted at a node of the other type."""
-
     @node("B#{box_id}")
     class Box:
         box_id: ID
@@ -132,36 +162,56 @@ def test_a_key_that_two_types_have() -> None:
     ]
 
 
-def test_a_number_of_what_is_hidden() -> None:
-    """Whoever sees none of a user's orders would see how many there are, and what they add up to."""
+def test_mistakes_of_first_and_last_values() -> None:
+    def wrong(value: Any, annotation: Any = "Decimal | None") -> list[str]:
+        by_weight = Index("by-weight", "gp", "gs")
 
-    def wrong(of_things: Any, of_graph: Any = (), **own: Any) -> list[str]:
-        @node("B#{tenant}#{box_id}", access=[read()])
+        @node("BOX#{box_id}")
         class Box:
-            tenant: str
             box_id: ID
-            things: Many[Thing] = many(access=own.get("listed", ()))
-            things_count: int = counts("things", access=own.get("count", ()))
-            worth: int = sums("things.worth", access=own.get("sum", ()))
+            things: Many[Thing]
+            light: Many[Thing] = many(index=by_weight)
+            goods: Many[Good]
+            heap: Many[Heaped]
+            kept: annotation = value  # type: ignore[valid-type]
 
-        @record("{box}", "THING#{number}", access=of_things)
+        @record("{box}", "THING#{weight:08.2f}#{name}", by_weight("{box}", "{weight:08.2f}"))
         class Thing:
             box: Box
-            number: int
-            worth: int = stored(access=own.get("worth", ()))
+            name: str
+            weight: Decimal
 
-        table = Table("Boxes", partition_key="PK", sort_key="SK")
-        return [each.where for each in Graph(table, Box, Thing, access=of_graph).mistakes]
+        @record("{box}", "GOOD#{name}")
+        class Good:
+            box: Box
+            name: str
+            weight: Decimal
 
-    both = ["Box.things_count", "Box.worth"]
-    assert wrong([read()]) == []
-    assert wrong([read(role="clerk")]) == both
-    assert wrong([read(role="clerk")], count=[read()]) == ["Box.worth"]
-    assert wrong([read(role="clerk")], count=[read()], sum=[read(role="clerk")]) == []
-    assert wrong([read()], worth=[read(role="clerk")]) == ["Box.worth"]
-    assert wrong([read()], listed=[read(role="clerk")]) == both
-    # Whoever sees the box is behind the wall, as its things are.
-    wall = [read(where={"tenant": viewer("tenant")})]
-    assert wrong([read()], wall) == []
-    assert wrong((), wall) == []
-    assert wrong([read(where={"number": 1})], wall) == both
+        @record("{box}#{shard}", "HEAPED#{weight:08.2f}", shards=2)
+        class Heaped:
+            box: Box
+            weight: Decimal
+
+        Box.__annotations__["kept"] = annotation
+        table = Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_weight])
+        return [f"{each.problem} {each.fix}" for each in Graph(table, Box, Thing, Good, Heaped).mistakes]
+
+    fix = "Name a list in the table's own keys, of one type, "
+    ordered = f"{fix}whose sort key begins with weight."
+    unread = "when its item is removed, one consistent read cannot find the next one in this list. "
+    assert wrong(maximum("things.weight")) == wrong(latest("goods.weight")) == []
+    assert wrong(minimum("goods.weight")) == [
+        f"goods is not ordered by weight, so the next value could not be found by one read. {ordered}"
+    ]
+    assert wrong(minimum("light.weight")) == wrong(maximum("heap.weight")) == [unread + ordered]
+    assert wrong(latest("light.weight")) == [f"{unread}{fix}in one partition."]
+    assert wrong(latest("goods.weight"), "Decimal") == [
+        "it is null while the list is empty. Annotate it with | None."
+    ]
+    assert wrong(latest("goods.name")) == [
+        "Good.name is of type string, and this of type decimal. Give both one type."
+    ]
+    assert wrong(latest("goods.color"))[0] == "Good has no field color. Name a field of the items of goods."
+    assert wrong(latest("goods.weight", where={"name": "a"})) == [
+        'it is kept of all items. Leave where= out, or write kept="job".'
+    ]

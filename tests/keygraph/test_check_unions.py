@@ -6,15 +6,13 @@ from datetime import date
 
 import pytest
 
-from keygraph import ID, Graph, ModelError, node, record, stored
+from keygraph import ID, node, record, stored
 from keygraph.dynamo.table import IndexKey
-from tests.keygraph.checked import TABLE, mistakes
+from tests.keygraph.checked import mistakes
 from tests.keygraph.union_members import Company, Organization, Person, User
 
 
 def test_members_that_cannot_be() -> None:
-    """A member that is not a node would be found by the first query."""
-
     @record("{user}", "LOG#{day}")
     class Log:
         user: User
@@ -77,7 +75,6 @@ def _member(*keys: str, **options: bool) -> type:
     ],
 )
 def test_members_that_are_not_told_apart(keys: tuple[str, ...], said: str) -> None:
-    """The owner of a post would be one node or another."""
     assert said in template_mistakes(_member(*keys), "POST#{post_id}")
 
 
@@ -92,15 +89,12 @@ def test_members_that_are_not_told_apart(keys: tuple[str, ...], said: str) -> No
     ],
 )
 def test_a_field_that_not_all_members_have(key: str, said: str) -> None:
-    """A key would have no text where the owner is of the other type."""
     assert template_mistakes(_member("CLUB#{club_id}"), f"POST#{key}#{{post_id}}") == [
         f'Post: the template "POST#{key}#{{post_id}}": {said}'
     ]
 
 
 def test_a_field_that_is_written_differently() -> None:
-    """A key would have two texts for one field."""
-
     @node("SEAT#{number:03d}")
     class Seat:
         number: int
@@ -132,8 +126,6 @@ def test_a_field_that_is_written_differently() -> None:
 
 
 def test_alike_keys_need_a_type() -> None:
-    """Only reading tells alike keys apart, and then nothing would."""
-
     @record("{owner}", "SITE#{site_id}")
     class Site:
         site_id: ID
@@ -161,8 +153,6 @@ def test_alike_keys_need_a_type() -> None:
 
 
 def test_one_attribute_holds_the_key() -> None:
-    """Attributes for each key field would not say of which type the node is."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -175,8 +165,6 @@ def test_one_attribute_holds_the_key() -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """A second mistake would be told only when the first one is mended."""
-
     @node("POST#{owner}#{post_id}")
     class Post:
         post_id: ID
@@ -188,6 +176,5 @@ def test_all_mistakes_are_told_at_once() -> None:
     class Member:
         member_id: ID
 
-    with pytest.raises(ModelError) as caught:
-        Graph(TABLE, Post, User, Member, Person, type_attribute="Type").check()
-    assert [mistake.where for mistake in caught.value.mistakes] == ["Post.owner", "Post.editor"]
+    found = mistakes(Post, User, Member, Person)
+    assert [mistake.partition(":")[0] for mistake in found] == ["Post.owner", "Post.editor"]

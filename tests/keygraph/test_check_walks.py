@@ -115,7 +115,6 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
     ],
 )
 def test_mistakes(options: Any, annotation: str, problem: str) -> None:
-    """A walk that cannot be walked would fail at the first question, or never find anything."""
     assert mistakes(options, annotation) == [f"Thing.walk: {problem}"]
 
 
@@ -128,12 +127,10 @@ def test_mistakes(options: Any, annotation: str, problem: str) -> None:
     ],
 )
 def test_sound_walks(options: Any, annotation: str) -> None:
-    """A walk that can be walked would be refused."""
     assert mistakes(options, annotation) == []
 
 
 def test_what_is_followed() -> None:
-    """A reach over several lists would follow one that another type of node has, or leave one out."""
     assert walks.mistakes == []
     found = {name: [path.name for path in walk.paths] for (_, name), walk in walks.walks.items()}
     assert found["anybody"] == ["friends", "follows"]

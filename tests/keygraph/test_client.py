@@ -8,9 +8,6 @@ from keygraph.engines.dynamodb.client import VerifyingSession
 
 
 def test_a_host_is_checked_only_by_ours() -> None:
-    """Another version of aiobotocore would make its TLS context elsewhere, and hosts would go unchecked again.
-
-    Where the first line fails, aiobotocore checks hosts by itself, and `VerifyingSession` can go.
-    """
+    """Where the first line fails, aiobotocore checks hosts by itself, and `VerifyingSession` can go."""
     assert not AIOHTTPSession()._get_ssl_context().check_hostname  # type: ignore[attr-defined]  # not in its stubs
     assert VerifyingSession()._get_ssl_context().check_hostname

@@ -10,13 +10,13 @@ from keygraph.walks.common import (
     FIRST_OF_ALL,
     ITEMS_OF_A_KEY,
     Begin,
-    Came,
     Common,
     Entry,
     KeysWanted,
     LookUp,
     Merge,
     PageWanted,
+    WalkAnswer,
     Wanted,
 )
 
@@ -34,7 +34,6 @@ class Lists:
         self.requests = 0
 
     def run(self, walk: Common) -> list[int]:
-        """What the walk finds."""
         steps = walk.walk()
         try:
             wanted = next(steps)
@@ -44,17 +43,17 @@ class Lists:
         except StopIteration:
             return [entry.key for entry in walk.found]
 
-    def answer(self, wanted: Wanted) -> Came:
+    def answer(self, wanted: Wanted) -> WalkAnswer:
         there = self.lists[wanted.side]
         self.requests += 1
         if isinstance(wanted, KeysWanted):
             self.keys += len(wanted.entries)
             keys = set(there)
-            return Came([Entry(entry.key, entry.key) for entry in wanted.entries if entry.key in keys])
+            return WalkAnswer([Entry(entry.key, entry.key) for entry in wanted.entries if entry.key in keys])
         behind = [key for key in there if wanted.begin is None or self.is_behind(key, wanted.begin)]
         found = behind[: min(wanted.count, self.page)]
         self.looked_at += len(found)
-        return Came([Entry(key, key) for key in found], len(found), len(found) == len(behind))
+        return WalkAnswer([Entry(key, key) for key in found], len(found), len(found) == len(behind))
 
     def is_behind(self, key: int, begin: Begin) -> bool:
         there = begin.key.key if isinstance(begin.key, Entry) else begin.key
@@ -75,7 +74,6 @@ def made(random: Random) -> tuple[list[list[int]], bool]:
 
 @pytest.mark.parametrize("seed", range(120))
 def test_they_find_what_all_lists_have(seed: int) -> None:
-    """Mutual friends would be missing, or strangers be among them."""
     random = Random(seed)
     lists, forward = made(random)
     common = sorted(set.intersection(*map(set, lists)), reverse=not forward)
@@ -98,7 +96,6 @@ def test_they_find_what_all_lists_have(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("kind", [Merge, LookUp])
 def test_a_budget_ends_them_where_one_can_go_on(seed: int, kind: type[Common]) -> None:
-    """A walk through long lists would read without an end, or what lies behind its budget could not be asked for."""
     random = Random(seed)
     lists = [random.sample(range(30_000), 3000) for _ in range(2)]
     common = sorted(set.intersection(*map(set, lists)))
@@ -114,7 +111,6 @@ def test_a_budget_ends_them_where_one_can_go_on(seed: int, kind: type[Common]) -
 
 
 def test_lists_of_like_length_are_read_side_by_side() -> None:
-    """The keys of one list would be looked up in the other, which costs thirty times as much."""
     world = Lists([*range(0, 10_000, 2)], [*range(1, 10_000, 2), 5000])
     assert world.run(Merge(2, None, 10_000)) == [5000]
     assert world.keys < 40
@@ -122,7 +118,6 @@ def test_lists_of_like_length_are_read_side_by_side() -> None:
 
 
 def test_a_long_list_is_not_read_for_a_short_one() -> None:
-    """Whoever has few friends would pay for all those of a famous one."""
     world = Lists([*range(0, 1_000_000, 50_000)], [*range(1_000_000)])
     assert len(world.run(Merge(2, 20, 10_000))) == 20
     assert world.looked_at <= 20 + 128
@@ -136,7 +131,6 @@ def test_a_long_list_is_not_read_for_a_short_one() -> None:
 @pytest.mark.parametrize("kind", ["mixed", "apart"])
 @pytest.mark.parametrize("short", [8, 500, 2_500, 5_000])
 def test_what_it_takes_at_most(short: int, kind: str) -> None:
-    """Mutual friends of two with thousands of friends would cost more than all pages of the shorter list, and a key for each of it."""
     random, common = Random(short), [*range(0, 50_000, 2_501)]
     there = random.sample(range(50_000), 5_000) if kind == "mixed" else range(20_000, 25_000)
     fewer = random.sample(range(50_000), short) if kind == "mixed" else range(short)
@@ -154,14 +148,12 @@ def test_what_it_takes_at_most(short: int, kind: str) -> None:
 
 
 def test_a_list_is_not_read_where_another_has_nothing() -> None:
-    """What stands far apart would be read all the same."""
     world = Lists([*range(5000), 9_000_000], [*range(8_000_000, 8_004_000), 9_000_000])
     assert world.run(Merge(2, 20, 10_000)) == [9_000_000]
     assert world.looked_at < 1000
 
 
 def test_a_short_list_is_looked_up_in_one_that_is_in_another_order() -> None:
-    """A whole list would be read to find one of its items."""
     world = Lists([*range(100_000)], [99_999, 70_000])
     walk = LookUp(2, 20, 10_000)
     assert sorted(world.run(walk)) == [70_000, 99_999]
@@ -172,13 +164,11 @@ def test_a_short_list_is_looked_up_in_one_that_is_in_another_order() -> None:
 
 
 def test_the_rest_of_a_filtered_page_is_decided_by_where_it_ended() -> None:
-    """A page without a match would be read again and again."""
-
-    def answer(wanted: Wanted) -> Came:
+    def answer(wanted: Wanted) -> WalkAnswer:
         assert isinstance(wanted, PageWanted)
         if wanted.side:
-            return Came([Entry(7, 7)], 1)
-        return Came([], 500, is_ended=False, resume=Entry(5))
+            return WalkAnswer([Entry(7, 7)], 1)
+        return WalkAnswer([], 500, is_ended=False, resume=Entry(5))
 
     walk = Merge(2, 20, 100)
     steps = walk.walk()

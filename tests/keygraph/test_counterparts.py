@@ -9,10 +9,7 @@ import pytest
 
 from keygraph import ID, CorruptItem, Format, Graph, Index, Many, Table, edge, field, many, node, stored
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite
 from keygraph.model.counterparts import Counterpart
-from keygraph_resolvers import Service, build_schema
-from tests.conftest import MakeStore
 
 by_day = Index("ByDay", "DayPK", "DaySK")
 
@@ -97,7 +94,6 @@ graph = Graph(
 
 
 def other(of: Graph, item: Item) -> Counterpart:
-    """The other item of an edge."""
     record = of.check().recognise(item)
     assert record is not None, of.why_refused(item)
     found = of.counterpart(record, item)
@@ -122,7 +118,6 @@ FRIENDSHIP: Item = {
 
 
 def test_a_mirror_is_the_same_edge_with_its_ends_exchanged() -> None:
-    """The friend's item would say other things than the user's, or lose what no field declares."""
     found = other(graph, FRIENDSHIP)
     assert graph.table_keys(found.record, found.identity) == [("USER#b", "FRIEND#a")]
     assert found.attributes == {
@@ -139,23 +134,7 @@ def test_a_mirror_is_the_same_edge_with_its_ends_exchanged() -> None:
     assert FRIENDSHIP["info"] == {"friendId": "b", "note": "of old"}
 
 
-def test_the_mirror_of_the_mirror_is_the_item() -> None:
-    """Two items would never be found to be each other's."""
-    found = other(graph, FRIENDSHIP)
-    [(partition, sort)] = graph.table_keys(found.record, found.identity)
-    again = other(graph, {"PK": partition, "SK": sort, **found.attributes})
-    assert again.attributes.items() <= FRIENDSHIP.items()
-    assert graph.table_keys(again.record, again.identity) == [("USER#a", "FRIEND#b")]
-
-
-def test_a_mirror_stores_what_the_item_stores() -> None:
-    """Ids would appear in items of a table that keeps them in keys alone."""
-    found = other(graph, {"PK": "USER#a", "SK": "FRIEND#b", "Type": "Friendship", "since": "2024-02-03"})
-    assert found.attributes == {"Type": "Friendship", "since": "2024-02-03"}
-
-
 def test_a_mirror_of_ends_whose_keys_are_partly_attributes() -> None:
-    """The reciprocal would stand under another tenant's team."""
     item: Item = {
         "PK": "PEER#acme#7",
         "SK": "2024-02-03#12",
@@ -206,7 +185,6 @@ OF_INVOICE: Item = {
 
 
 def test_a_counterpart_has_the_same_nodes_and_the_shared_fields() -> None:
-    """The invoice's side would tell another amount, or could not be found from the customer's."""
     found = other(INVOICES, OF_CUSTOMER)
     assert found.record.name == "InvoiceCustomer"
     keys = {
@@ -217,29 +195,7 @@ def test_a_counterpart_has_the_same_nodes_and_the_shared_fields() -> None:
     assert {**keys, **found.attributes} == OF_INVOICE
 
 
-def test_a_counterpart_that_names_nobody_is_kept_in_step_too() -> None:
-    """What is written to an invoice's side would leave the customer's as it was."""
-    found = other(INVOICES, OF_INVOICE)
-    assert found.record.name == "CustomerInvoice"
-    assert INVOICES.table_keys(found.record, found.identity) == [
-        ("CUSTOMER#ACME", "INVOICE#2024-02-03T10:00:00Z#000042")
-    ]
-    assert found.attributes == {
-        "Type": "CustomerInvoice",
-        "customerId": "ACME",
-        "invoiceId": Decimal(42),
-        "issued": "2024-02-03T10:00:00Z",
-        "money": {"amount": Decimal("99.5")},
-    }
-
-
-def test_a_type_without_either_has_no_other_item() -> None:
-    """A node would be looked for twice."""
-    assert graph.counterpart(graph.types["User"], {"PK": "USER#a", "SK": "PROFILE", "Type": "User"}) is None
-
-
 def test_an_item_that_tells_no_counterpart_says_which_field() -> None:
-    """A write would be refused without a reason."""
     with pytest.raises(CorruptItem, match=r"Friendship.introduced_by of an item is not a key of User"):
         other(graph, {**FRIENDSHIP, "introducedById": True})
 
@@ -261,7 +217,6 @@ def test_an_item_that_tells_no_counterpart_says_which_field() -> None:
     ],
 )
 def test_what_differs_between_an_edge_and_its_mirror(change: Item, differing: list[str]) -> None:
-    """Two friends would see different days, and nothing would say so."""
     found = other(graph, FRIENDSHIP)
     mirror: Item = {"PK": "USER#b", "SK": "FRIEND#a", **found.attributes, **change}
     correspondence = graph.correspondences["Friendship"]
@@ -270,7 +225,6 @@ def test_what_differs_between_an_edge_and_its_mirror(change: Item, differing: li
 
 
 def test_a_counterpart_may_have_what_the_edge_has_not() -> None:
-    """Fields of one of the two alone would be told as differences."""
     both = INVOICES.correspondences
     assert list(both["CustomerInvoice"].differences(OF_CUSTOMER, {**OF_INVOICE, "reference": "x"})) == []
     changed: Item = {**OF_INVOICE, "amount": Decimal("99.6")}
@@ -279,8 +233,6 @@ def test_a_counterpart_may_have_what_the_edge_has_not() -> None:
 
 
 def test_counterparts_have_attributes_of_their_own() -> None:
-    """Two items that each hold what the other does not, also in a key of an index, could not be declared as a pair."""
-
     @edge("{user}", "FOLLOWS#{friend.user_id}", counterpart="Followed", writes=["update"])
     class Follows:
         user: User
@@ -319,34 +271,7 @@ def test_counterparts_have_attributes_of_their_own() -> None:
     assert {"seen_on", "rank"}.isdisjoint(found.texts)
 
 
-# --- Reading ------------------------------------------------------------------------------------------
-
-
-async def test_a_list_of_a_mirror_is_read_from_the_table_whichever_end_is_named(
-    make_store: MakeStore,
-) -> None:
-    """`at="friend"` would ask for the user as an argument, or find nothing without an index of the other end."""
-    store = await make_store(graph.table)
-    items: list[Item] = [{"PK": f"USER#{name}", "SK": "PROFILE", "Type": "User"} for name in "ab"]
-    mirror: Item = {
-        **other(graph, FRIENDSHIP).attributes,
-        "PK": "USER#b",
-        "SK": "FRIEND#a",
-        "DayPK": "USER#b",
-        "DaySK": "2024-02-03#USER#a",
-    }
-    await store.send(BatchWrite((*items, FRIENDSHIP, mirror)))
-    service = Service(build_schema(graph), store, secret=b"secret")
-    for user, friend in (("a", "b"), ("b", "a")):
-        edges = "{ edges { since node { userId } } }"
-        document = f'{{ user(userId: "{user}") {{ friends {edges} newestFriends {edges} }} }}'
-        expected = {"edges": [{"since": "2024-02-03", "node": {"userId": friend}}]}
-        answer = await service.execute(document)
-        assert answer == {"data": {"user": {"friends": expected, "newestFriends": expected}}}
-
-
 def test_both_ends_in_indexes_are_no_choice_either() -> None:
-    """A mirrored edge would have to say `at=` though both its ends are the same list."""
     by_one, by_two = Index("ByOne", "OnePK", "OneSK"), Index("ByTwo", "TwoPK", "TwoSK")
 
     @node("PERSON#{person_id}")
@@ -367,5 +292,5 @@ def test_both_ends_in_indexes_are_no_choice_either() -> None:
 
     table = Table("Net", partition_key="PK", sort_key="SK", indexes=[by_one, by_two])
     pairs = Graph(table, Person, Pair, type_attribute="Type").check()
-    path = pairs.path(pairs.types["Person"], "friends")
+    path = pairs.node_lists["Person", "friends"]
     assert (path.end, path.far_end, path.keys.index_name) == ("one", "two", "ByOne")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -26,12 +27,13 @@ def printing(**members: object) -> str:
     return f"credential_process = echo '{json.dumps(written)}'"
 
 
-@pytest.mark.parametrize("transport", list(TransportName))
+@pytest.mark.parametrize("transport", get_args(TransportName))
 @pytest.mark.parametrize("request_", [Query("A"), DescribeTable()], ids=["data", "table"])
 @pytest.mark.parametrize(
     ("config", "told"),
     [
         (f"{ROLE}\nweb_identity_token_file = token", "token: No such file or directory"),
+        (f"{ROLE}\nweb_identity_token_file = /dev/null", "Parameter validation failed: Invalid length for parameter WebIdentityToken"),
         (f"{ROLE}\nsource_profile = base", 'The source_profile "base" referenced in the profile "default" does not exist.'),
         (f"{ROLE}\nsource_profile = other\n[profile other]\nregion = x", 'The source profile "other" must have credentials.'),
         (f"{ROLE}\ncredential_source = Moon", "Moon"),
@@ -61,7 +63,6 @@ async def test_what_is_wrong_with_credentials_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Clients would get INTERNAL, and commands a traceback."""
     monkeypatch.chdir(tmp_path)
     for name, file in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")):
         monkeypatch.setenv(name, str(tmp_path / file))
@@ -79,7 +80,6 @@ async def test_what_is_wrong_with_credentials_is_one_sentence(
 
 
 async def test_a_profile_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slip of an editor would be a traceback of botocore."""
     (tmp_path / "config").write_text("credential_process = none\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     with pytest.raises(

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import keygraph
-from keygraph import ID, Graph, Index, Long, Many, Table, edge, field, fields, many, node, record, stored
+from keygraph import ID, Graph, Long, Many, Table, edge, field, fields, many, node, record, stored
 from keygraph.declare.declaration import declaration_of
 from keygraph.declare.docstrings import docstring, member_docstrings
 from keygraph.model.records import RecordType
@@ -78,7 +78,6 @@ MOMENT = datetime.fromisoformat("2024-05-01T10:00:00Z")
 
 
 def test_a_type_is_a_dataclass_with_keywords_alone() -> None:
-    """A model's objects could not be made in a test of the model."""
     car = Car(car_id=ID("1"), created_at=MOMENT)
     assert (car.car_id, car.colour, car.doors, car.version) == ("1", Colour.BLUE, None, 1)
     assert car == Car(car_id=ID("1"), created_at=MOMENT)
@@ -91,13 +90,17 @@ def test_a_type_is_a_dataclass_with_keywords_alone() -> None:
 
 @pytest.mark.parametrize("wrong", ["wheels", "plate"])
 def test_only_fields_are_keywords(wrong: str) -> None:
-    """A misspelt keyword would be passed over, or a list be given that nothing keeps."""
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{wrong}'"):
         Car(car_id=ID("1"), created_at=MOMENT, **{wrong: None})
 
 
+@pytest.mark.parametrize("name", ["many", "one", "created"])
+def test_an_option_that_a_field_does_not_have_is_named(name: str) -> None:
+    with pytest.raises(TypeError, match=r"a field has no option acess"):
+        getattr(keygraph, name)(acess=[])
+
+
 def test_a_field_without_a_default_must_be_given() -> None:
-    """An object would have the declaration's own objects for values."""
     with pytest.raises(TypeError, match="'created_at'"):
         Car(car_id=ID("1"))  # type: ignore[call-arg]
     assert {
@@ -109,14 +112,12 @@ def test_a_field_without_a_default_must_be_given() -> None:
 
 
 def test_a_declaration_registers_nothing() -> None:
-    """A type that is imported would be served without being listed."""
     assert list(types(Bike)) == ["Bike"]
     assert declaration_of(Timed) is not None
     assert declaration_of(type("Heir", (Car,), {})) is None
 
 
 def test_a_graph_takes_the_types_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every new type of a model would have to be named in a second place."""
     begin = "from __future__ import annotations\nfrom keygraph import ID, Many, edge, fields, node, record\n"
     houses = module(
         monkeypatch,
@@ -170,11 +171,7 @@ def module(monkeypatch: pytest.MonkeyPatch, name: str, source: str) -> ModuleTyp
     return made
 
 
-# --- What the graph makes of it -----------------------------------------------------------------------
-
-
 def test_a_base_class_gives_its_fields() -> None:
-    """Common fields would have to be repeated in every type."""
     made = types(Car, Wheel)
     car, wheel = made["Car"], made["Wheel"]
     assert list(car.fields) == ["created_at", "version", "car_id", "colour", "doors"]
@@ -186,8 +183,10 @@ def test_a_base_class_gives_its_fields() -> None:
     assert car.methods["is_first"].description == "Whether it never changed."
 
 
+# --- What the graph makes of it -----------------------------------------------------------------------
+
+
 def test_descriptions_stand_in_strings() -> None:
-    """The schema would say nothing of what the model says."""
     made = types(Car, Wheel)
     assert made["Car"].description == "Something\nthat drives."
     assert made["Car"].fields["car_id"].description == "The number plate."
@@ -198,15 +197,12 @@ def test_descriptions_stand_in_strings() -> None:
 
 
 def test_descriptions_without_a_source() -> None:
-    """A model that is made by a program could not be served."""
     assert member_docstrings(type("Made", (), {})) == {}
     assert docstring("  ") is None
     assert docstring("One.\n\n    Two.\n") == "One.\n\nTwo."
 
 
 def test_descriptions_of_a_class_in_a_function() -> None:
-    """A docstring that is not indented like its class would cost every description."""
-
     @node("CAR#{car_id}")
     class Local:
         """First
@@ -220,8 +216,6 @@ second
 
 
 def test_types_may_be_declared_in_a_function() -> None:
-    """A graph could not be made by a function, as a test does."""
-
     class Kind(Enum):
         A = "a"
 
@@ -249,8 +243,6 @@ def test_types_may_be_declared_in_a_function() -> None:
 
 
 def test_a_list_may_stand_in_a_base_class() -> None:
-    """A constructor would ask for a list that nothing keeps."""
-
     @fields
     class Rented:
         stays: Many[Stay]
@@ -277,8 +269,6 @@ def test_a_list_may_stand_in_a_base_class() -> None:
     ],
 )
 def test_attributes_follow_the_graphs_case(case: str, attributes: dict[str, tuple[str, ...]]) -> None:
-    """Every field of a table would have to be named twice."""
-
     @node("PLANE#{plane_id}")
     class Plane:
         plane_id: ID
@@ -292,48 +282,3 @@ def test_attributes_follow_the_graphs_case(case: str, attributes: dict[str, tupl
     home = {"snake": "home_id", "camel": "homeId", "pascal": "HomeId"}[case]
     assert made.ends["home"].attributes == {("car_id",): (home,)}
     assert made.ends["spare"].attributes == {("car_id",): ("Spare",)}
-
-
-def test_the_options_of_decorators() -> None:
-    """What a decorator is told would be passed over."""
-    index = Index("I", "IPK", "ISK")
-
-    @node("TAG#{tag}#{shard}", index("A", "{tag}", lists=False), type="TAG", item=False, shards=3)
-    class Tag:
-        tag: ID
-
-    told = declaration_of(Tag)
-    assert told is not None
-    assert (told.kind, told.type_value, told.is_virtual, told.shards, told.lists) == (
-        "node",
-        "TAG",
-        True,
-        3,
-        None,
-    )
-    assert told.keys == ("TAG#{tag}#{shard}", index("A", "{tag}", lists=False))
-    other = declaration_of(Bike)
-    assert other is not None
-    assert (other.type_value, other.is_virtual) == ("Bike", False)
-
-
-def test_item_bytes() -> None:
-    """The cost of an operation would be bounded with a size that items do not have."""
-
-    @node("PLANE#{plane_id}", item_bytes=300_000)
-    class Plane:
-        plane_id: ID
-
-    @edge("{plane}", "{car}", item_bytes=100)
-    class Load:
-        plane: Plane
-        car: Car
-
-    @record("{plane}", "FLIGHT#{number}", item_bytes=4096)
-    class Flight:
-        plane: Plane
-        number: int
-
-    made = types(Plane, Car, Wheel, Load, Flight)
-    sizes = {name: record_type.item_bytes for name, record_type in made.items()}
-    assert sizes == {"Plane": 300_000, "Car": 1024, "Wheel": 1024, "Load": 100, "Flight": 4096}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import ipaddress
 import logging
@@ -12,15 +13,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import orjson
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
 from keygraph.engines.dynamodb.client import ClientTransport
@@ -60,22 +62,10 @@ async def _credentials() -> ReadOnlyCredentials:
 async def opened(
     url: str, *, deadline: float = 30.0, read_seconds: float = 5.0, connections: int = 8, **more: Any
 ) -> AsyncIterator[DynamoDBStore]:
-    """The store at the URL, in a hurry to try again."""
     signer = Signer(url, "us-east-1")
-    pool = Pool(
-        url,
-        signer.host,
-        None,
-        connect_seconds=5.0,
-        read_seconds=read_seconds,
-    )
-    transport = DirectTransport(
-        pool,
-        signer,
-        more.pop("credentials", _credentials),
-        more.pop("others", NoOthers()),
-        more.pop("clock", time.time),
-    )
+    pool = Pool(url, signer.host, None, connect_seconds=5.0, read_seconds=read_seconds)
+    credentials, others = more.pop("credentials", _credentials), more.pop("others", NoOthers())
+    transport = DirectTransport(pool, signer, credentials, others, more.pop("clock", time.time))
     store = DynamoDBStore(transport, table, deadline=deadline, backoff=QUICK, concurrency=connections, **more)
     try:
         yield store
@@ -103,7 +93,6 @@ def _item(number: int) -> Item:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_nothing_is_lost_and_nothing_wrong_with_faults_in_a_third_of_the_requests(seed: int) -> None:
-    """A page would lack items, hold another query's, or show a half of one, whenever the network is bad."""
     server = FaultyDynamoDB(seed, failing=0.3)
     there = {number: _item(number) for number in range(200) if number % 3}
     async with server.running() as url, opened(url, read_seconds=0.1) as store:
@@ -130,7 +119,6 @@ async def test_nothing_is_lost_and_nothing_wrong_with_faults_in_a_third_of_the_r
 
 
 async def test_a_burst_of_failures_is_not_an_outage() -> None:
-    """Where hundreds are under way the quota of a smaller client would be spent at once, and their answers lost."""
     server = FaultyDynamoDB(7, failing=0.3, faults=("throttled",))
     quota = Quota.of_connections(256)
     async with server.running() as url, opened(url, connections=256, quota=quota) as store:
@@ -152,7 +140,6 @@ async def test_a_burst_of_failures_is_not_an_outage() -> None:
     ],
 )
 async def test_what_stays_broken_is_told(fault: str, expected: type[KeygraphError], message: str) -> None:
-    """A query would hang, or its error would blame the wrong thing."""
     server = FaultyDynamoDB(failing=1.0, faults=(fault,))
     async with server.running() as url, opened(url, read_seconds=0.05, quota=Quota(25)) as store:
         with pytest.raises(expected) as told:
@@ -163,7 +150,6 @@ async def test_what_stays_broken_is_told(fault: str, expected: type[KeygraphErro
 
 
 async def test_what_is_down_is_not_asked_again_and_again() -> None:
-    """A DynamoDB that is overloaded would get many times the requests just then."""
     server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
     async with server.running() as url, opened(url) as store:
         for _ in range(100):
@@ -183,7 +169,6 @@ async def test_what_is_down_is_not_asked_again_and_again() -> None:
 
 @pytest.mark.parametrize("ahead", [-86_400.0, 3_600.0])
 async def test_a_wrong_clock_is_set_right(ahead: float) -> None:
-    """On a machine whose clock is off every request would be refused."""
     server = FaultyDynamoDB()
     server.ahead = ahead
     async with server.running() as url, opened(url) as store:
@@ -194,7 +179,6 @@ async def test_a_wrong_clock_is_set_right(ahead: float) -> None:
 
 
 async def test_credentials_are_asked_for_every_second() -> None:
-    """A role's credentials would be used beyond their end."""
     given = iter(["first", "second"])
     asked: list[str] = []
 
@@ -218,7 +202,6 @@ async def test_credentials_are_asked_for_every_second() -> None:
 
 
 async def test_connections_are_used_again() -> None:
-    """Every request would pay for a handshake, or a crowd of them would open more connections than allowed."""
     server = FaultyDynamoDB()
     async with server.running() as url, opened(url, connections=3) as store:
         for _ in range(5):
@@ -229,28 +212,16 @@ async def test_connections_are_used_again() -> None:
 
 
 async def test_an_answer_of_16_mb() -> None:
-    """A batch of large items could not be read."""
     server = FaultyDynamoDB()
     items: list[Item] = [{"PK": "A", "SK": f"{n:02}", "blob": bytes([n]) * 400_000} for n in range(30)]
     for item in items:
-        server.items["A", str(item["SK"])] = orjson_item(item)
+        server.items["A", str(item["SK"])] = orjson.loads(encoded(typed_item(item)))
     async with server.running() as url, opened(url) as store:
         found = await store.send(BatchGet(tuple(("A", f"{n:02}") for n in range(30))))
     assert found.items == items
 
 
-def orjson_item(item: Item) -> Body:
-    """The item as it goes over the wire."""
-    import orjson
-
-    from keygraph.dynamo.items import typed_item
-
-    decoded: Body = orjson.loads(encoded(typed_item(item)))
-    return decoded
-
-
 async def test_tables_are_managed_by_the_client() -> None:
-    """`keygraph table create` would not wait for what it creates."""
     others = NoOthers()
     async with FaultyDynamoDB().running() as url, opened(url, others=others) as store:
         assert await store.send(ListTables()) == ()
@@ -261,7 +232,6 @@ async def test_tables_are_managed_by_the_client() -> None:
     "operation", ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"]
 )
 async def test_operations_that_only_write_or_come_in_transactions(operation: str) -> None:
-    """What a store does not ask for yet could not be sent when it does."""
     others = NoOthers()
     server = FaultyDynamoDB()
     setattr(server, operation, lambda body: {"Got": body})
@@ -272,9 +242,8 @@ async def test_operations_that_only_write_or_come_in_transactions(operation: str
     assert others.calls == ["close"]
 
 
-@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize("name", get_args(TransportName))
 async def test_text_that_is_no_unicode(name: TransportName, moto_endpoint: str) -> None:
-    """A client could make the server fail with a broken character, on one transport."""
     async with open_dynamodb(table, moto_endpoint, transport=name) as store:
         body = {"PK": {"S": "\ud800"}}
         assert encoded(body) == b'{"PK": {"S": "\\ud800"}}'
@@ -325,7 +294,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize("name", get_args(TransportName))
 @pytest.mark.parametrize(
     ("address", "is_known", "works"), [("127.0.0.1", True, True), ("127.0.0.1", False, False), ("127.0.0.2", True, False)]
 )  # fmt: skip
@@ -337,7 +306,6 @@ async def test_certificates_are_verified(
     aws: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Whoever stands in between could read everything."""
     context, shown = _certificate(tmp_path, address)
     if is_known:
         aws.setenv("AWS_CA_BUNDLE", str(shown))
@@ -355,13 +323,12 @@ async def test_certificates_are_verified(
 # --- How often ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize("name", get_args(TransportName))
 @pytest.mark.parametrize("is_in_profile", [False, True])
 @pytest.mark.parametrize("tries", [1, 3])
 async def test_how_often_a_request_is_sent_is_what_awss_settings_say(
     name: TransportName, is_in_profile: bool, tries: int, aws: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whoever has set a number for all that uses AWS would find another one here."""
     if is_in_profile:
         config = tmp_path / "config"
         config.write_text(f"[profile shop]\nmax_attempts = {tries}\n")
@@ -379,11 +346,10 @@ async def test_how_often_a_request_is_sent_is_what_awss_settings_say(
         await store.send(Query("A"))
 
 
-@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize("name", get_args(TransportName))
 async def test_without_a_setting_the_deadline_and_the_quota_say_how_often(
     name: TransportName, aws: pytest.MonkeyPatch
 ) -> None:
-    """A short throttling would already be an error."""
     aws.setattr("keygraph.engines.dynamodb.engine.Backoff", lambda: QUICK)
     server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
     async with server.running() as url, open_dynamodb(table, url, concurrency=50, transport=name) as store:
@@ -394,7 +360,6 @@ async def test_without_a_setting_the_deadline_and_the_quota_say_how_often(
 
 
 async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
-    """A mistake in a setting would look like one of Keygraph's."""
     aws.setenv("AWS_MAX_ATTEMPTS", "often")
     with pytest.raises(
         Unavailable, match="AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is not a whole"
@@ -403,19 +368,63 @@ async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
             pass
 
 
+# --- What is no DynamoDB ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", get_args(TransportName))
+@pytest.mark.parametrize("framing", [b"Content-Length: 2000000000\r\n", b"Transfer-Encoding: chunked\r\n"])
+async def test_an_answer_without_an_end_is_not_read(
+    name: TransportName, framing: bytes, aws: pytest.MonkeyPatch
+) -> None:
+    aws.setattr("keygraph.engines.dynamodb.client.ANSWER_BYTES", 2**23)
+    sent: list[int] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sent.append(0)
+        writer.write(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b"10000\r\n" + b" " * 2**16 + b"\r\n")
+                sent[-1] += 2**16
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with open_dynamodb(table, f"http://{host}", transport=name) as store:
+            with pytest.raises(Unavailable, match=f"an answer from {host} is larger than DynamoDB gives"):
+                await store.send(Query("A"))
+    # Once, and what the system holds back besides.
+    assert len(sent) == 1
+    assert sent[0] < 2**23 + 2**24
+
+
+@pytest.mark.parametrize("name", get_args(TransportName))
+async def test_a_redirect_is_not_followed(name: TransportName, aws: pytest.MonkeyPatch) -> None:
+    server = FaultyDynamoDB()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 307 Go\r\nLocation: {elsewhere}/\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+        writer.close()
+
+    async with server.running() as elsewhere, await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        host = f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with open_dynamodb(table, f"http://{host}", transport=name) as store:
+            for request in (Query("A"), DescribeTable()):
+                with pytest.raises(Unavailable, match=f"the server at {host} is not DynamoDB"):
+                    await store.send(request)
+    assert server.requests == []
+
+
 # --- Which transport ----------------------------------------------------------------------------------
 
 
-def _used(store: DynamoDBStore) -> type:
-    return type(store._transport)
-
-
 async def test_the_transport_asked_for_is_used(aws: pytest.MonkeyPatch) -> None:
-    """KEYGRAPH_TRANSPORT would do nothing."""
     async with open_dynamodb(table) as store:
-        assert _used(store) is DirectTransport
-    async with open_dynamodb(table, transport=TransportName.AIOBOTO3) as store:
-        assert _used(store) is ClientTransport
+        assert type(store._transport) is DirectTransport
+    async with open_dynamodb(table, transport="aioboto3") as store:
+        assert type(store._transport) is ClientTransport
 
 
 @pytest.mark.parametrize(
@@ -432,11 +441,10 @@ async def test_the_transport_asked_for_is_used(aws: pytest.MonkeyPatch) -> None:
 async def test_what_direct_does_not_know_goes_through_aioboto3(
     setting: str, value: str, told: str, aws: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Behind a proxy the server would reach nothing, or go past it."""
     aws.setenv(setting, value)
     with caplog.at_level(logging.INFO, "keygraph"):
         async with open_dynamodb(table) as store:
-            assert _used(store) is ClientTransport
+            assert type(store._transport) is ClientTransport
     assert caplog.messages == [
         f"Requests go through aioboto3, which uses more processor time, because {told}"
     ]

@@ -27,14 +27,12 @@ def body(text: str) -> str:
 
 
 def class_of(text: str, name: str) -> str:
-    """One class with its decorator."""
     blocks = body(text).split("\n\n\n")
     [found] = [block for block in blocks if f"\nclass {name}:" in block]
     return found
 
 
 def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
-    """Plain tables, one item for each id, could not be drafted."""
     items: list[Item] = [{"id": id_, "name": f"n{id_[-2:]}", "age": Decimal(7)} for id_ in UUIDS]
     with drafted(Table("Customers", partition_key="id"), items, tmp_path) as (text, _):
         assert body(text) == (
@@ -43,7 +41,6 @@ def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
 
 
 def test_ids_without_a_prefix(tmp_path: Path) -> None:
-    """A node and what joins two of them would be one type, since nothing in their keys says what they are."""
     nodes = [both(id_, title="t") for id_ in UUIDS]
     edges = [under(UUIDS[n], UUIDS[n + 1], since="2024-01-01") for n in range(9)]
     with drafted(table(), [*nodes, *edges], tmp_path) as (text, graph):
@@ -56,7 +53,6 @@ def test_ids_without_a_prefix(tmp_path: Path) -> None:
 
 
 def test_types_that_only_an_attribute_tells_apart(tmp_path: Path) -> None:
-    """Items of all types would be one type, although each says what it is."""
     posts: list[Item] = [{"id": id_, "__typename": "Post", "title": "t"} for id_ in UUIDS[:8]]
     comments: list[Item] = [
         {"id": UUIDS[8 + n], "__typename": "Comment", "postId": UUIDS[n % 3]} for n in range(8)
@@ -79,7 +75,6 @@ def test_types_that_only_an_attribute_tells_apart(tmp_path: Path) -> None:
 async def test_number_sort_keys(
     partition: str, sort: tuple[str, Any], expected: list[str], make_store: MakeStore, tmp_path: Path
 ) -> None:
-    """Readings by time, of things that have no item of their own, could not be listed."""
     declared = Table("Readings", partition_key=partition, sort_key=sort)
     items: list[Item] = [
         {partition: str(n % 3), "ts": Decimal(1700000000000 + n), "value": Decimal(n) / 2} for n in range(9)
@@ -108,7 +103,6 @@ async def test_number_sort_keys(
 
 
 def test_binary_keys(tmp_path: Path) -> None:
-    """A table with bytes in its keys would end in a traceback."""
     items: list[Item] = [{"k": bytes([n, 255]), "s": Decimal(n), "x": b"a"} for n in range(4)]
     with drafted(Table("Blobs", partition_key=("k", "B"), sort_key=("s", "N")), items, tmp_path) as (text, _):
         assert 'Table("Blobs", partition_key=("k", "B"), sort_key=("s", "N"))' in text
@@ -117,7 +111,6 @@ def test_binary_keys(tmp_path: Path) -> None:
 
 
 def test_heads_of_one_character(tmp_path: Path) -> None:
-    """Short prefixes, which save space in every item, would be taken for values."""
     users = [both(f"U#{n}") for n in range(5)]
     orders = [under(f"U#{n}", f"O#{n}{m}", amount=Decimal(m)) for n in range(5) for m in range(3)]
     with drafted(table(), [*users, *orders], tmp_path) as (text, _):
@@ -130,7 +123,6 @@ def test_heads_of_one_character(tmp_path: Path) -> None:
     [table(Index("gsi", "a", "b")), Table("Tests", partition_key=("n", "N"), sort_key=("b", "B"))],
 )
 def test_an_empty_table(declared: Table, tmp_path: Path) -> None:
-    """Somebody who begins with a new table would get no model to begin with."""
     with drafted(declared, [], tmp_path) as (text, graph):
         build_schema(graph)
         assert graph.table == declared
@@ -138,7 +130,6 @@ def test_an_empty_table(declared: Table, tmp_path: Path) -> None:
 
 
 def test_one_item_of_a_kind_among_thousands(tmp_path: Path) -> None:
-    """What is rare would be left out, or taken for something else."""
     items = [both(f"USER#{n}", n=Decimal(n)) for n in range(3000)] + [both("ORG#1", x="y")]
     with drafted(table(), items, tmp_path) as (text, _):
         assert class_of(text, "Org") == (
@@ -148,7 +139,6 @@ def test_one_item_of_a_kind_among_thousands(tmp_path: Path) -> None:
 
 
 def test_several_items_of_one_node(tmp_path: Path) -> None:
-    """A user's settings would be another user."""
     items = [under(f"USER#{n}", sort, a="b") for n in range(4) for sort in ("PROFILE", "SETTINGS")]
     with drafted(table(), items, tmp_path) as (text, _):
         assert '@node("USER#{user_id}", "PROFILE")' in text
@@ -157,7 +147,6 @@ def test_several_items_of_one_node(tmp_path: Path) -> None:
 
 
 def test_nodes_of_several_key_fields(tmp_path: Path) -> None:
-    """A tenant's users would be known by half of their key."""
     items = [
         under(f"TENANT#t{t}#USER#u{u}", sort, email=f"{u}@x.y")
         for t in range(2)
@@ -171,7 +160,6 @@ def test_nodes_of_several_key_fields(tmp_path: Path) -> None:
 
 
 def test_keys_in_indexes_are_unified_with_fields(tmp_path: Path) -> None:
-    """An index would have fields of its own for what the item says already, and lists would not find it."""
     repos = [
         both(
             f"REPO#o{n}#r{n}",
@@ -202,7 +190,6 @@ def test_keys_in_indexes_are_unified_with_fields(tmp_path: Path) -> None:
 
 
 def test_indexes_are_declared_as_they_are(tmp_path: Path) -> None:
-    """The draft would be of another table, and serve would refuse it."""
     declared = table(
         GSI1,
         Index("by-score", ("Score", "N"), projection=["a", "b"]),
@@ -217,7 +204,6 @@ def test_indexes_are_declared_as_they_are(tmp_path: Path) -> None:
 
 
 def test_names_that_mean_something_else(tmp_path: Path) -> None:
-    """The file would not be imported, or no schema be made of it, for an attribute's name."""
     names = [
         *(
             "class",
@@ -258,7 +244,6 @@ def test_names_that_mean_something_else(tmp_path: Path) -> None:
     "word", ["Query", "Node", "Date", "Graph", "ID", "UserConnection", "True", "Enum", "Many", "String"]
 )
 def test_types_that_are_called_as_something_else(word: str, tmp_path: Path) -> None:
-    """A type of a table would take the place of one of GraphQL's or of the model file's."""
     items = [both(f"{word}#{n}", Type=word, query="x") for n in range(3)]
     with drafted(table(), items, tmp_path) as (_, graph):
         build_schema(graph)
@@ -289,7 +274,6 @@ def test_types_that_are_called_as_something_else(word: str, tmp_path: Path) -> N
     ],
 )
 def test_the_types_of_attributes(values: Sequence[Any], annotation: str, tmp_path: Path) -> None:
-    """A field would be of a type that its own items do not fit."""
     items = [both(f"A#{n}", v=value) for n, value in enumerate(values)]
     with drafted(table(), items, tmp_path) as (text, _):
         assert f"    v: {annotation}\n" in f"{body(text)}\n"
@@ -299,7 +283,6 @@ def test_the_types_of_attributes(values: Sequence[Any], annotation: str, tmp_pat
 
 
 def test_parts_of_a_key_that_are_alike_by_chance(tmp_path: Path) -> None:
-    """Two parts of a node's key that are equal in a sample would be taken for one, and the draft would end there."""
     items = [
         both("1#1"),
         under("1#1", "A"),
@@ -313,7 +296,6 @@ def test_parts_of_a_key_that_are_alike_by_chance(tmp_path: Path) -> None:
 
 
 def test_what_the_draft_does_not_read_is_named(tmp_path: Path) -> None:
-    """Items would be missing in every list, and nobody would know."""
     items = [both(f"USER#{n}", name="n") for n in range(4)] + [under("USER#", "x")]
     with drafted(table(), items, tmp_path) as (text, graph):
         refused = [item for item in items if why_not_read(graph, item)]
@@ -342,3 +324,22 @@ def test_types_that_the_beginning_of_an_index_key_tells_apart(tmp_path: Path) ->
         assert 'type={"GSI1PK": {"beginsWith": "ORDER#"}}' in class_of(text, "Order")
         assert {type_ and type_.name for type_ in map(graph.recognise, people)} == {"Customer"}
         assert {type_ and type_.name for type_ in map(graph.recognise, orders)} == {"Order"}
+
+
+def test_lists_of_ids(tmp_path: Path) -> None:
+    """A list whose members are all ids or keys of a node is a list of nodes; one of other texts stays a list."""
+    mails = [both(f"MAIL#{id_}", subject="s") for id_ in UUIDS[:6]]
+    threads: list[Item] = [
+        both(
+            f"THREAD#t{number}",
+            mailIds=[*UUIDS[number : number + 3]],
+            seen=frozenset([f"MAIL#{UUIDS[number]}"]),
+            otherIds=["a", "b"],
+        )
+        for number in range(3)
+    ]
+    with drafted(table(), [*mails, *threads], tmp_path) as (text, graph):
+        assert class_of(text, "Thread").endswith(
+            '    mails: list[Ref[Mail]]\n    seen: set[Ref[Mail]] = stored("seen", whole_key=True)\n    other_ids: list[str]'
+        ), text
+        assert [why_not_read(graph, item) for item in (*mails, *threads)] == [None] * 9

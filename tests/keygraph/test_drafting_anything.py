@@ -112,7 +112,6 @@ def samples(draw: st.DrawFn) -> tuple[Table, list[Item]]:
 @given(samples())
 @pytest.mark.long
 def test_every_draft_can_be_served_and_reads_what_it_does_not_name(sample: tuple[Table, list[Item]]) -> None:
-    """A table of somebody's would give a file that does not import, or hides some of its items."""
     declared, items = sample
     text = draft(declared, items, check)
     with imported_graph(text) as graph:
@@ -124,7 +123,6 @@ def test_every_draft_can_be_served_and_reads_what_it_does_not_name(sample: tuple
 
 
 def test_a_draft_of_anything_is_formatted() -> None:
-    """Long names and texts with quotes would be written otherwise than a formatter writes them."""
     long = "a-very-long-word-in-a-key-" * 4
     items = [
         both(f"{long}#{n}", **{long: "x", "it's": 'a "quote"', "GSI1PK": long * 2, "GSI1SK": f'"{n}"'})

@@ -19,7 +19,6 @@ table = Table("Shop", partition_key="PK", sort_key="SK")
 async def test_each_engine_by_its_address(
     tmp_path: Path, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--store` would open something else than it says."""
     async with open_store(f"sqlite:{tmp_path / 'shop.db'}", table) as store:
         assert isinstance(store, SQLiteStore)
         assert store.table is table
@@ -44,14 +43,12 @@ async def test_each_engine_by_its_address(
     ],
 )
 def test_what_is_no_address(url: str, shown: str) -> None:
-    """A typing error in `--store` would end in a traceback, or show a password."""
     with pytest.raises(ValueError, match="is not a store") as refused:
         open_store(url, table)
     assert str(refused.value) == f"{shown} is not a store: use sqlite:PATH, aws, or http://HOST:PORT"
 
 
 async def test_every_engine_starts_empty(make_store: MakeStore) -> None:
-    """A test would find the items of another one."""
     for _ in range(2):
         store = await make_store(table)
         assert (await store.send(Query("A"))).items == []

@@ -77,5 +77,4 @@ changes: st.SearchStrategy[list[AttributeChange]] = st.tuples(
 def test_it_holds_before_where_it_holds_afterwards(
     item: Item, some: list[AttributeChange], condition: Condition
 ) -> None:
-    """A rule would be broken, or a write be refused that keeps it."""
     assert holds(before(condition, some), item) is holds(condition, changed(item, some))

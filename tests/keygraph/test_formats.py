@@ -53,6 +53,7 @@ class Topic:
 
 
 TABLE = Table("Forum", partition_key="PK", sort_key="SK", indexes=[by_name])
+
 graph = Graph(
     TABLE,
     Member,
@@ -74,6 +75,7 @@ async def serve(make_store: MakeStore, *items: dict[str, object]) -> tuple[Servi
 
 
 POST = {"PK": "POST#1", "SK": "POST#1", "post_id": "1", "author_email": "Ada@X.org"}
+
 ADA = {
     "PK": "MEMBER#ada@x.org",
     "SK": "MEMBER#ada@x.org",
@@ -85,7 +87,6 @@ ADA = {
 
 
 async def test_values_that_render_alike_are_one(make_store: MakeStore) -> None:
-    """Somebody who writes an address in capitals would not be found, or would be two members."""
     service, store = await serve(make_store, ADA)
     answer = await service.execute(
         '{ a: member(email: "ADA@X.ORG") { id email } b: member(email: "ada@x.org") { id } }'
@@ -96,29 +97,19 @@ async def test_values_that_render_alike_are_one(make_store: MakeStore) -> None:
 
 
 async def test_a_lossy_key_field_is_read_from_the_item(make_store: MakeStore) -> None:
-    """The end would say the address as the post has it, or as the key does, and not as the member wrote it."""
     service, _ = await serve(make_store, POST, ADA)
     answer = await service.execute('{ post(postId: "1") { author { email } } }')
     assert answer == {"data": {"post": {"author": {"email": "Ada@x.org"}}}}
 
 
 def test_a_lossy_argument_takes_eq_alone() -> None:
-    """A range over lower case would leave out what is in capitals."""
     schema = build_schema(graph).as_str()
     assert "name: StringEquals" in schema
     [fields] = re.findall(r"^input StringEquals \{(.*?)^\}", schema, re.MULTILINE | re.DOTALL)
     assert re.findall(r"^  (\w+): (\w+)$", fields, re.MULTILINE) == [("eq", "String")]
 
 
-async def test_a_list_by_a_lossy_field(make_store: MakeStore) -> None:
-    """Whoever asks for ADA would not find Ada."""
-    service, _ = await serve(make_store, ADA)
-    answer = await service.execute('{ members(name: {eq: "ADA"}) { nodes { name } } }')
-    assert answer == {"data": {"members": {"nodes": [{"name": "Ada"}]}}}
-
-
 async def test_a_virtual_node_is_called_what_its_key_says(make_store: MakeStore) -> None:
-    """There is no item that could say how the topic is written."""
     service, store = await serve(make_store)
     assert await service.execute('{ topic(title: "DynamoDB") { title } }') == {
         "data": {"topic": {"title": "dynamodb"}}
@@ -126,29 +117,11 @@ async def test_a_virtual_node_is_called_what_its_key_says(make_store: MakeStore)
     assert store.requests == []
 
 
-async def test_datetimes_in_the_tables_own_way(make_store: MakeStore) -> None:
-    """A table that writes its times otherwise could not be served, or its ranges would find nothing."""
-    first = {"PK": "POST#1", "SK": "READ#20240102030405", "lastSeen": "20240103000000"}
-    second = {"PK": "POST#1", "SK": "READ#20240301000000"}
-    service, _ = await serve(make_store, POST, first, second)
-    answer = await service.execute(
-        '{ post(postId: "1") { readers(at: {from: "2024-01-01T00:00:00Z", to: "2024-01-31T23:00:00-01:00"}) '
-        "{ nodes { at seen } } "
-        'late: readers(where: {seen: {lt: "2024-02-01T00:00:00Z"}}) { nodes { at } } } }'
-    )
-    january = {"at": "2024-01-02T03:04:05Z", "seen": "2024-01-03T00:00:00Z"}
-    assert answer == {
-        "data": {"post": {"readers": {"nodes": [january]}, "late": {"nodes": [{"at": january["at"]}]}}}
-    }
-
-
 @pytest.mark.parametrize(
     "broken",
     [Format(lambda value: 1 / 0), Format(lambda value: None)],  # type: ignore[arg-type,return-value]
 )
 def test_a_format_that_fails_is_the_callers_problem(broken: Format) -> None:
-    """A mistake in a format would be an internal error at every request."""
-
     @node("A#{name:broken}")
     class A:
         name: str
@@ -224,7 +197,6 @@ MIDNIGHT = "2024-01-01T00:00:00"
     ],
 )
 async def test_a_range_is_that_of_the_values(make_store: MakeStore, asked: str, wanted: list[object]) -> None:
-    """Whoever asks from half past a second would get what was before, since the key says seconds."""
     store = await make_store(shelves.check().table)
     await store.send(BatchWrite(tuple(SHELF)))  # type: ignore[arg-type]  # plain texts
     service = Service(build_schema(shelves), store, secret=b"a secret")
@@ -253,7 +225,6 @@ async def test_a_range_is_that_of_the_values(make_store: MakeStore, asked: str, 
     ],
 )
 async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: str) -> None:
-    """Another item would be found, as if it had that value."""
     store = await make_store(shelves.check().table)
     await store.send(BatchWrite(tuple(SHELF)))  # type: ignore[arg-type]  # plain texts
     service = Service(build_schema(shelves), store, secret=b"a secret")
@@ -261,28 +232,7 @@ async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: st
     assert [(e["message"], e["extensions"]["code"]) for e in answer["errors"]] == [(said, "BAD_USER_INPUT")]
 
 
-async def test_an_index_on_an_attribute_in_the_tables_own_way(make_store: MakeStore) -> None:
-    """A list by the attribute would be asked for under a key that no item has."""
-
-    @node("VISIT#{visit_id}")
-    class Visit:
-        visit_id: ID
-        at: datetime = stored("At")
-
-    table = Table("Visits", partition_key="PK", sort_key="SK", indexes=[Index("ByTime", "At", "PK")])
-    own = Graph(table, Visit, formats={datetime: Format(written_compactly, read_compactly)}).check()
-    item = {"PK": "VISIT#1", "SK": "VISIT#1", "At": "20240102030405"}
-    store = await make_store(own.table)
-    await store.send(BatchWrite((item,)))
-    answer = await Service(build_schema(own), store, secret=b"0123456789abcdef").execute(
-        '{ visits(at: "2024-01-02T03:04:05Z") { nodes { visitId at } } }'
-    )
-    assert answer == {"data": {"visits": {"nodes": [{"visitId": "1", "at": "2024-01-02T03:04:05Z"}]}}}
-
-
 async def test_an_index_on_the_attribute_of_an_end(make_store: MakeStore) -> None:
-    """The list of a day, or of a page, would be asked for as the node's own key writes it, and be empty."""
-
     @node("DAY#{day:%Y%m%d}")
     class Day:
         day: date
@@ -324,8 +274,6 @@ async def test_an_index_on_the_attribute_of_an_end(make_store: MakeStore) -> Non
 
 
 def test_a_placeholder_behind_one_in_a_format_of_its_own() -> None:
-    """Dates of any length would be declared next to a name, and a key be read as another date and name."""
-
     @node("DAY#{day}{name}")
     class Entry:
         day: date

@@ -15,10 +15,9 @@ from keygraph.dynamo.store import DescribeTable, Query
 from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph.engines.dynamodb import gate as gate_module
-from keygraph.engines.dynamodb.awake import AwakeClock
 from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
-from keygraph.engines.dynamodb.gate import Gate
+from keygraph.engines.dynamodb.gate import AwakeClock, Gate
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.errors import Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FaultyDynamoDB
@@ -29,7 +28,6 @@ QUICK = Backoff(first=0.001, longest=0.01)
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the usual times."""
     monkeypatch.setattr(gate_module, "_BEAT", 0.025)
     monkeypatch.setattr(gate_module, "_OUTAGE_SECONDS", 0.2)
     monkeypatch.setattr(gate_module, "_FIRST_PAUSE", 0.1)
@@ -89,7 +87,6 @@ async def until(holds: Callable[[], bool]) -> None:
 async def test_in_an_outage_a_trickle_is_sent(
     fault: str, expected: type[Exception], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A DynamoDB that throttles everything would get a thousand requests a second, and stay as it is."""
     caplog.set_level(logging.INFO, "keygraph")
     server = FaultyDynamoDB(failing=1.0, faults=(fault,))
     async with server.running() as url, open_dynamodb(table, url, deadline=5.0) as store:
@@ -127,7 +124,6 @@ async def test_in_an_outage_a_trickle_is_sent(
 
 
 async def test_a_dynamodb_that_hangs() -> None:
-    """Requests would queue up behind those that get no answer, each for as long as its deadline allows."""
     server = FaultyDynamoDB(failing=1.0, faults=("hung",))
     async with server.running() as url, open_dynamodb(table, url, deadline=0.6, concurrency=30) as store:
         sent = await asyncio.gather(*(store.send(Query("A")) for _ in range(300)), return_exceptions=True)
@@ -140,7 +136,6 @@ async def test_a_dynamodb_that_hangs() -> None:
 
 
 async def test_failures_among_answers_are_no_outage() -> None:
-    """Clients whose retries would have helped would be refused for a while, each time."""
     server = FaultyDynamoDB(3, failing=0.3, faults=("throttled", "failed", "cut before"))
     async with server.running() as url, open_dynamodb(table, url) as store:
         store._sender.backoff = QUICK
@@ -176,12 +171,10 @@ async def outage(clock: Clock) -> Gate:
 
 
 def stand_still(seconds: float) -> None:
-    """The event loop goes on only after it."""
     time.sleep(seconds)
 
 
 async def test_a_process_that_stood_still_is_no_outage() -> None:
-    """After a machine was suspended, all that was waited for would seem late, and DynamoDB be taken for gone."""
     gate = Gate(256, "AWS", Traffic())
     begun = [await gate.enter("Query") for _ in range(200)]
     await asyncio.sleep(0.05)
@@ -196,7 +189,6 @@ async def test_a_process_that_stood_still_is_no_outage() -> None:
 
 
 async def test_a_clock_of_the_time_awake() -> None:
-    """Nothing that hangs would be found out, or every standstill be taken for an outage."""
     clock = AwakeClock(0.02)
     began = clock.wait()
     await asyncio.sleep(0.3)
@@ -206,7 +198,7 @@ async def test_a_clock_of_the_time_awake() -> None:
     stand_still(0.3)
     assert clock.time() - before <= 0.05
     before = clock.time()
-    clock.waited()
+    clock.waits -= 1
     await asyncio.sleep(0.1)
     stand_still(0.3)
     # Nobody waited: nothing can seem late.
@@ -214,7 +206,6 @@ async def test_a_clock_of_the_time_awake() -> None:
 
 
 async def test_one_probe_at_a_time() -> None:
-    """At the end of each pause all who wait would go at once."""
     clock = Clock()
     gate = await outage(clock)
     probe = await gate.enter("Query")
@@ -230,7 +221,6 @@ async def test_one_probe_at_a_time() -> None:
 
 
 async def test_a_probe_whose_client_goes_away() -> None:
-    """The circuit would wait for its end, and never close."""
     gate = await outage(Clock())
     (await gate.enter("Query")).give_up(TimedOut("late"))
     (await gate.enter("Query")).leave()
@@ -238,7 +228,6 @@ async def test_a_probe_whose_client_goes_away() -> None:
 
 
 async def test_those_who_wait_for_a_place_are_told_of_the_outage() -> None:
-    """They would be sent one after the other to a DynamoDB that answers none."""
     clock = Clock()
     gate = Gate(20, "AWS", Traffic(), clock)
     begun = [await gate.enter("Query") for _ in range(20)]
@@ -252,8 +241,21 @@ async def test_those_who_wait_for_a_place_are_told_of_the_outage() -> None:
     assert (gate.traffic.under_way, gate.traffic.waiting) == (0, 0)
 
 
+async def test_a_place_goes_to_the_first_that_still_waits() -> None:
+    gate = Gate(1, "AWS", Traffic())
+    passage = await gate.enter("Query")
+    gone, late, next_ = [asyncio.create_task(gate.enter("Query")) for _ in range(3)]
+    await asyncio.sleep(0)
+    gone.cancel()
+    passage.leave()
+    # It has the place, and gives it up before it knows.
+    late.cancel()
+    (await next_).leave()
+    (await gate.enter("Query")).leave()
+    assert (gate.traffic.under_way, gate.traffic.waiting) == (0, 0)
+
+
 async def test_a_refusal_is_an_answer() -> None:
-    """A client that sends what DynamoDB refuses could shut the server off from it."""
     clock = Clock()
     gate = Gate(256, "AWS", Traffic(), clock)
     begun = [await gate.enter("Query") for _ in range(100)]
@@ -264,8 +266,6 @@ async def test_a_refusal_is_an_answer() -> None:
 
 
 async def test_a_table_can_be_looked_at_in_an_outage() -> None:
-    """Nobody could find out whether the table is there, or it would be taken for the end of the outage."""
-
     class Throttling:
         async def query(self, **body: Any) -> Any:
             raise AssertionError
@@ -273,7 +273,8 @@ async def test_a_table_can_be_looked_at_in_an_outage() -> None:
         async def describe_table(self, **body: Any) -> Any:
             key = {"AttributeName": "PK", "KeyType": "HASH"}
             attribute = {"AttributeName": "PK", "AttributeType": "S"}
-            return {"Table": {"TableName": "Shop", "KeySchema": [key], "AttributeDefinitions": [attribute]}}
+            described = {"TableName": "Shop", "KeySchema": [key], "AttributeDefinitions": [attribute]}
+            return {"Table": {**described, "TableStatus": "ACTIVE"}}
 
     store = DynamoDBStore(ClientTransport(Throttling()), table, quota=Quota(0))
     store._sender.gate = gate = await outage(Clock())
@@ -282,7 +283,6 @@ async def test_a_table_can_be_looked_at_in_an_outage() -> None:
 
 
 async def test_what_is_counted() -> None:
-    """Whoever watches a server could not see what it sends."""
     async with FaultyDynamoDB().running() as url, open_dynamodb(table, url) as store:
         await store.send(Query("A"))
         await store.send(Query("A"))

@@ -12,7 +12,6 @@ _log = logging.getLogger("keygraph.test")
 
 
 async def test_a_line_when_it_begins_and_one_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """A log would be full of one trouble, or not say how often it was."""
     incident = Incident(_log)
     for _ in range(500):
         incident.happened("It fails")

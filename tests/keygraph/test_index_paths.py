@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from keygraph import ID, Index, Many, Table, edge, field, many, node, record, stored
-from keygraph.lists.listing import bind
+from keygraph import ID, Index, Many, Table, edge, field, many, node, record
+from keygraph.lists.query import ListForm
+from keygraph.lists.ranges import KeyArguments
 from tests.keygraph.shown_paths import by_day, graph, gsi1, shown, shown_list
 
 # --- Indexes without templates ------------------------------------------------------------------------
 
 
 def test_an_inverted_index_needs_no_templates() -> None:
-    """Every type would have to repeat its own keys."""
     inverted = Index("reverse-lookup-index", "relatedObjectId", "objectId")
     table = Table("Tests", partition_key="objectId", sort_key="relatedObjectId", indexes=[inverted])
 
@@ -40,7 +40,6 @@ def test_an_inverted_index_needs_no_templates() -> None:
 
 
 def test_an_inverted_index_offers_a_list_at_the_root_where_it_is_asked_for() -> None:
-    """Clients would be offered a list by a value of the sort key that nobody has in mind."""
     inverted = Index("inverted", "SK", "PK")
     table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted])
 
@@ -65,7 +64,6 @@ def test_an_inverted_index_offers_a_list_at_the_root_where_it_is_asked_for() -> 
 
 
 def test_half_an_inverted_index_is_called_with_the_other_half() -> None:
-    """A template would have to be written twice, and could differ."""
     half = Index("Half", "SK", "HalfSK")
     table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[half])
 
@@ -88,35 +86,7 @@ def test_half_an_inverted_index_is_called_with_the_other_half() -> None:
     assert shown_list(made, "Post", "likes") == "Half post: LIKES#POST#{post.post_id} /  + {liked_at}"
 
 
-def test_an_index_key_that_is_a_fields_attribute() -> None:
-    """A list by state would need a second attribute with the same text."""
-    by_state = Index("by-state", "State", "PK")
-    by_room = Index("by-room", "roomId", "PK")
-    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_state, by_room])
-
-    @node("ROOM#{room_id}")
-    class Room:
-        room_id: ID
-        devices: Many[Device] = many()
-
-    @node("DEVICE#{device_id}", by_room(lists="devices_of_room"))
-    class Device:
-        device_id: ID
-        state: str = stored("State")
-        room: Room = stored("roomId")
-
-    made = graph(Room, Device, table=table)
-    assert shown_list(made, "Room", "devices") == "by-room room: {room.room_id} / DEVICE# + {device_id}"
-    assert [(path.name, path.keys.index_name) for path in made.root_lists] == [
-        ("devices", "by-state"),
-        ("devices_of_room", "by-room"),
-    ]
-    assert [argument.name for argument in made.root_lists[1].required] == ["room_id"]
-
-
 def test_an_edge_from_a_third_end_is_a_record() -> None:
-    """The list would show one of two far nodes and hide the other."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -133,7 +103,7 @@ def test_an_edge_from_a_third_end_is_a_record() -> None:
         granter: User
 
     made = graph(User, Room, Grant)
-    path = made.path(made.types["User"], "granted")
+    path = made.node_lists["User", "granted"]
     assert (path.far_end, path.nodes) == (None, (path.record,))
 
 
@@ -141,8 +111,6 @@ def test_an_edge_from_a_third_end_is_a_record() -> None:
 
 
 def test_lists_at_the_root() -> None:
-    """A type could not be listed, or be listed where only one item can be."""
-
     @node("USER#{user_id}", gsi1("USER", "{created_at}"), by_day("{day}", "{user_id}", lists="users_of_day"))
     class User:
         user_id: ID
@@ -180,31 +148,7 @@ def test_lists_at_the_root() -> None:
     ]
 
 
-def test_a_finder() -> None:
-    """A user could not be found by the e-mail address."""
-
-    @node("USER#{user_id}", gsi1("EMAIL#{email}", finds="user_by_email"))
-    class User:
-        user_id: ID
-        email: str
-
-    one_key = Index("GSI1", "GSI1PK")
-    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[gsi1])
-    assert one_key != gsi1
-    made = graph(User, table=table)
-    [path] = made.finders
-    assert made.root_lists == ()
-    assert (path.name, path.is_one, [argument.name for argument in path.required]) == (
-        "user_by_email",
-        True,
-        ["email"],
-    )
-    assert bind(made, path, None, {"email": "a@b"}).partitions == ("EMAIL#a@b",)
-
-
 def test_a_list_by_an_optional_end() -> None:
-    """Those without a manager could not be listed."""
-
     @node("STAFF#{staff_id}", gsi1("TEAM#{manager?}", "{name}", lists="team"))
     class Staff:
         staff_id: ID
@@ -214,13 +158,11 @@ def test_a_list_by_an_optional_end() -> None:
     made = graph(Staff)
     [path] = made.root_lists
     assert [(argument.name, argument.optional) for argument in path.required] == [("manager_id", True)]
-    assert bind(made, path, None, {"manager_id": "7"}).partitions == ("TEAM#STAFF#7",)
-    assert bind(made, path, None, {}).partitions == ("TEAM#",)
+    assert ListForm(made, path, KeyArguments({"manager_id": "7"})).of(None).partitions == ("TEAM#STAFF#7",)
+    assert ListForm(made, path, KeyArguments({})).of(None).partitions == ("TEAM#",)
 
 
 def test_a_list_by_a_methods_text() -> None:
-    """Open issues could not be listed by a key that a method makes."""
-
     @node("ISSUE#{issue_id}", gsi1("{state_key}", "{issue_id}", lists="issues_by_state"))
     class Issue:
         issue_id: ID
@@ -234,4 +176,4 @@ def test_a_list_by_a_methods_text() -> None:
     [path] = made.root_lists
     [argument] = path.required
     assert (argument.name, argument.is_text) == ("state_key", True)
-    assert bind(made, path, None, {"state_key": "OPEN"}).partitions == ("OPEN",)
+    assert ListForm(made, path, KeyArguments({"state_key": "OPEN"})).of(None).partitions == ("OPEN",)

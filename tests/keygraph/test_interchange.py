@@ -114,7 +114,6 @@ def any_items(draw: st.DrawFn) -> Item:
 
 @given(any_items())
 def test_typed_lines_say_every_item(item: Item) -> None:
-    """An exported table would not be the one that is loaded again."""
     written = interchange.write(item, "typed")
     assert is_same(interchange.read(written), item)
     assert is_same(interchange.read(written, "typed"), item)
@@ -123,7 +122,6 @@ def test_typed_lines_say_every_item(item: Item) -> None:
 
 @given(any_items())
 def test_plain_lines_say_an_item_or_refuse_it(item: Item) -> None:
-    """A plain export would change a set into a list, or bytes into text, without a word."""
     written, refusal = None, ""
     try:
         written = interchange.write(item)
@@ -139,7 +137,6 @@ def test_plain_lines_say_an_item_or_refuse_it(item: Item) -> None:
 
 @given(declared)
 def test_plain_lines_say_what_the_model_declares(item: Item) -> None:
-    """An item just as its model says could not be exported."""
     assert is_same(interchange.read(interchange.write(item)), item)
 
 
@@ -147,7 +144,6 @@ def test_plain_lines_say_what_the_model_declares(item: Item) -> None:
 
 
 def test_numbers_keep_every_digit() -> None:
-    """A price of 199.99 would be 199.990000000000009, and a large id would be another one."""
     read = shop.read('{"PK": "PRODUCT#1", "SK": "PRODUCT#1", "Type": "Product", "price": 199.99}')
     assert read["price"] == Decimal("199.99")
     assert interchange.read(line(title="x")[:-1] + f', "n": {DIGITS}}}')["n"] == DIGITS
@@ -156,7 +152,6 @@ def test_numbers_keep_every_digit() -> None:
 
 
 def test_lists_and_texts_become_what_the_model_says() -> None:
-    """A declared set would be loaded as a list, which `contains` and writers treat otherwise."""
     read = interchange.read(
         line(
             tags=["b", "a"],
@@ -181,7 +176,6 @@ def test_lists_and_texts_become_what_the_model_says() -> None:
 
 @pytest.mark.parametrize("wrap", [True, False])
 def test_dynamodbs_typed_form_is_recognised(wrap: bool) -> None:
-    """A file of an export to S3 could not be loaded as it is."""
     typed = {
         "PK": {"S": "DOC#1"},
         "SK": {"S": "DOC#1"},
@@ -199,7 +193,6 @@ def test_dynamodbs_typed_form_is_recognised(wrap: bool) -> None:
 
 
 def test_an_attribute_called_item_is_no_export() -> None:
-    """A plain item that has an attribute `Item` would be loaded without its key."""
     assert interchange.read(line(Item={"a": "b"}))["Item"] == {"a": "b"}
 
 
@@ -237,14 +230,12 @@ def test_an_attribute_called_item_is_no_export() -> None:
     ],
 )
 def test_what_is_no_item_says_why(text: str | bytes, reason: str) -> None:
-    """Whoever loads a file would not know what to mend in the line, or lose a value without knowing."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole message is compared
         interchange.read(text)
     assert str(refused.value) == reason
 
 
 def test_a_format_can_be_insisted_on() -> None:
-    """`--format typed` would accept what is not."""
     with pytest.raises(ValueError, match="it is not an item in DynamoDB's typed form"):
         interchange.read(line(), "typed")
 
@@ -253,7 +244,6 @@ def test_a_format_can_be_insisted_on() -> None:
 
 
 def test_lines_have_one_order() -> None:
-    """Two exports of one table would differ for no reason."""
     item = document(b=Decimal(1), a={"z": None, "y": True}, tags=frozenset({"b", "a"}))
     shuffled = dict(reversed(item.items())) | {"a": {"y": True, "z": None}}
     assert interchange.write(item).decode() == (
@@ -265,7 +255,6 @@ def test_lines_have_one_order() -> None:
 
 
 def test_typed_lines_are_those_of_an_export() -> None:
-    """What reads DynamoDB's exports could not read ours."""
     item = document(image=b"hi", tags=frozenset({"b", "a"}), n=Decimal("1.50"))
     assert json.loads(interchange.write(item, "typed")) == {
         "Item": {
@@ -291,6 +280,5 @@ def test_typed_lines_are_those_of_an_export() -> None:
     ],
 )
 def test_what_a_plain_line_cannot_say_is_refused(attributes: Item, reason: str) -> None:
-    """An export would lose what a value was, and nobody would know which."""
     with pytest.raises(ValueError, match=reason):
         interchange.write(document(**attributes))

@@ -105,7 +105,6 @@ def problems(item: Item, change: dict[str, Value], *without: str) -> list[str]:
 
 @pytest.mark.parametrize("item", [USER, ACT, PLAYS], ids=["node", "record", "edge"])
 def test_right_keys_are_passed_over(item: Item) -> None:
-    """A verified table would be reported as broken, and what is broken not be found among it."""
     assert problems(item, {}) == []
 
 
@@ -131,12 +130,10 @@ def test_right_keys_are_passed_over(item: Item) -> None:
 def test_a_key_that_its_attributes_do_not_make_is_named(
     item: Item, change: dict[str, Value], expected: list[str]
 ) -> None:
-    """The item would be found under what it was, or never; and move unseen when it is next written."""
     assert problems(item, change) == expected
 
 
 def test_an_item_that_is_not_in_an_index_is_named() -> None:
-    """A list at the root would lack the item, and nothing would say so."""
     assert problems(USER, {}, "StatePK") == ["ByState: the item is not in the index: it has no StatePK"]
     assert problems(USER, {}, "StatePK", "StateSK") == [
         "ByState: the item is not in the index: it has no StatePK and no StateSK"
@@ -145,7 +142,6 @@ def test_an_item_that_is_not_in_an_index_is_named() -> None:
 
 
 def test_a_sparse_index_lacks_what_has_no_value() -> None:
-    """Everybody without a plan would be reported."""
     assert problems(USER, {}, "plan") == []
     # The boss is optional in the key itself.
     assert problems(ACT, {"StateSK": "#2024-02-03"}, "boss_id") == []
@@ -154,7 +150,6 @@ def test_a_sparse_index_lacks_what_has_no_value() -> None:
 
 
 def test_what_stands_in_keys_alone_is_believed() -> None:
-    """A table that stores no ids would be reported item by item."""
     assert problems(USER, {}, "user_id", "created_at") == []
     # It may be that nobody has scored yet.
     assert problems(PLAYS, {}, "Score") == [
@@ -164,13 +159,10 @@ def test_what_stands_in_keys_alone_is_believed() -> None:
 
 
 def test_an_attribute_that_does_not_fit_says_nothing_of_keys() -> None:
-    """One wrong value would be told twice."""
     assert problems(USER, {"created_at": "yesterday", "name": Decimal(1)}) == []
 
 
 def test_the_shards_of_two_keys_are_each_its_own() -> None:
-    """An item whose two partitions are spread differently would be reported."""
-
     @node("N#{shard}", "{name}", by_state("S#{shard}", "{name}", shards=4, lists=False), shards=4)
     class Spread:
         name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -32,7 +33,6 @@ def _read(text: str) -> str:
 @example("1E+2")
 @example("")
 def test_a_number_is_read_exactly(text: str) -> None:
-    """A price would be off by a cent, or compare unequal to itself, depending on how it is written."""
     try:
         found = repr(from_typed({"N": text}))
     except ValueError:
@@ -41,7 +41,6 @@ def test_a_number_is_read_exactly(text: str) -> None:
 
 
 def test_an_item_of_every_type() -> None:
-    """An attribute would be missing, or of another type."""
     typed = {
         "s": {"S": ""},
         "n": {"N": "1.50"},
@@ -71,8 +70,20 @@ def test_an_item_of_every_type() -> None:
     assert untyped_item(typed) == expected
 
 
+@pytest.mark.parametrize("levels", [31, 32])
+def test_levels_that_an_item_has(levels: int) -> None:
+    """The item itself is one of DynamoDB's 32."""
+    typed: dict[str, Any] = {"S": "x"}
+    for level in range(levels):
+        typed = {"L": [typed]} if level % 2 else {"M": {"a": typed}}
+    if levels == 31:
+        assert isinstance(untyped_item({"a": typed})["a"], dict)
+    else:
+        with pytest.raises(ValueError, match="more than 32 levels"):
+            untyped_item({"a": typed})
+
+
 @pytest.mark.parametrize("typed", [{}, {"S": "a", "N": "1"}, {"X": "a"}])
 def test_what_is_no_value(typed: dict[str, str]) -> None:
-    """What is broken would be shown as something else."""
     with pytest.raises(ValueError, match="type"):
         untyped_item({"a": typed})

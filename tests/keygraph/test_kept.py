@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_what_is_counted() -> None:
-    """The metrics would tell less than there is, or of caches that are gone."""
     before = kept_bytes().get("squares", 0)
     square = kept("squares", 3, 100)(lambda number: number * number)
     for number in range(5):
@@ -32,7 +31,6 @@ def test_what_is_counted() -> None:
 
 
 def test_there_are_no_others() -> None:
-    """A cache would grow with what clients send, and nobody would see it."""
     found = {
         str(path.relative_to(ROOT))
         for package in ("keygraph", "resolvers", "server")
@@ -70,7 +68,6 @@ def times() -> Iterator[str]:
 def test_no_more_bytes_than_are_counted(
     name: str, most: int, remember: Callable[[str], object], values: Callable[[], Iterator[str]]
 ) -> None:
-    """The bound in bytes would be one in words."""
     source = values()
     gc.collect()
     counted = kept_bytes().get(name, 0)
@@ -86,7 +83,6 @@ def test_no_more_bytes_than_are_counted(
 
 
 def test_a_sized_cache_forgets_what_was_asked_for_first() -> None:
-    """It would hold more bytes than it may, or forget what is asked for most."""
     cache: SizedCache[str, int] = SizedCache(100)
     for number in range(10):
         cache.keep(f"k{number}", number, 25)

@@ -36,7 +36,6 @@ BROKEN: list[Any] = [
 
 
 def sent(renderer: Renderer, request: Query | Count | BatchGet) -> object:
-    """The calls of the request, or why there are none."""
     try:
         return [(wire.operation, orjson.loads(encoded(wire.body))) for wire in renderer.render(request)]
     except BadUserInput as refused:
@@ -48,10 +47,10 @@ def rendered(table: Table, request: Query | Count | BatchGet) -> object:
     return sent(Renderer(table), request)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_kept_form_says_what_a_new_one_says(data: st.DataObject) -> None:
-    """A list would be read with another list's filter, attributes or range, or a bad key be sent."""
     table = data.draw(tables())
     renderer = Renderer(table)
     for query in data.draw(st.lists(queries(table, exact=True), min_size=1, max_size=4)):
@@ -84,7 +83,6 @@ table = Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("by-day"
 
 
 def test_filters_that_are_equal_to_python_alone() -> None:
-    """Who asks for what is true would be given what is 1."""
     renderer = Renderer(table)
     for value in (True, Decimal(1), True):
         [wire] = renderer.render(Query("A", filter=Eq(("gift",), value)))
@@ -93,7 +91,6 @@ def test_filters_that_are_equal_to_python_alone() -> None:
 
 
 def test_conditions_that_are_equal_to_python_alone() -> None:
-    """A write would be done where the other value is, or with a condition that DynamoDB refuses of it."""
     gift, one = Eq(("gift",), True), Eq(("gift",), Decimal(1))
     actions = [CheckItem(("A", str(number)), each) for number, each in enumerate((gift, one, gift))]
     actions.append(CheckItem(("A", "3"), And(())))
@@ -109,14 +106,12 @@ def test_conditions_that_are_equal_to_python_alone() -> None:
 
 
 def test_a_filter_that_can_find_nothing_sends_nothing() -> None:
-    """A request would be paid for whose answer is known."""
     renderer = Renderer(table)
     assert renderer.render(Query("A", filter=In(("x",), ()))) == ()
     assert renderer.render(Query("A", filter=In(("x",), ("y",)))) != ()
 
 
 def test_forms_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that asks for other things each time would fill the memory."""
     monkeypatch.setattr(requests, "_FORMS", 5)
     renderer = Renderer(table)
     for number in range(20):
@@ -129,7 +124,6 @@ def test_forms_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_sent_to_the_letter() -> None:
-    """DynamoDB would refuse what is no JSON, which only this shows where all else reads it back."""
     renderer = Renderer(table)
     for partition in ("A", "Zoë 🦊"):
         [wire] = renderer.render(Query(partition, range=Equals("x"), limit=7))

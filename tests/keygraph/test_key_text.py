@@ -52,7 +52,6 @@ def text(annotation: object, format_: str = "") -> KeyText:
     ],
 )
 def test_a_value_is_written_and_read_back(annotation: object, value: object, written: str) -> None:
-    """A key would be another than the table's, or its fields other than the key's."""
     key_text = text(annotation)
     assert key_text.render(value) == written
     assert key_text.accepts(written)
@@ -93,7 +92,6 @@ def test_a_value_is_written_and_read_back(annotation: object, value: object, wri
     ],
 )
 def test_a_placeholder_parses_only_what_its_type_can_be(annotation: object, refused: str) -> None:
-    """An item of another type, or one nobody wrote, would be taken for this one."""
     assert not text(annotation).accepts(refused)
 
 
@@ -101,7 +99,6 @@ def test_a_placeholder_parses_only_what_its_type_can_be(annotation: object, refu
     ("annotation", "format_"), [(str, ""), (ID, ""), (int, ""), (int, "05d"), (date, ""), (date, "%Y-%m")]
 )
 def test_none_has_no_text(annotation: object, format_: str) -> None:
-    """A key would hold the word None."""
     key_text = text(annotation, format_)
     with pytest.raises((ValueError, AttributeError, TypeError)):
         key_text.render(None)
@@ -112,7 +109,6 @@ def test_none_has_no_text(annotation: object, format_: str) -> None:
     [(int, "x"), (bool, "maybe"), (Decimal, "x"), (float, "x"), (Size, "M"), (date, "x"), (datetime, "x")],
 )
 def test_a_text_that_says_no_value_is_refused(annotation: object, none: str) -> None:
-    """A request with such a text would end in an internal error."""
     key_text = text(annotation)
     with pytest.raises(ValueError, match=r"\w"):
         key_text.value(none)
@@ -120,7 +116,6 @@ def test_a_text_that_says_no_value_is_refused(annotation: object, none: str) -> 
 
 @pytest.mark.parametrize("annotation", [JSON, list[str], set[int]])
 def test_a_type_that_cannot_stand_in_a_key_is_refused(annotation: object) -> None:
-    """A model would be accepted of which no key can be made."""
     with pytest.raises(UnusableFormat, match="cannot be part of a key"):
         text(annotation)
 
@@ -155,7 +150,6 @@ def test_a_type_that_cannot_stand_in_a_key_is_refused(annotation: object) -> Non
 def test_a_format_that_loses_nothing_is_read_back(
     annotation: object, format_: str, value: object, written: str
 ) -> None:
-    """A field that stands in the key alone would be lost."""
     key_text = text(annotation, format_)
     assert not key_text.lossy
     assert key_text.render(value) == written
@@ -164,7 +158,6 @@ def test_a_format_that_loses_nothing_is_read_back(
 
 
 def test_a_format_writes_a_datetime_in_utc() -> None:
-    """The same moment would stand under two keys."""
     moment = datetime(2024, 3, 1, 1, tzinfo=timezone(timedelta(hours=2)))
     assert text(datetime, "%Y-%m").render(moment) == "2024-02"
 
@@ -180,7 +173,6 @@ def test_a_format_writes_a_datetime_in_utc() -> None:
     ],
 )
 def test_a_format_that_loses_something_is_known(annotation: object, format_: str) -> None:
-    """A field would be answered with a value that is not the item's: the first of the month."""
     key_text = text(annotation, format_)
     assert key_text.lossy == (format_ != "%y%m%d %Y week %W")
     assert key_text.ordered == (format_ in ("%Y-%m", "%Y-%m-%d"))
@@ -208,7 +200,6 @@ def test_a_format_that_loses_something_is_known(annotation: object, format_: str
     ],
 )
 def test_a_format_that_makes_no_key_is_refused(annotation: object, format_: str, said: str) -> None:
-    """A model would be accepted under whose keys nothing is ever found."""
     with pytest.raises(UnusableFormat) as refused:
         text(annotation, format_)
     assert str(refused.value).startswith(said)
@@ -239,7 +230,6 @@ def test_a_format_that_makes_no_key_is_refused(annotation: object, format_: str,
     ],
 )
 def test_the_order_of_texts_is_known(annotation: object, format_: str, ordered: bool) -> None:
-    """`from` and `to` would be offered where they find the wrong items, or not where they would find the right."""
     assert text(annotation, format_).ordered is ordered
 
 
@@ -262,7 +252,6 @@ FORMATTED: list[tuple[KeyText, st.SearchStrategy[object]]] = [
 
 @given(st.data())
 def test_what_is_written_is_read_back_or_refused(data: st.DataObject) -> None:
-    """A value would come back from its key as another."""
     key_text, values = data.draw(st.sampled_from(FORMATTED))
     value = data.draw(values)
     try:
@@ -278,7 +267,6 @@ def test_what_is_written_is_read_back_or_refused(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_what_is_read_is_written_again(data: st.DataObject) -> None:
-    """A key that was found would be asked for under another text."""
     key_text, _ = data.draw(st.sampled_from(FORMATTED))
     written = data.draw(st.from_regex(f"(?:{key_text.pattern})", fullmatch=True) | st.text())
     if key_text.accepts(written):
@@ -298,6 +286,5 @@ def test_what_is_read_is_written_again(data: st.DataObject) -> None:
 def test_ordered_texts_have_the_order_of_their_values(
     annotation: object, format_: str, make: Callable[[int], object], numbers: tuple[int, int]
 ) -> None:
-    """A range of dates or numbers would leave some out."""
     one, other = (text(annotation, format_).render(make(number)) for number in numbers)
     assert (one < other) == (numbers[0] < numbers[1])

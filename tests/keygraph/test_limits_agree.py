@@ -280,7 +280,6 @@ REFUSED: dict[str, tuple[Request[Any], Body]] = {
 async def test_what_dynamodb_refuses_is_refused(
     make_store: MakeStore, request_: Request[Any], body: Body
 ) -> None:
-    """What works on one engine would fail in production, or be an internal error there instead of an answer."""
     store = await make_store(TABLE)
     with pytest.raises(BadUserInput):
         await store.send(request_)
@@ -331,7 +330,6 @@ async def why_refused(client: Any, operation: str, body: Body) -> str | None:
 async def test_what_is_refused_is_refused_by_dynamodb(
     make_store: MakeStore, local_endpoint: str, operation: str, body: Body, request: pytest.FixtureRequest
 ) -> None:
-    """Users would be refused what DynamoDB lets them have."""
     await make_store(TABLE)
     async with client_of(local_endpoint) as client:
         why = await why_refused(client, operation, body)
@@ -406,7 +404,6 @@ MOTO_TAKES = {
 
 @pytest.mark.parametrize("engine", ["moto"])
 async def test_what_moto_takes_is_listed(make_store: MakeStore, moto_endpoint: str) -> None:
-    """A test on moto would be thought to show what DynamoDB refuses."""
     await make_store(TABLE)
     async with client_of(moto_endpoint) as client:
         refused = {name: await why_refused(client, *sent) for name, sent in RAW.items()}

@@ -59,7 +59,6 @@ WRITTEN: dict[str, Item] = {
 @on_exact_engines
 @pytest.mark.parametrize("item", WRITTEN.values(), ids=WRITTEN)
 async def test_the_largest_items_are_written_and_read(make_store: MakeStore, item: Item) -> None:
-    """An item that DynamoDB takes could not be stored, or would come back as another one."""
     store = await make_store(TABLE)
     await store.send(BatchWrite(puts=(item,)))
     assert (await store.send(BatchGet((TABLE.key_of(item),)))).items == [item]
@@ -78,7 +77,6 @@ async def test_the_largest_items_are_written_and_read(make_store: MakeStore, ite
     ids=["300 operators", "300 operators, some of them NOT", "4,091 bytes", "32 levels"],
 )
 async def test_the_largest_filters_are_answered(make_store: MakeStore, filter_: Condition) -> None:
-    """A client's list of values would be refused although DynamoDB takes it."""
     store = await make_store(TABLE)
     item: Item = {"PK": "p", "SK": "s", "a": Decimal(120)}
     await store.send(BatchWrite(puts=(item, {**item, "SK": "t", "a": Decimal(-1)})))
@@ -88,7 +86,6 @@ async def test_the_largest_filters_are_answered(make_store: MakeStore, filter_: 
 
 @on_exact_engines
 async def test_a_filter_is_measured_behind_the_keys(make_store: MakeStore) -> None:
-    """Which values are too many would differ between engines by the bytes that their placeholders' numbers take."""
     store = await make_store(TABLE)
     # 4,094 bytes, and 4,098 where two placeholders of the range come before its own.
     filter_ = In(("a", "b"), tuple(map(Decimal, range(588))))

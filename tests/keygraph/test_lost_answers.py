@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from keygraph.engines.open import open_store
 from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.errors import TokenReused
 from keygraph.writing.requests import Change
-from keygraph.writing.sending.writer import Writer
+from keygraph.writing.sending.writer import write
 from tests.conftest import LOCAL, MakeStore
 from tests.keygraph.faulty import FaultyProxy
 from tests.keygraph.histories.asking import beginning, person
@@ -44,14 +45,13 @@ async def counted(store: Store, key: tuple[str, str], name: str) -> Any:
 async def test_an_add_is_done_once_though_connections_are_cut(
     make_store: MakeStore, engine: str, local_endpoint: str, fault: str
 ) -> None:
-    """A customer's points would be counted twice whenever a network fails."""
     store = await make_store(graph.table)
-    await Writer(graph, store).write(beginning())
+    await write(graph, store, beginning())
     proxy = FaultyProxy(local_endpoint, fault, 0.5, (fault,))
     async with proxy.running() as url, open_store(url, graph.table, deadline=60.0) as through:
-        writer = Writer(graph, through)
+        writer = partial(write, graph, through)
         add = Change(person, ("Ann",), {}, {"log": ["x"], "tags": {"a"}})
-        await asyncio.gather(*(writer.write([add]) for _ in range(20)))
+        await asyncio.gather(*(writer([add]) for _ in range(20)))
     assert proxy.happened[fault] > 5
     key = ("PERSON#Ann", "PERSON#Ann")
     assert (await counted(store, key, "log"), await counted(store, key, "times")) == (["x"] * 20, 21)
@@ -72,7 +72,6 @@ def send_all(path: Path, tokens: Sequence[str], seed: int) -> None:
 
 
 async def test_an_add_is_done_once_though_processes_are_killed(tmp_path: Path) -> None:
-    """A crash between writing and answering would count twice what is sent again."""
     path = tmp_path / "held.db"
     async with open_sqlite(path, graph.table, locked_seconds=60.0) as store:
         await store.send(CreateTable())

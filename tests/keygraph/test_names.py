@@ -25,7 +25,6 @@ from keygraph.names import camel, cased, end_names, pascal, plural, snake, with_
     ],
 )
 def test_a_name_has_its_words(name: str, found: list[str]) -> None:
-    """A field would be called otherwise in the schema than one who knows the model expects."""
     assert words(name) == found
 
 
@@ -40,7 +39,6 @@ def test_a_name_has_its_words(name: str, found: list[str]) -> None:
     ],
 )
 def test_a_name_in_each_case(name: str, as_snake: str, as_camel: str, as_pascal: str) -> None:
-    """The schema's names would follow no rule."""
     assert snake(name) == as_snake
     assert camel(name) == as_camel
     assert pascal(name) == as_pascal
@@ -50,12 +48,10 @@ def test_a_name_in_each_case(name: str, as_snake: str, as_camel: str, as_pascal:
     ("case", "written"), [("snake", "user_id"), ("camel", "userId"), ("pascal", "UserId")]
 )
 def test_an_attribute_in_the_graphs_case(case: str, written: str) -> None:
-    """Every field would be looked for under an attribute that the table does not have."""
     assert cased("user_id", case) == written
 
 
 def test_snake_case_is_the_name_as_it_is() -> None:
-    """An attribute that is called as the field is would be renamed."""
     assert cased("userID_2", "snake") == "userID_2"
 
 
@@ -77,13 +73,11 @@ def test_snake_case_is_the_name_as_it_is() -> None:
     ],
 )
 def test_a_plural(one: str, many: str) -> None:
-    """The list of a type would have a name that nobody guesses."""
     assert plural(one) == many
 
 
 @given(st.lists(st.from_regex("[a-z]{2,6}", fullmatch=True), min_size=1, max_size=4))
 def test_the_cases_are_one_name(parts: list[str]) -> None:
-    """A name of the schema could not be traced back to the model's."""
     name = "_".join(parts)
     assert snake(camel(name)) == snake(pascal(name)) == name
     assert camel(pascal(name)) == camel(name)
@@ -108,7 +102,6 @@ def test_the_cases_are_one_name(parts: list[str]) -> None:
     ],
 )
 def test_a_key_field_is_called_after_the_end(end: str, node: str, field: str, name: str) -> None:
-    """An argument would say a name twice, `treeTreeId`, or an id that the node does not have."""
     assert end_names(end, node, [field]) == {field: name}
 
 
@@ -124,5 +117,4 @@ def test_a_key_field_is_called_after_the_end(end: str, node: str, field: str, na
     ],
 )
 def test_names_after_their_article(name: str, said: str) -> None:
-    """Descriptions and errors would say `a Order`."""
     assert with_article(name) == said

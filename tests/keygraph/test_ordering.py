@@ -51,27 +51,23 @@ numbers = st.builds(
 
 
 def test_numbers_stand_in_their_order() -> None:
-    """A list by price would jump from 100 to 12, as text does."""
     rendered = [number_bytes(Decimal(text)) for text in ASCENDING]
     assert all(one < other for one, other in pairwise(rendered))
 
 
 @pytest.mark.parametrize("text", ASCENDING)
 def test_a_number_comes_back(text: str) -> None:
-    """A cursor on a numeric sort key would name a number that is not there."""
     assert number_of(number_bytes(Decimal(text))) == Decimal(text)
 
 
 @given(numbers, numbers)
 def test_order_of_bytes_is_order_of_numbers(one: Decimal, other: Decimal) -> None:
-    """Ranges over numbers would leave items out or let others in."""
     assert (number_bytes(one) < number_bytes(other)) == (one < other)
     assert (number_bytes(one) == number_bytes(other)) == (one == other)
 
 
 @given(numbers)
 def test_every_number_comes_back_whole(value: Decimal) -> None:
-    """38 digits would lose some on the way through a key."""
     stored = number_bytes(value)
     assert number_of(stored).as_tuple() == value.as_tuple()
     assert len(stored) <= 22
@@ -79,7 +75,6 @@ def test_every_number_comes_back_whole(value: Decimal) -> None:
 
 @given(numbers, st.integers(min_value=1, max_value=5))
 def test_trailing_zeros_make_no_other_key(value: Decimal, zeros: int) -> None:
-    """1.0 and 1 would be two items."""
     sign, digits, exponent = value.as_tuple()
     padded = Decimal((sign, digits + (0,) * zeros, int(exponent) - zeros))
     assert number_bytes(padded) == number_bytes(value)
@@ -87,27 +82,23 @@ def test_trailing_zeros_make_no_other_key(value: Decimal, zeros: int) -> None:
 
 @pytest.mark.parametrize("text", ["1E+126", "1E-131", "NaN", "Infinity", "1" * 39])
 def test_what_dynamodb_does_not_hold_is_refused(text: str) -> None:
-    """The embedded engine would take keys that the table in production refuses."""
     with pytest.raises(ValueError, match="number"):
         number_bytes(Decimal(text))
 
 
 @given(st.text(), st.text())
 def test_order_of_texts_is_that_of_utf8(one: str, other: str) -> None:
-    """A list by name would have another order than on DynamoDB."""
     assert (key_bytes(one) < key_bytes(other)) == (one.encode() < other.encode())
     assert key_reader(KeyAttribute("K"))(key_bytes(one)) == one
 
 
 def test_binary_is_itself() -> None:
-    """Binary keys would come back as something else."""
     assert key_bytes(b"\x00\xff") == b"\x00\xff"
     assert key_reader(KeyAttribute("K", "B"))(b"\x00\xff") == b"\x00\xff"
 
 
 @given(st.binary(max_size=3), st.binary(max_size=4))
 def test_a_prefix_ends_where_others_begin(prefix: bytes, value: bytes) -> None:
-    """A list under a prefix would end early, or go on into the next one's items."""
     end = after_prefix(prefix)
     is_within = value >= prefix and (end is None or value < end)
     assert is_within == value.startswith(prefix)

@@ -57,7 +57,6 @@ def many(count: int, size: int) -> tuple[Item, ...]:
 async def test_a_page_ends_with_the_item_that_fills_a_megabyte(
     make_store: MakeStore, count: int, size: int, on_pages: list[int]
 ) -> None:
-    """A list of large items would take another number of requests than in production, or lose an item between two."""
     store = await make_store(TABLE)
     items = many(count, size)
     # Two at a time: aiohttp warns of bodies of more than 1 MB.
@@ -88,7 +87,6 @@ async def test_a_page_ends_with_the_item_that_fills_a_megabyte(
 
 @on_exact_engines
 async def test_a_batch_finds_16_megabytes_at_once(make_store: MakeStore) -> None:
-    """Large nodes of one level would take more requests than were counted, or some of them would be missing."""
     store = await make_store(TABLE)
     items = tuple(sized(400 * KB, SK=f"{number:02}") for number in range(41))
     for at in range(0, len(items), 2):
@@ -116,7 +114,6 @@ async def test_a_batch_finds_16_megabytes_at_once(make_store: MakeStore) -> None
 async def test_nothing_is_asked_for_behind_the_end_of_a_range(
     make_store: MakeStore, range_: Range, forward: bool
 ) -> None:
-    """Whoever goes on from the last item of a range would get DynamoDB's refusal instead of an empty page."""
     store = await make_store(TABLE)
     await store.send(BatchWrite(puts=tuple({"PK": "p", "SK": sort} for sort in "abcde")))
     request = Query("p", range=range_, forward=forward)
@@ -132,7 +129,6 @@ async def test_nothing_is_asked_for_behind_the_end_of_a_range(
 
 
 async def test_a_table_without_sort_keys_has_nothing_behind_an_item(make_store: MakeStore) -> None:
-    """DynamoDB's refusal to go on from there would be an error to whoever reads such a list page by page."""
     store: Store = await make_store(Table("Limits", partition_key="PK"))
     await store.send(BatchWrite(puts=({"PK": "p"},)))
     assert (await store.send(Query("p", limit=1))).last is None

@@ -53,7 +53,6 @@ def _graph(*, store_key_fields: bool) -> Graph:
 
 
 def _items(amount: int, *, store_key_fields: bool, **own: str) -> tuple[Item, Item]:
-    """An edge and its counterpart."""
     ends: Item = {"firm_id": "1", "bill_id": "2"} if store_key_fields else {}
     one: Item = {"pk": "FIRM#1", "sk": "BILL#2", "amount": Decimal(amount), **ends}
     return one, {"pk": "BILL#2", "sk": "FIRM#1", "amount": Decimal(amount), **ends, **own}
@@ -61,7 +60,6 @@ def _items(amount: int, *, store_key_fields: bool, **own: str) -> tuple[Item, It
 
 @pytest.mark.parametrize("store_key_fields", [True, False])
 async def test_a_counterpart_is_made_and_keeps_its_own(make_store: MakeStore, store_key_fields: bool) -> None:
-    """Of a load of one side, the other would be missing, or would lose what only it says."""
     graph = _graph(store_key_fields=store_key_fields)
     store = await make_store(graph.table)
     for amount, own in ((1, {}), (2, {"note": "mine"})):
@@ -77,7 +75,6 @@ async def test_a_counterpart_is_made_and_keeps_its_own(make_store: MakeStore, st
 
 
 async def test_both_sides_of_a_source_are_left_alone(make_store: MakeStore) -> None:
-    """What the file says of a counterpart itself would be overwritten by the other side."""
     graph = _graph(store_key_fields=True)
     store = await make_store(graph.table)
     one, other = _items(1, store_key_fields=True, note="mine")
@@ -92,8 +89,6 @@ async def test_both_sides_of_a_source_are_left_alone(make_store: MakeStore) -> N
 
 
 async def test_a_counterpart_that_needs_more_is_not_made(make_store: MakeStore) -> None:
-    """A load of one side would write items that cannot be read."""
-
     @edge("{firm}", "PAID#{bill.bill_id}", counterpart="Paid", writes=False)
     class Payer:
         firm: Firm

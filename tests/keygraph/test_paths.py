@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from types import ModuleType
 
 import pytest
 
-from keygraph import ID, Many, One, edge, many, node, one, record, stored
+from keygraph import ID, Many, edge, many, node, record
 from keygraph.dynamo.items import Item
-from keygraph.lists.listing import bind
-from keygraph.lists.ranges import Narrowing, Span, beginning_with
+from keygraph.lists.query import ListForm
+from keygraph.lists.ranges import KeyArguments, beginning_with
 from keygraph_examples import billing, cargo, commerce, education, social, talent
 from tests.keygraph.shown_paths import graph, gsi1, shown, shown_list
 
@@ -18,8 +18,6 @@ from tests.keygraph.shown_paths import graph, gsi1, shown, shown_list
 
 
 def test_an_edge_is_found_from_both_ends() -> None:
-    """One of the two lists of an edge would be empty."""
-
     @node("ORDER#{order_id}")
     class Order:
         order_id: ID
@@ -43,39 +41,14 @@ def test_an_edge_is_found_from_both_ends() -> None:
     assert shown_list(made, "Product", "orders") == (
         "GSI1 product: PRODUCT#{product.product_id} / ORDER# + {order.order_id}"
     )
-    items = made.path(made.types["Order"], "items")
+    items = made.node_lists["Order", "items"]
     assert (items.far_end, items.nodes) == ("product", (made.types["Product"],))
-    assert bind(made, items, ("1",)).partitions == ("ORDER#1",)
-    assert bind(made, items, ("1",)).span == beginning_with("PRODUCT#")
-
-
-def test_a_node_is_found_by_an_end_in_its_index() -> None:
-    """A user's orders would need an edge of their own."""
-
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-        orders: Many[Order] = many()
-        last: One[Order] = one()
-
-    @node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"))
-    class Order:
-        order_id: ID
-        customer: User
-        order_date: datetime
-
-    made = graph(User, Order)
-    path = made.path(made.types["User"], "orders")
-    assert shown(path) == "GSI1 customer: USER#{customer.user_id} / ORDER# + {order_date}"
-    assert (path.far_end, path.nodes, path.is_one) == (None, (made.types["Order"],), False)
-    assert [argument.name for argument in path.ranged] == ["order_date"]
-    assert made.path(made.types["User"], "last").is_one
+    assert ListForm(made, items).of(("1",)).partitions == ("ORDER#1",)
+    assert ListForm(made, items).of(("1",)).reading.span == beginning_with("PRODUCT#")
 
 
 @pytest.mark.parametrize("listed_first", ["index", "table"])
 def test_the_table_comes_before_its_indexes(listed_first: str) -> None:
-    """A list would read an index that may lag behind the table."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -93,8 +66,6 @@ def test_the_table_comes_before_its_indexes(listed_first: str) -> None:
 
 
 def test_fewer_required_arguments_win_over_the_table() -> None:
-    """A list would ask for a value that another path does not need."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -111,8 +82,6 @@ def test_fewer_required_arguments_win_over_the_table() -> None:
 
 
 def test_the_table_may_be_chosen() -> None:
-    """A list that the table keeps by region could not be asked for where an index keeps it whole."""
-
     @node("FLEET#{fleet_id}")
     class Fleet:
         fleet_id: ID
@@ -131,12 +100,10 @@ def test_the_table_may_be_chosen() -> None:
         shown_list(made, "Fleet", "in_region")
         == "None fleet: FLEET#{fleet.fleet_id}#{region} / DEVICE# + {serial}"
     )
-    assert [argument.name for argument in made.path(made.types["Fleet"], "in_region").required] == ["region"]
+    assert [argument.name for argument in made.node_lists["Fleet", "in_region"].required] == ["region"]
 
 
 def test_a_field_in_the_partition_is_a_required_argument() -> None:
-    """A list whose partition holds more than the node could not be asked for."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -150,21 +117,19 @@ def test_a_field_in_the_partition_is_a_required_argument() -> None:
         game_id: ID
 
     made = graph(User, Game)
-    path = made.path(made.types["User"], "games")
+    path = made.node_lists["User", "games"]
     assert [(argument.name, argument.optional) for argument in path.required] == [("map_name", False)]
     assert [(argument.name, argument.has_range, argument.is_text) for argument in path.ranged] == [
         ("level", True, False),
         ("game_id", True, True),
     ]
     assert str(path.prefix) == "{map_name}#"
-    found = bind(made, path, ("7",), {"map_name": "Dust"})
+    found = ListForm(made, path, KeyArguments({"map_name": "Dust"})).of(("7",))
     assert found.partitions == ("USER#7#MAP#Dust",)
-    assert found.span == beginning_with("Dust#")
+    assert found.reading.span == beginning_with("Dust#")
 
 
 def test_at_chooses_the_end() -> None:
-    """A category's children would be its parents."""
-
     @node("CATEGORY#{category_id}")
     class Category:
         category_id: ID
@@ -183,12 +148,10 @@ def test_at_chooses_the_end() -> None:
     assert shown_list(made, "Category", "parents") == (
         "GSI1 child: CATEGORY#{child.category_id} / PARENT# + {parent.category_id}"
     )
-    assert made.path(made.types["Category"], "parents").far_end == "parent"
+    assert made.node_lists["Category", "parents"].far_end == "parent"
 
 
 def test_the_node_may_stand_in_the_sort_key() -> None:
-    """Residents of a place could not be found where the partition is only a shard."""
-
     @node("PLACE#{place_id}")
     class Place:
         place_id: ID
@@ -201,35 +164,16 @@ def test_the_node_may_stand_in_the_sort_key() -> None:
         name: str
 
     made = graph(Place, Person)
-    path = made.path(made.types["Place"], "residents")
+    path = made.node_lists["Place", "residents"]
     assert shown(path) == "GSI1 place: {shard} / PLACE|{place.place_id}| + {name}"
     assert path.required == ()
-    found = bind(made, path, ("3",))
+    found = ListForm(made, path).of(("3",))
     assert found.partitions == ("0", "1", "2")
-    assert found.span == beginning_with("PLACE|3|")
-    assert not found.span.contains("PLACE|30|Ann")
-
-
-def test_where_nothing_follows_the_value_the_sort_key_is_equal() -> None:
-    """The list of place 3 would hold what belongs to place 30."""
-
-    @node("PLACE#{place_id}")
-    class Place:
-        place_id: ID
-        shops: Many[Shop] = many()
-
-    @node("SHOP#{shop_id}", gsi1("SHOPS", "{place}"))
-    class Shop:
-        shop_id: ID
-        place: Place
-
-    made = graph(Place, Shop)
-    assert bind(made, made.path(made.types["Place"], "shops"), ("3",)).span == Span("PLACE#3", "PLACE#3")
+    assert found.reading.span == beginning_with("PLACE|3|")
+    assert not found.reading.span.contains("PLACE|30|Ann")
 
 
 def test_an_optional_part_after_the_value() -> None:
-    """The list of place 3 would hold what belongs to place 30, because a room may follow or not."""
-
     @node("PLACE#{place_id}")
     class Place:
         place_id: ID
@@ -246,7 +190,7 @@ def test_an_optional_part_after_the_value() -> None:
         room: Room | None
 
     made = graph(Place, Room, Thing)
-    things = bind(made, made.path(made.types["Place"], "things"), ("3",))
+    things = ListForm(made, made.node_lists["Place", "things"]).of(("3",))
 
     def item(sort_key: str) -> Item:
         return {"PK": "THING#1", "SK": "THING#1", "Type": "Thing", "GSI1PK": "THINGS", "GSI1SK": sort_key}
@@ -257,56 +201,7 @@ def test_an_optional_part_after_the_value() -> None:
     assert not things.included([item("PLACE#30")])
 
 
-def test_a_node_of_several_key_fields_needs_all_of_them() -> None:
-    """A repository's issues would be those of all its owner's repositories."""
-
-    @node("REPO#{owner}", "NAME#{name}")
-    class Repository:
-        owner: str
-        name: str
-        issues: Many[Issue] = many()
-
-    @record(
-        "REPO#{repository.owner}",
-        "ISSUE#{repository.name}#{number:06d}",
-        gsi1("{repository.owner}", "{number}"),
-    )
-    class Issue:
-        repository: Repository
-        number: int
-
-    made = graph(Repository, Issue)
-    path = made.path(made.types["Repository"], "issues")
-    assert shown(path) == (
-        "None repository: REPO#{repository.owner} / ISSUE#{repository.name}# + {number:06d}"
-    )
-    assert bind(made, path, ("anna", "x")).span == beginning_with("ISSUE#x#")
-    number = Narrowing(low="000003", high="000010")
-    assert bind(made, path, ("anna", "x"), ranged={"number": number}).span == Span(
-        "ISSUE#x#000003", "ISSUE#x#000010"
-    )
-
-
-def test_a_text_that_loses_a_part_of_the_key_finds_no_node() -> None:
-    """The list of one day would hold that of the whole month."""
-
-    @node("DAY#{day}")
-    class Day:
-        day: date
-        events: Many[Event] = many()
-
-    @record("MONTH#{day.day:%Y-%m}", "{event_id}", gsi1("{day}", "{event_id}"))
-    class Event:
-        day: Day
-        event_id: ID
-
-    made = graph(Day, Event)
-    assert shown_list(made, "Day", "events") == "GSI1 day: DAY#{day.day} /  + {event_id}"
-
-
 def test_a_key_field_in_two_formats_is_one_field() -> None:
-    """A node whose key has the month before the day would have no lists, and no argument of its name."""
-
     @node("MONTH#{day:%Y-%m}", "DAY#{day}")
     class Day:
         day: date
@@ -318,35 +213,15 @@ def test_a_key_field_in_two_formats_is_one_field() -> None:
         event_id: ID
 
     made = graph(Day, Event)
-    path = made.path(made.types["Day"], "events")
-    assert bind(made, path, ("2024-02", "2024-02-29")).partitions == ("EVENTS#2024-02-29",)
+    path = made.node_lists["Day", "events"]
+    assert ListForm(made, path).of(("2024-02", "2024-02-29")).partitions == ("EVENTS#2024-02-29",)
     assert made.types["Event"].leaf_name(("day", "day")) == "day"
-
-
-def test_an_end_in_another_format() -> None:
-    """A list would look under the number as the node writes it, and find nothing."""
-
-    @node("ROUND#{number}")
-    class Round:
-        number: int
-        games: Many[Game] = many()
-
-    @record("GAMES", "{round.number:04d}#{game_id}")
-    class Game:
-        round: Round
-        game_id: ID
-
-    made = graph(Round, Game)
-    found = bind(made, made.path(made.types["Round"], "games"), ("7",))
-    assert (found.partitions, found.prefix) == (("GAMES",), "0007#")
 
 
 # --- Ends -----------------------------------------------------------------------------------------------
 
 
 def test_nested_ends() -> None:
-    """A key that holds the node behind a node could not be described."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -363,9 +238,9 @@ def test_nested_ends() -> None:
         comment_id: ID
 
     made = graph(User, Post, Comment)
-    path = made.path(made.types["Post"], "comments")
+    path = made.node_lists["Post", "comments"]
     assert shown(path) == ("None post: POST#{post.author.user_id}#{post.post_id} / COMMENT# + {comment_id}")
-    assert bind(made, path, ("7", "9")).partitions == ("POST#7#9",)
+    assert ListForm(made, path).of(("7", "9")).partitions == ("POST#7#9",)
     comment = made.types["Comment"]
     assert [comment.leaf_name(slot.path) for slot in comment.identity] == [
         "post_author_id",
@@ -375,8 +250,6 @@ def test_nested_ends() -> None:
 
 
 def test_key_fields_of_an_end_have_names_of_their_own() -> None:
-    """Two arguments would be called alike, where the node's own name is all that tells them apart."""
-
     @node("{name}", "TAG#{tag_name}")
     class Tag:
         name: str
@@ -391,34 +264,8 @@ def test_key_fields_of_an_end_have_names_of_their_own() -> None:
     assert {*use.ends["tag"].attributes.values()} == {("tag_name",), ("tag_tag_name",)}
 
 
-def test_fields_stored_in_one_attribute_are_one() -> None:
-    """A list would ask for the tenant, which the node itself tells."""
-
-    @node("TENANT#{tenant}", "MODEL#{model_id}")
-    class Model:
-        tenant: str
-        model_id: ID
-        parts: Many[Part] = many()
-
-    @record("{tenant}", "{model.model_id}#{part_id}")
-    class Part:
-        tenant: str
-        model: Model = stored(tenant="tenant", model_id="modelId")
-        part_id: ID
-
-    made = graph(Model, Part)
-    path = made.path(made.types["Model"], "parts")
-    assert shown(path) == "None model: {tenant} / {model.model_id}# + {part_id}"
-    assert path.required == ()
-    assert bind(made, path, ("acme", "m1")).partitions == ("acme",)
-
-
-# --- Partitions of owners -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("model", [billing, cargo, commerce, education, social, talent])
 def test_the_partition_of_an_owner_is_written_as_it_is_rendered(model: ModuleType) -> None:
-    """A list would read another partition than that of its owner."""
     written = 0
     for path in model.graph.node_lists.values():
         identity = tuple(slot.text.shortest[0] for slot in path.owner.identity)

@@ -34,7 +34,6 @@ PATTERNS = [
 
 
 def is_written(text: str, source: str) -> bool:
-    """Whether the steps of a pattern lead through the text."""
     for way in read_pattern(source).char_steps:
         reached = {0}
         for char in [*text, None]:
@@ -56,7 +55,6 @@ def is_written(text: str, source: str) -> bool:
 @pytest.mark.parametrize("source", PATTERNS)
 @given(data=st.data())
 def test_the_steps_allow_what_the_pattern_does(source: str, data: st.DataObject) -> None:
-    """Items would be read as another type's, or be left out of what is read."""
     text = data.draw(
         st.from_regex(read_pattern(source).source, fullmatch=True) | st.text("abcx#1:-A!. ", max_size=6)
     )
@@ -83,7 +81,6 @@ def test_the_steps_allow_what_the_pattern_does(source: str, data: st.DataObject)
     ],
 )
 def test_what_is_no_pattern(source: str, problem: str) -> None:
-    """A regular expression would mean something else than is thought of it."""
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         read_pattern(source)
 
@@ -100,8 +97,6 @@ def read_compact(text: str) -> datetime:
 
 
 def kinds(first: str, second: str, **options: object) -> Graph:
-    """Two types whose sort keys are these."""
-
     @node("USER#{user_id}", "PROFILE")
     class User:
         user_id: ID
@@ -163,13 +158,11 @@ TIME = Format(compact, read_compact)
 def test_types_told_apart_by_the_form_of_a_placeholder(
     first: str, second: str, options: dict[str, object], sort_keys: tuple[str, str]
 ) -> None:
-    """A table whose keys have no prefixes could not be declared, or items be shown as another type's."""
     graph = kinds(first, second, **options)
     assert tuple(kind_of(graph, sort) for sort in sort_keys) == ("First", "Second")
 
 
 def test_a_narrower_alphabet_is_a_special_case() -> None:
-    """A model whose general type takes what is left would be refused."""
     graph = kinds("{room:[A-Z]+}", "{room:[A-Za-z]+}")
     assert kind_of(graph, "HALL") == "First"
     assert kind_of(graph, "Hall") == "Second"
@@ -189,7 +182,6 @@ def test_a_narrower_alphabet_is_a_special_case() -> None:
 def test_ambiguity_is_told_by_an_example(
     first: str, second: str, options: dict[str, object], example: str | None
 ) -> None:
-    """Whoever has such a table would have to find out which keys are meant."""
     graph = kinds(first, second, **options)
     told = [mistake.problem for mistake in graph.mistakes if mistake.kind == "not-told-apart"]
     if example is None:
@@ -203,29 +195,11 @@ def test_ambiguity_is_told_by_an_example(
     assert f"a key such as {key[0]} / {example} can belong to both" in problem
 
 
-def test_an_example_where_a_placeholder_repeats() -> None:
-    """The mistake would be told without a key that shows it."""
-
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-
-    @record("{user}", "{room}#A")
-    class Stay:
-        user: User
-        room: str
-
-    [mistake] = Graph(TABLE, User, Stay).mistakes
-    assert "a key such as USER#A / USER#A can belong to both" in mistake.problem
-
-
 @pytest.mark.parametrize(
     ("template", "options"),
     [("CITY#{name}", {"separator": "#"}), ("CITY#{name:[^#]+}", {})],
 )
 def test_a_value_that_holds_the_separator_is_refused(template: str, options: dict[str, object]) -> None:
-    """It would be written as a key that is read back as something else."""
-
     @node(template)
     class City:
         name: str
@@ -254,8 +228,6 @@ def test_a_value_that_holds_the_separator_is_refused(template: str, options: dic
     ],
 )
 def test_mistakes_in_patterns(template: str, options: dict[str, object], problem: str) -> None:
-    """A pattern that is misspelt would be no pattern, and not be told."""
-
     @node(template)
     class Thing:
         name: str

@@ -15,7 +15,6 @@ SPANS = st.builds(Span, st.none() | TEXTS, TEXTS, st.booleans()) | st.builds(Spa
 
 
 def finds(range_: Range | None, text: str) -> bool:
-    """Whether DynamoDB's condition is met."""
     match range_:
         case None:
             return True
@@ -37,19 +36,16 @@ def finds(range_: Range | None, text: str) -> bool:
 
 @given(SPANS, TEXTS)
 def test_a_span_is_its_condition(span: Span, text: str) -> None:
-    """A bound that is left out would be found, or what stands beside it lost."""
     assert (not span.is_empty and finds(span.range, text)) == span.contains(text)
 
 
 @given(SPANS, SPANS, TEXTS)
 def test_within_is_both(one: Span, other: Span, text: str) -> None:
-    """What two bounds leave of a range would be more or less than what is in both."""
     assert one.within(other).contains(text) == (one.contains(text) and other.contains(text))
 
 
 @given(TEXTS, TEXTS)
 def test_what_stands_behind_a_prefix(prefix: str, text: str) -> None:
-    """A range that goes on behind a sibling's head would begin inside it, or lose what comes next."""
     end = text_after_all(prefix)
     assert end is not None
     assert (prefix <= text < end) == text.startswith(prefix) == beginning_with(prefix).contains(text)
@@ -57,7 +53,6 @@ def test_what_stands_behind_a_prefix(prefix: str, text: str) -> None:
 
 
 def test_nothing_stands_behind_the_last_character() -> None:
-    """A bound would be made of what is no character."""
     assert text_after_all(LAST) is None
     assert text_after_all("") is None
     assert text_after_all(f"a{LAST}") == "b"
@@ -79,5 +74,4 @@ def test_nothing_stands_behind_the_last_character() -> None:
     ],
 )
 def test_the_plainest_condition(span: Span, wanted: Range | None) -> None:
-    """Requests would be harder to read than what they say."""
     assert span.range == wanted

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.walks.reach import Reach, Standing, from_node, reach
+from keygraph.walks.reach import Reach, Requested, Standing, from_node, reach
 from keygraph.walks.walk import Budget
 from tests.keygraph.walked import Drawn, node
 
@@ -26,7 +26,7 @@ def drawn(graph: nx.DiGraph[int]) -> Drawn:
 def found(
     drawing: Drawn, began: Standing, depth: int, budget: int = 10_000, wanted: int | None = None
 ) -> Reach:
-    return drawing.run(reach(began, drawing.lists_of, depth, Budget(budget), wanted=wanted))
+    return drawing.run(reach(began, drawing.lists_of, depth, Budget(budget), Requested(wanted)))
 
 
 def distances(result: Reach) -> dict[str, int]:
@@ -37,7 +37,6 @@ def distances(result: Reach) -> dict[str, int]:
 
 @given(GRAPHS, st.integers(1, 6))
 def test_distances_are_those_of_networkx(graph: nx.DiGraph[int], depth: int) -> None:
-    """A node below another would be missing, or said to be nearer or farther than it is."""
     right = nx.single_source_shortest_path_length(graph, 0, cutoff=depth)
     result = found(drawn(graph), from_node(node(0)), depth)
     assert distances(result) == {str(each): far for each, far in right.items() if far}
@@ -47,7 +46,6 @@ def test_distances_are_those_of_networkx(graph: nx.DiGraph[int], depth: int) -> 
 
 @given(GRAPHS, st.integers(1, 6), st.integers(1, 7), st.integers(1, 40))
 def test_pages_are_the_walk(graph: nx.DiGraph[int], depth: int, size: int, budget: int) -> None:
-    """Page by page, a subtree would have other nodes than at once, or a small budget would lose some."""
     drawing = drawn(graph)
     whole = [each.node for each in found(drawing, from_node(node(0)), depth).nodes]
     paged, began = [], from_node(node(0))
@@ -66,7 +64,6 @@ def test_pages_are_the_walk(graph: nx.DiGraph[int], depth: int, size: int, budge
 
 @given(GRAPHS, st.integers(1, 60))
 def test_no_round_asks_for_more_than_is_left(graph: nx.DiGraph[int], budget: int) -> None:
-    """The bound of an operation would not hold."""
     drawing = drawn(graph)
     found(drawing, from_node(node(0)), 6, budget)
     spent = 0
@@ -77,7 +74,6 @@ def test_no_round_asks_for_more_than_is_left(graph: nx.DiGraph[int], budget: int
 
 
 def test_each_list_is_read_once() -> None:
-    """Of a diamond, or a cycle, a part would be read again for each way that leads there."""
     drawing = Drawn({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": ["a", "d", "e"]})
     assert distances(found(drawing, from_node(node("a")), 10)) == {"b": 1, "c": 1, "d": 2, "e": 3}
     asked = [each.owner.identity[0] for wanted in drawing.rounds for each in wanted]
@@ -86,7 +82,6 @@ def test_each_list_is_read_once() -> None:
 
 
 def test_lists_of_a_level_are_read_together() -> None:
-    """A level would take as many round trips as it has nodes."""
     wide = {"a": [f"b{number}" for number in range(100)]}
     drawing = Drawn(wide)
     result = found(drawing, from_node(node("a")), 2)
@@ -95,7 +90,6 @@ def test_lists_of_a_level_are_read_together() -> None:
 
 
 def test_a_full_page_reads_no_more() -> None:
-    """The first ten of a large subtree would cost all of it."""
     tree = nx.balanced_tree(10, 3, create_using=nx.DiGraph)
     drawing = drawn(tree)
     assert len(found(drawing, from_node(node(0)), 3, wanted=10).nodes) == 10
@@ -107,7 +101,6 @@ def test_a_full_page_reads_no_more() -> None:
 
 @pytest.mark.parametrize(("length", "most", "rounds"), [(50, 32, 1), (1, 60, 2)])
 def test_a_page_asks_for_as_many_lists_as_will_do(length: int, most: int, rounds: int) -> None:
-    """A page of a hundred nodes would read a hundred lists, of which a few have them all; or one after the other."""
     lists = {"a": [f"b{number}" for number in range(60)]}
     lists |= {f"b{one}": [f"c{one}-{number}" for number in range(length)] for one in range(60)}
     drawing = Drawn(lists)
@@ -117,7 +110,6 @@ def test_a_page_asks_for_as_many_lists_as_will_do(length: int, most: int, rounds
 
 
 def test_going_on_does_not_start_again() -> None:
-    """Every page of a subtree would cost all pages before it."""
     tree = nx.balanced_tree(5, 3, create_using=nx.DiGraph)
     drawing = drawn(tree)
     first = found(drawing, from_node(node(0)), 3, wanted=20)
@@ -129,12 +121,3 @@ def test_going_on_does_not_start_again() -> None:
     asked = {each.owner.identity[0] for wanted in drawing.rounds for each in wanted}
     assert "0" not in asked
     assert "1" not in asked
-
-
-def test_an_error_ends_the_walk() -> None:
-    """What could not be read would be left out without a word."""
-    drawing = Drawn({"a": ["b"]})
-    walk = reach(from_node(node("a")), drawing.lists_of, 3, Budget(10))
-    next(walk)
-    with pytest.raises(LookupError):
-        walk.throw(LookupError("not there"))

@@ -9,10 +9,19 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.conditions import (
+    And,
+    BeginsWith,
     Between,
+    Condition,
+    Contains,
     Eq,
     Exists,
+    Ge,
     Gt,
+    In,
+    Le,
+    Lt,
+    Ne,
     Not,
     Or,
 )
@@ -21,8 +30,10 @@ from keygraph.dynamo.store import (
     BatchWrite,
     Count,
     CreateTable,
+    DeleteIndex,
     DeleteTable,
     DescribeTable,
+    EnableTimeToLive,
     Equals,
     ListTables,
     Prefix,
@@ -226,6 +237,18 @@ def _key(number: int) -> dict[str, Any]:
         pytest.param(DescribeTable(), "DescribeTable", {"TableName": "Shop"}, id="describe"),
         pytest.param(DeleteTable(), "DeleteTable", {"TableName": "Shop"}, id="delete"),
         pytest.param(
+            DeleteIndex("ByDay"),
+            "UpdateTable",
+            {"TableName": "Shop", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "ByDay"}}]},
+            id="delete-index",
+        ),
+        pytest.param(
+            EnableTimeToLive("until"),
+            "UpdateTimeToLive",
+            {"TableName": "Shop", "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": True}},
+            id="enable-time-to-live",
+        ),
+        pytest.param(
             CreateTable(),
             "CreateTable",
             {
@@ -274,12 +297,10 @@ def _key(number: int) -> dict[str, Any]:
     ],
 )
 def test_one_call(request_: Request[Any], operation: str, body: dict[str, Any]) -> None:
-    """A request would read or write something else than was asked, or be refused by DynamoDB."""
     assert render(request_, shop) == (Wire(operation, body),)
 
 
 def test_batches_are_as_large_as_dynamodb_takes() -> None:
-    """A read of more than 100 items or a write of more than 25 would be refused, or take needless requests."""
     keys = tuple((f"USER#{n}", "A") for n in range(201))
     gets = render(BatchGet(keys + keys), shop)
     asked = [wire.body["RequestItems"]["Shop"]["Keys"] for wire in gets]
@@ -292,7 +313,6 @@ def test_batches_are_as_large_as_dynamodb_takes() -> None:
 
 
 def test_equal_numbers_are_one_key() -> None:
-    """A batch that names 1 and 1.0 would be refused: "Provided list of item keys contains duplicates"."""
     days = Table("Days", partition_key=("day", "N"))
     [wire] = render(BatchGet(((Decimal("1.0"),), (Decimal(1),))), days)
     assert wire == Wire(
@@ -333,14 +353,12 @@ def test_equal_numbers_are_one_key() -> None:
     ],
 )  # fmt: skip
 def test_what_dynamodb_refuses_is_not_sent(request_: Request[Any], problem: str) -> None:
-    """A user would get an internal error instead of the reason, and only on AWS."""
     with pytest.raises(BadUserInput) as refused:
         render(request_, shop)
     assert str(refused.value) == problem
 
 
 def test_cloudformation() -> None:
-    """Somebody who deploys the printed template would get a table that the model cannot be served from."""
     template = cloudformation(Table("Days", partition_key=("day", "N"), indexes=[Index("by-name", "name")]))
     assert json.loads(json.dumps(template)) == {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -368,3 +386,72 @@ def test_cloudformation() -> None:
             }
         },
     }
+
+
+_A, _B, _C = Eq(("a",), "x"), Lt(("b",), Decimal(2)), Exists(("c",))
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (Eq(("a",), None), "#n1 = :v1"),
+        (Ne(("a",), True), "#n1 <> :v1"),
+        (Lt(("a",), Decimal(1)), "#n1 < :v1"),
+        (Le(("a",), "x"), "#n1 <= :v1"),
+        (Gt(("a",), b"x"), "#n1 > :v1"),
+        (Ge(("a",), "x"), "#n1 >= :v1"),
+        (Between(("a",), "x", "y"), "#n1 BETWEEN :v1 AND :v2"),
+        (In(("a",), ("x", Decimal(1))), "#n1 IN (:v1, :v2)"),
+        (BeginsWith(("a",), "x"), "begins_with(#n1, :v1)"),
+        (Contains(("a",), "x"), "contains(#n1, :v1)"),
+        (Exists(("a", "b.c", "a")), "attribute_exists(#n1.#n2.#n1)"),
+        (Not(_C), "NOT attribute_exists(#n1)"),
+        (And((_A, _B)), "#n1 = :v1 AND #n2 < :v2"),
+        (And((_A, And((_B, _C)))), "#n1 = :v1 AND #n2 < :v2 AND attribute_exists(#n3)"),
+        (And((_A, Or((_B, _C)))), "#n1 = :v1 AND (#n2 < :v2 OR attribute_exists(#n3))"),
+        (Or((And((_A, _B)), Not(Or((_A, _C))))), "(#n1 = :v1 AND #n2 < :v2) OR (NOT (#n1 = :v3 OR attribute_exists(#n3)))"),
+        (And((_A,)), "#n1 = :v1"),
+        (Or((And(()), _A)), None),
+        (And((And(()), Not(Or(())))), None),
+        (Or((In(("b",), ()), _A)), "#n1 = :v1"),
+    ],
+)  # fmt: skip
+def test_every_condition(condition: Condition, text: str | None) -> None:
+    [wire] = render(Query("USER#1", filter=condition), shop)
+    assert wire.body.get("FilterExpression") == text
+
+
+@pytest.mark.parametrize("never", [Or(()), In(("a",), ()), And((_A, Or(()))), Not(And(()))])
+def test_nothing_is_sent_for_what_can_find_nothing(never: Condition) -> None:
+    assert render(Query("USER#1", filter=never), shop) == ()
+    assert render(Count("USER#1", filter=never), shop) == ()
+    assert render(BatchGet(()), shop) == ()
+    assert render(BatchWrite(), shop) == ()
+
+
+def test_a_long_in_is_several() -> None:
+    [wire] = render(Query("USER#1", filter=And((_A, In(("b",), tuple(map(Decimal, range(250))))))), shop)
+    joined = wire.body["FilterExpression"].removeprefix("#n1 = :v1 AND (").removesuffix(")")
+    parts = [part.removeprefix("#n2 IN (").removesuffix(")").split(", ") for part in joined.split(" OR ")]
+    assert [len(part) for part in parts] == [100, 100, 50]
+    values = wire.body["ExpressionAttributeValues"]
+    assert [values[name] for part in parts for name in part] == [{"N": str(n)} for n in range(250)]
+
+
+@pytest.mark.parametrize(
+    ("projection", "text", "names"),
+    [
+        ((("a",), ("a", "b"), ("a",), ("c", "b")), "#n1, #n2.#n3", ["PK", "a", "c", "b"]),
+        ((("a", "b"), ("a", "c"), ("a", "b", "c")), "#n1.#n2, #n1.#n3", ["PK", "a", "b", "c"]),
+        ((), "#n0", ["PK"]),
+    ],
+)
+def test_a_projection_names_nothing_twice(projection: Any, text: str, names: list[str]) -> None:
+    [wire] = render(Query("USER#1", projection=projection), shop)
+    assert wire.body["ProjectionExpression"] == text
+    assert list(wire.body["ExpressionAttributeNames"].values()) == names
+
+
+def test_a_filter_on_an_index_may_look_at_the_tables_keys() -> None:
+    [wire] = render(Query("A", index="by-day", filter=BeginsWith(("SK",), "ORDER#")), shop)
+    assert wire.body["FilterExpression"] == "begins_with(#n1, :v1)"

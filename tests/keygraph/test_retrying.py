@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from botocore import exceptions as boto
 from botocore.retries import standard
 from botocore.retries.quota import RetryQuota
 
+from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb import retrying
 from keygraph.engines.dynamodb.errors import failure_of
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
 from keygraph.errors import (
     ConditionFailed,
     Throttled,
@@ -23,19 +26,13 @@ from keygraph.errors import (
 )
 
 
-def _within(seconds: float) -> Attempts:
-    return Attempts(seconds, Backoff(), "too late")
-
-
 async def test_each_ends_at_its_own_deadline() -> None:
-    """Of requests that begin one after the other some would be ended too early, or hang."""
-    loop = asyncio.get_running_loop()
+    loop, deadline = asyncio.get_running_loop(), Deadline(0.1, "too late")
 
     async def hang() -> float:
         began = loop.time()
-        with pytest.raises(TimedOut, match="too late"):
-            async with _within(0.1):
-                await asyncio.sleep(10)
+        with pytest.raises(TimedOut, match="too late"), Attempts(deadline, Backoff()):
+            await asyncio.sleep(10)
         return loop.time() - began
 
     running = []
@@ -47,34 +44,34 @@ async def test_each_ends_at_its_own_deadline() -> None:
 
 
 async def test_what_is_in_time_is_left_alone() -> None:
-    """A request that has ended would take what its client does next with it."""
+    deadline = Deadline(0.05, "too late")
 
     async def quick() -> str:
-        async with _within(0.5):
+        with Attempts(deadline, Backoff()):
             await asyncio.sleep(0)
         await asyncio.sleep(0.6)
         return "whole"
 
     async def slow() -> None:
-        with pytest.raises(TimedOut):
-            async with _within(0.05):
-                await asyncio.sleep(10)
+        with pytest.raises(TimedOut), Attempts(deadline, Backoff()):
+            await asyncio.sleep(10)
 
     *answers, _ = await asyncio.gather(*(quick() for _ in range(20)), slow())
     assert answers == ["whole"] * 20
+    assert not deadline.waits
+    assert deadline.timer is None
 
 
 async def test_somebody_elses_cancellation_is_no_deadline() -> None:
-    """A client that goes away would look like a DynamoDB that does not answer, and its task go on."""
-
     async def hang(first: float) -> None:
-        async with _within(0.03):
+        with Attempts(deadline, Backoff()):
             try:
                 await asyncio.sleep(10)
             finally:
                 # While it ends, its own deadline passes too.
                 await asyncio.sleep(first)
 
+    deadline = Deadline(0.03, "too late")
     for first in (0.0, 0.06):
         task = asyncio.create_task(hang(first))
         await asyncio.sleep(0.01)
@@ -86,11 +83,25 @@ async def test_somebody_elses_cancellation_is_no_deadline() -> None:
             await hang(0)
 
 
-async def test_a_deadline_tells_the_last_failure() -> None:
-    """Whoever reads the error would look for a broken network instead of the table's capacity."""
+async def test_the_timer_keeps_nothing_of_the_task_that_started_it() -> None:
+    deadline, kept = Deadline(5.0, "too late"), WeakSet[Deadline]()
 
+    async def quick() -> None:
+        kept.add(own := Deadline(1.0, "of the task"))
+        ContextVar[Deadline]("own").set(own)
+        with Attempts(deadline, Backoff()):
+            await asyncio.sleep(0)
+
+    await asyncio.create_task(quick())
+    # The event loop itself keeps a task until whoever waits for it has begun to wait for something else.
+    await asyncio.sleep(0)
+    assert deadline.timer is not None
+    assert not kept
+
+
+async def test_a_deadline_tells_the_last_failure() -> None:
     async def busy(backoff: Backoff, times: int) -> None:
-        async with Attempts(0.02, backoff, "too late") as attempts:
+        with Attempts(Deadline(0.02, "too late"), backoff) as attempts:
             for attempt in range(times):
                 await attempts.wait(attempt, Throttled("busy"))
             await asyncio.sleep(10)
@@ -103,7 +114,6 @@ async def test_a_deadline_tells_the_last_failure() -> None:
 
 
 def test_pauses_have_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients that failed together would come back together, again and again."""
     bounds: list[tuple[float, float]] = []
 
     def uniform(low: float, high: float) -> float:
@@ -118,7 +128,6 @@ def test_pauses_have_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_quota_is_that_of_the_sdks() -> None:
-    """A DynamoDB that is down would be asked many times by everybody."""
     quota = Quota()
     for _ in range(RetryQuota.INITIAL_CAPACITY // 5):
         assert quota.pay(Unavailable("down")) == standard.RetryQuotaChecker._RETRY_COST
@@ -135,7 +144,11 @@ def test_the_quota_is_that_of_the_sdks() -> None:
 
 
 def _refusal(code: str, status: int = 400) -> boto.ClientError:
-    parsed: Any = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    parsed: Any = {
+        "Error": {"Code": code, "Message": ""},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        "CancellationReasons": [{"Code": "ConditionalCheckFailed"}],
+    }
     return boto.ClientError(parsed, "Query")
 
 
@@ -158,8 +171,7 @@ def _refusal(code: str, status: int = 400) -> boto.ClientError:
     ],
 )
 def test_what_is_tried_again_is_what_the_sdks_try_again(error: Exception, passes: bool) -> None:
-    """A query would fail where AWS's own clients succeed."""
-    meant = failure_of(error, "Shop", "AWS")
+    meant = failure_of(error, Table("Shop", partition_key="pk"), "AWS")
     assert meant is not None
     assert meant.is_passing is passes
 
@@ -174,7 +186,6 @@ def test_what_is_tried_again_is_what_the_sdks_try_again(error: Exception, passes
     ],
 )
 def test_what_is_refused_for_good_is_not_tried_again(code: str, expected: type | None) -> None:
-    """A write that must not be would be asked for until the deadline, or be told as a fault of Keygraph's."""
-    meant = failure_of(_refusal(code), "Shop", "AWS")
+    meant = failure_of(_refusal(code), Table("Shop", partition_key="pk"), "AWS")
     told = None if meant is None else (type(meant.error), meant.is_passing)
     assert told == (None if expected is None else (expected, False))

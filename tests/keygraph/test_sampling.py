@@ -23,7 +23,6 @@ async def filled(make_store: MakeStore, partitions: int, each: int) -> TracingSt
 
 @pytest.mark.parametrize("count", [1, 7, 40, 200])
 async def test_it_is_as_large_as_was_asked_for(count: int, make_store: MakeStore) -> None:
-    """Somebody would pay for reading more than they asked for, or get less although there is more."""
     store = await filled(make_store, 20, 5)
     found = await sample(store, count)
     assert len(found) == min(count, 100)
@@ -34,7 +33,6 @@ async def test_it_is_as_large_as_was_asked_for(count: int, make_store: MakeStore
 
 
 async def test_a_large_partition_is_not_all_of_it(make_store: MakeStore) -> None:
-    """One popular partition would be taken for the whole table."""
     store = await filled(make_store, 1, 300)
     small = [{"PK": f"Q{n}", "SK": "S"} for n in range(30)]
     await store.send(BatchWrite(tuple(small)))
@@ -43,13 +41,11 @@ async def test_a_large_partition_is_not_all_of_it(make_store: MakeStore) -> None
 
 
 async def test_an_empty_table_has_an_empty_sample(make_store: MakeStore) -> None:
-    """A draft of a new table would never end."""
     assert await sample(await make_store(TABLE), 100) == []
 
 
 @pytest.mark.parametrize("size", [7, 40, 200])
 async def test_parts_are_the_table(size: int, make_store: MakeStore) -> None:
-    """A draft of a small table would miss types although it could read all, or read items twice."""
     store = await filled(make_store, 20, 5)
     found = [items async for items, _ in parts(store, size)]
     assert all(len(items) <= size for items in found)
@@ -58,7 +54,6 @@ async def test_parts_are_the_table(size: int, make_store: MakeStore) -> None:
 
 
 async def test_whole_parts_are_whole_partitions(make_store: MakeStore) -> None:
-    """Somebody would trust a draft that has seen only the first items of each partition."""
     store = await filled(make_store, 40, 5)
     [first, *_] = [{item["PK"] for item in items} async for items, is_whole in parts(store, 30) if is_whole]
     assert 0 < len(first) <= 6

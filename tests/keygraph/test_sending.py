@@ -13,14 +13,25 @@ from botocore import exceptions as boto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
+from keygraph.dynamo.store import (
+    BatchGet,
+    BatchWrite,
+    Cost,
+    CreateTable,
+    DeleteTable,
+    Query,
+    Request,
+    Transaction,
+    Write,
+)
 from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
-from keygraph.engines.dynamodb.sending import remaining
 from keygraph.errors import (
     BadUserInput,
     ItemTooLarge,
@@ -28,6 +39,7 @@ from keygraph.errors import (
     TableMissing,
     Throttled,
     TimedOut,
+    TransactionCanceled,
     Unavailable,
 )
 
@@ -37,9 +49,17 @@ QUICK = Backoff(first=0.0001, longest=0.0005)
 Body = dict[str, Any]
 
 
-def refusal(code: str, status: int = 400, message: str = "no") -> boto.ClientError:
-    error = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+def refusal(code: Any, status: Any = 400, message: Any = "no", **more: Any) -> boto.ClientError:
+    error = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        **more,
+    }
     return boto.ClientError(error, "BatchGetItem")  # type: ignore[arg-type]  # the fields that matter here
+
+
+def canceled(*reasons: Any) -> boto.ClientError:
+    return refusal("TransactionCanceledException", CancellationReasons=list(reasons))
 
 
 PASSING: tuple[Callable[[], Exception], ...] = (
@@ -115,6 +135,7 @@ def _key(number: int) -> Key:
     return (f"USER#{number}", "A")
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -123,8 +144,6 @@ def _key(number: int) -> Key:
     asked=st.lists(st.integers(0, 300), max_size=350),
 )
 def test_nothing_is_dropped(seed: int, failing: float, leaving: float, asked: list[int]) -> None:
-    """A page would lack products, or show them in the wrong places, whenever DynamoDB is busy."""
-
     async def run() -> None:
         client = FlakyClient(seed, failing, leaving)
         store = DynamoDBStore(ClientTransport(client), table, backoff=QUICK, quota=Quota(10**9))
@@ -145,7 +164,6 @@ def test_nothing_is_dropped(seed: int, failing: float, leaving: float, asked: li
 
 
 async def test_a_key_is_asked_for_once() -> None:
-    """A read of the same product by many orders would cost more, or be refused for its duplicates."""
     client = FlakyClient(0, 0, 0)
     batch = await DynamoDBStore(ClientTransport(client), table).send(BatchGet((_key(1), _key(2), _key(1))))
     assert batch.items == [None, None, None]
@@ -187,7 +205,7 @@ async def _failure(client: Any, request: Request[Any], deadline: float = 0.1) ->
     return raised.value
 
 
-_LEFT = {"Responses": {}, "UnprocessedKeys": {"Shop": {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}}
+_LEFT = {"Responses": {}, "UnprocessedKeys": {"Shop": {"Keys": [{"PK": {"S": "USER#1"}, "SK": {"S": "A"}}]}}}
 
 
 @pytest.mark.parametrize(
@@ -202,15 +220,19 @@ _LEFT = {"Responses": {}, "UnprocessedKeys": {"Shop": {"Keys": [{"PK": {"S": "a"
     ],
 )  # fmt: skip
 async def test_the_deadline_holds(step: Any, expected: type[Exception], message: str) -> None:
-    """A query would hang for as long as DynamoDB is busy, or end with an error that blames nobody."""
     started = asyncio.get_running_loop().time()
     failure = await _failure(ScriptedClient(step), BatchGet((_key(1), _key(2))))
     assert (type(failure), str(failure)) == (expected, message)
     assert asyncio.get_running_loop().time() - started < 1
 
 
+async def test_an_answer_of_something_else_acknowledges_no_write() -> None:
+    for request in (Write(PutItem(_item(1))), Transaction((PutItem(_item(1)),), "one")):
+        failure = await _failure(ScriptedClient({"Items": [], "Count": 0}), request)
+        assert type(failure) is Unavailable
+
+
 async def test_a_hang_after_throttling_is_throttling() -> None:
-    """Whoever reads the error would look for a broken network instead of the table's capacity."""
     failure = await _failure(ScriptedClient(refusal("ThrottlingException"), 60.0), Query("USER#1"))
     assert type(failure) is Throttled
 
@@ -259,16 +281,73 @@ async def test_a_hang_after_throttling_is_throttling() -> None:
             "the start is outside the range that is read",
         ),
         (refusal("404", 404), Unavailable, "the server at db:8000 is not DynamoDB"),
+        (
+            refusal("ItemCollectionSizeLimitExceededException"),
+            ItemTooLarge,
+            "The partition is full: with a local index, DynamoDB stores at most 10 GB for one partition key.",
+        ),
+        (
+            refusal("ResourceInUseException"),
+            Unavailable,
+            "the table Shop is being created, changed or deleted",
+        ),
+        (
+            refusal("KMSAccessDeniedException", message="arn:aws:kms:eu-west-1:123456789012:key/1"),
+            Unavailable,
+            "DynamoDB refuses requests to the table Shop: KMSAccessDeniedException",
+        ),
+        (
+            refusal("Nobody knows this\n", message="{}"),
+            Unavailable,
+            "DynamoDB refuses requests to the table Shop",
+        ),
+        *(
+            (odd, Unavailable, "the server at db:8000 is not DynamoDB")
+            for odd in (
+                refusal(["ValidationException"]),
+                refusal("ValidationException", message=5),
+                refusal("X", status="400"),
+                canceled({"Code": "ConditionalCheckFailed", "Item": {"PK": {"B": 10**12}}}),
+                canceled("ConditionalCheckFailed"),
+                canceled({"Code": ["None"]}),
+            )
+        ),
+        *(
+            (unknown, Unavailable, f"DynamoDB refuses requests to the table Shop: {name}")
+            for unknown, name in (
+                (canceled(), "TransactionCanceled"),
+                (canceled({"Code": "None"}), "TransactionCanceled"),
+                (canceled({"Code": "Weather"}), "Weather"),
+                (canceled(*[{"Code": "ConditionalCheckFailed"}] * 2), "TransactionCanceled"),
+            )
+        ),
+        (
+            canceled({"Code": "ItemCollectionSizeLimitExceeded"}),
+            ItemTooLarge,
+            "The partition is full: with a local index, DynamoDB stores at most 10 GB for one partition key.",
+        ),
     ],
 )
 async def test_what_does_not_pass_is_told_at_once(
-    error: Exception, expected: type[Exception], message: str
+    error: Exception, expected: type[KeygraphError], message: str
 ) -> None:
-    """A missing table would look like a slow one, or the message would show an account."""
     client = ScriptedClient(error)
     failure = await _failure(client, Query("USER#1"), deadline=30)
-    assert (type(failure), str(failure)) == (expected, message)
+    assert (failure.code, str(failure)) == (expected.code, message)
+    assert isinstance(failure, expected)
     assert client.calls == ["query"]
+
+
+async def test_a_conflict_of_two_regions_passes() -> None:
+    conflict = refusal("ReplicatedWriteConflictException")
+    client = ScriptedClient(conflict, conflict, {})
+    store = DynamoDBStore(ClientTransport(client), table, backoff=QUICK)
+    await store.send(Transaction((PutItem(_item(1)), PutItem(_item(2))), "one"))
+    assert client.calls == ["transact_write_items"] * 3
+    store = DynamoDBStore(ClientTransport(ScriptedClient(conflict)), table, backoff=QUICK, tries=2)
+    with pytest.raises(TransactionCanceled) as canceled_:
+        await store.send(Transaction((PutItem(_item(1)), PutItem(_item(2))), "one"))
+    assert [reason and reason.code for reason in canceled_.value.reasons] == ["TransactionConflict"] * 2
 
 
 @pytest.mark.parametrize(
@@ -277,36 +356,40 @@ async def test_what_does_not_pass_is_told_at_once(
         (BatchGet((_key(1),)), {"message": "all is well"}),
         (BatchGet((_key(1),)), {"Item": None}),
         (BatchGet((_key(1),)), {"Item": []}),
+        (BatchGet((_key(1),)), {"Item": {"PK": {"S": "USER#2"}, "SK": {"S": "A"}}}),
+        (
+            BatchGet((_key(1),), (("n",),)),
+            {"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "B"}, "n": {"N": "1"}}},
+        ),
+        (BatchGet((_key(1), _key(2))), {"Responses": {"Shop": [{"PK": {"S": "USER#3"}, "SK": {"S": "A"}}]}}),
         (BatchGet((_key(1), _key(2))), {}),
+        (BatchGet((_key(1), _key(2))), {"Responses": {"Shop": [{"PK": {"L": []}, "SK": {"S": "A"}}]}}),
         (Query("USER#1"), {}),
         (Query("USER#1"), {"Items": []}),
     ],
 )
 async def test_an_odd_answer_is_no_answer(request_: Request[Any], answer: Body) -> None:
-    """An item that is there would be told to be missing, because something before DynamoDB has answered."""
     failure = await _failure(ScriptedClient(answer), request_)
     assert (type(failure), str(failure)) == (Unavailable, "the server at db:8000 is not DynamoDB")
 
 
 @pytest.mark.parametrize("answer", [{}, {"ConsumedCapacity": {"CapacityUnits": 0.5}, "ResponseMetadata": {}}])
 async def test_an_item_that_is_missing(answer: Body) -> None:
-    """What DynamoDB says of a key without an item would be taken for a failure."""
     store = DynamoDBStore(ClientTransport(ScriptedClient(answer)), table)
     assert (await store.send(BatchGet((_key(1),)))).items == [None]
 
 
-async def test_our_own_mistakes_surface() -> None:
-    """A request that we render wrongly would be shown to users as their mistake, and never be mended."""
-    client = ScriptedClient(refusal("ValidationException", message="Syntax error; token: ("))
+@pytest.mark.parametrize("code", ["ValidationException", "SerializationException"])
+async def test_our_own_mistakes_surface(code: str) -> None:
+    client = ScriptedClient(refusal(code, message="Syntax error; token: ("))
     with pytest.raises(boto.ClientError):
         await DynamoDBStore(ClientTransport(client), table).send(Query("USER#1"))
     assert client.calls == ["query"]
 
 
 async def test_retries_are_counted() -> None:
-    """The cost shown for a query would leave out what throttling made it send."""
     answer: Body = {
-        "Items": [{"PK": {"S": "a"}}],
+        "Items": [{"PK": {"S": "a"}, "SK": {"S": "b"}}],
         "Count": 1,
         "ScannedCount": 2,
         "ConsumedCapacity": {"CapacityUnits": 1.5},
@@ -315,11 +398,14 @@ async def test_retries_are_counted() -> None:
         refusal("ThrottlingException"), boto.ConnectionClosedError(endpoint_url="x"), answer
     )
     page = await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(Query("a"))
-    assert (page.items, page.scanned, page.cost) == ([{"PK": "a"}], 2, Cost(requests=3, read_units=1.5))
+    assert (page.items, page.scanned, page.cost) == (
+        [{"PK": "a", "SK": "b"}],
+        2,
+        Cost(requests=3, read_units=1.5),
+    )
 
 
 async def test_cancellation_ends_what_is_on_the_wire() -> None:
-    """A client that goes away would leave its requests running, and the pool full."""
     client = ScriptedClient(60.0)
     request = BatchGet(tuple(map(_key, range(250))))
     sending = asyncio.create_task(DynamoDBStore(ClientTransport(client), table).send(request))
@@ -331,7 +417,6 @@ async def test_cancellation_ends_what_is_on_the_wire() -> None:
 
 
 async def test_one_failing_chunk_ends_the_others() -> None:
-    """A read that has failed already would keep DynamoDB busy until its deadline."""
     client = ScriptedClient(60.0, 60.0, refusal("ResourceNotFoundException"))
     failure = await _failure(client, BatchGet(tuple(map(_key, range(250)))), deadline=30)
     assert type(failure) is TableMissing
@@ -339,22 +424,22 @@ async def test_one_failing_chunk_ends_the_others() -> None:
 
 
 def test_the_rest_keeps_what_was_asked() -> None:
-    """Retried keys would come back whole, or read inconsistently."""
     options = {
         "ProjectionExpression": "#n0",
         "ExpressionAttributeNames": {"#n0": "a"},
         "ConsistentRead": True,
     }
+    keys = [{"PK": {"S": name}, "SK": {"S": "A"}} for name in "ab"]
     wire = Wire(
         "BatchGetItem",
-        {"RequestItems": {"Shop": {"Keys": [1, 2], **options}}, "ReturnConsumedCapacity": "TOTAL"},
+        {"RequestItems": {"Shop": {"Keys": keys, **options}}, "ReturnConsumedCapacity": "TOTAL"},
     )
-    rest = remaining(wire, {"UnprocessedKeys": {"Shop": {"Keys": [2]}}})
-    assert rest == Wire(
+    answer: Body = {"Responses": {}, "UnprocessedKeys": {"Shop": {"Keys": keys[1:]}}}
+    assert decoded(wire, answer, table).rest == Wire(
         "BatchGetItem",
-        {"RequestItems": {"Shop": {"Keys": [2], **options}}, "ReturnConsumedCapacity": "TOTAL"},
+        {"RequestItems": {"Shop": {"Keys": keys[1:], **options}}, "ReturnConsumedCapacity": "TOTAL"},
     )
-    assert remaining(wire, {"UnprocessedKeys": {}}) is None  # fmt: skip
+    assert decoded(wire, {**answer, "UnprocessedKeys": {}}, table).rest is None
 
 
 def _described(status: str) -> Body:
@@ -362,7 +447,6 @@ def _described(status: str) -> Body:
 
 
 async def test_creating_waits_until_the_table_is_active() -> None:
-    """The first write after `keygraph table create` would fail."""
     client = ScriptedClient(
         refusal("ResourceNotFoundException"),
         {"TableDescription": {"TableStatus": "CREATING"}},
@@ -374,7 +458,6 @@ async def test_creating_waits_until_the_table_is_active() -> None:
 
 
 async def test_creating_while_it_is_deleted_or_created_elsewhere() -> None:
-    """Recreating a table, or two processes that start at the same time, would fail."""
     client = ScriptedClient(
         _described("DELETING"),
         refusal("ResourceNotFoundException"),
@@ -386,7 +469,6 @@ async def test_creating_while_it_is_deleted_or_created_elsewhere() -> None:
 
 
 async def test_deleting_waits_until_the_table_is_gone() -> None:
-    """A table that was just deleted would still be described, or could not be deleted while it is created."""
     client = ScriptedClient(
         _described("CREATING"),
         refusal("ResourceInUseException"),

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, read, record, viewer
-from keygraph_resolvers.naming.names import check
+from keygraph_resolvers import check
 from tests.keygraph.checked import mistakes
 
 by_owner = Index("ByOwner", "OwnerPK", "OwnerSK")
@@ -40,37 +40,10 @@ class Note:
 
 
 def wrong(*types: type, **options: Any) -> list[str]:
-    return [str(each) for each in Graph(TABLE, *types, type_attribute="Type", **options).mistakes]
-
-
-def test_the_partition_that_all_types_have_is_found() -> None:
-    """A list would read another partition than the one in which all its types stand."""
-
-    @node("OWNER#{owner_id}")
-    class Owner:
-        owner_id: ID
-        mixed: Many[Thing | Other] = many()
-
-    @record("{owner}", "THING#{day}", by_owner("{owner}", "{day}"))
-    class Thing:
-        owner: Owner
-        day: date
-
-    @record("OTHER#{day}", "OTHER", by_owner("{keeper}", "{day}"))
-    class Other:
-        keeper: Owner
-        day: date
-
-    graph = Graph(TABLE, Owner, Thing, Other, type_attribute="Type").check()
-    path = graph.path(graph.types["Owner"], "mixed")
-    assert path.keys.index is by_owner
-    assert [record.name for record in path.records] == ["Thing", "Other"]
-    assert [argument.name for argument in path.ranged] == ["day"]
+    return mistakes(*types, table=TABLE, **options)
 
 
 def test_no_partition_has_all_types() -> None:
-    """A list would be in the schema that takes several reads, or would lack a type."""
-
     @node("OWNER#{owner_id}")
     class Owner:
         owner_id: ID
@@ -102,8 +75,6 @@ def test_no_partition_has_all_types() -> None:
 
 
 def test_one_template_with_two_types_is_no_common_partition() -> None:
-    """The advice would be to do what is done already."""
-
     @node("LIFT#{lift_id}", "A#{day}")
     class Lift:
         lift_id: ID
@@ -119,7 +90,6 @@ def test_one_template_with_two_types_is_no_common_partition() -> None:
 
 
 def test_lists_at_the_root_are_checked() -> None:
-    """A list would be missing in the schema without a word."""
     types = User, Post, Photo, Note
     assert wrong(*types, lists={"feed": many(Post | Photo, index=by_day)}) == []
     assert wrong(*types, lists={"feed": Post, "more": many()}) == [
@@ -142,8 +112,6 @@ def test_lists_at_the_root_are_checked() -> None:
 
 
 def test_an_index_must_tell_the_types() -> None:
-    """Items would be shown as those of another type."""
-
     @node("THING#{thing_id}", by_day("ALL", "{thing_id}", lists=False))
     class Car:
         thing_id: ID
@@ -158,8 +126,6 @@ def test_an_index_must_tell_the_types() -> None:
 
 
 def test_names_are_checked() -> None:
-    """Two types, or two fields, of one name would be in the schema."""
-
     @node("OWNER#{owner_id}")
     class Owner:
         owner_id: ID
@@ -175,24 +141,13 @@ def test_names_are_checked() -> None:
         owner: Owner
         user: User
 
-    graph = Graph(TABLE, User, Owner, Thing, OwnerNeighbour, type_attribute="Type", explore=True)
-    found = [str(each) for each in _mistakes(graph)]
+    found = wrong(User, Owner, Thing, OwnerNeighbour, check=check, explore=True)
     assert "Owner: two of its fields are called neighbours in the schema. Rename one." in found
     union = "the nodes of Owner.neighbours: the schema's name OwnerNeighbour is that of OwnerNeighbour too. Rename one."
     assert union in found
 
 
-def _mistakes(graph: Graph) -> Any:
-    try:
-        check(graph)
-    except Exception as error:
-        return error.mistakes  # type: ignore[attr-defined]  # a ModelError
-    return []
-
-
 def test_lists_with_rules_are_not_shown_by_another_way() -> None:
-    """Whoever may not read a list would find its items among the node's neighbors."""
-
     @node("OWNER#{owner_id}")
     class Owner:
         owner_id: ID

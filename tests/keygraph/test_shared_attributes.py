@@ -63,12 +63,10 @@ def shared() -> SharedAttributes:
 def test_a_removed_name_takes_what_nothing_else_needs(
     shared: SharedAttributes, name: str, removed: list[tuple[str, ...]]
 ) -> None:
-    """Otherwise null for one field would remove a part of the key, of a required end, or of another end."""
     assert [*shared.removed_with(name)] == removed
 
 
 def test_a_change_by_one_name_is_a_change_of_all(shared: SharedAttributes) -> None:
-    """Otherwise an index key that is made from one name would be outdated after a change by another name."""
     assert shared.names_at(shared.changed({"reader_id": "1"})) == {"reader", "reader_id"}
     assert shared.names_at(shared.changed({"reader": None})) == {"reader", "reader_id"}
     assert shared.names_at(shared.changed({"start": ("a", "b")})) == {"start", "stop"}
@@ -76,6 +74,5 @@ def test_a_change_by_one_name_is_a_change_of_all(shared: SharedAttributes) -> No
 
 
 def test_the_key_determines_what_it_shares(shared: SharedAttributes) -> None:
-    """Otherwise an update of an end could contradict the key of the record."""
     assert shared.paths_in_key == {("tenant",)}
     assert [text_of({"tenant": "acme"}) for _, _, text_of in shared.in_key] == ["acme"]

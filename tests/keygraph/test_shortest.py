@@ -8,7 +8,7 @@ from typing import Any
 import networkx
 import pytest
 
-from keygraph.walks.shortest import Followed, Ways, shortest
+from keygraph.walks.shortest import Directions, Followed, ShortestPaths, shortest
 from keygraph.walks.walk import Budget, Vertex
 from tests.keygraph.walked import Drawn, node
 
@@ -39,26 +39,20 @@ def searched(
     budget: int = 10**6,
     wanted: int = 1,
     both: bool = True,
-) -> Ways:
+) -> ShortestPaths:
     half = len(drawn.paths) // 2
     followed = [Followed(path, path) for path in drawn.paths[:half]]
     back = [Followed(drawn.paths[half + number], path) for number, path in enumerate(drawn.paths[:half])]
-    walk = shortest(
-        start, end, lambda _: followed, (lambda _: back) if both else None, most, Budget(budget), wanted
-    )
-    return drawn.run(walk)
+    directions = Directions(lambda _: followed, (lambda _: back) if both else None)
+    return drawn.run(shortest(start, end, directions, most, Budget(budget), wanted))
 
 
-def told(ways: Ways) -> list[list[str]]:
-    """The nodes of the ways."""
-    return [
-        [way[0].start.identity[0], *(stretch.end.identity[0] for stretch in way)] for way in ways.found if way
-    ]
+def told(ways: ShortestPaths) -> list[list[str]]:
+    return [[way[0].start.identity[0], *(edge.end.identity[0] for edge in way)] for way in ways.found if way]
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_the_ways_are_those_of_networkx(seed: int) -> None:
-    """A way would be longer than another one, or be none, or be missing."""
     random = Random(seed)
     drawn, oracle = made(random)
     names = [*oracle.nodes]
@@ -83,7 +77,6 @@ def test_the_ways_are_those_of_networkx(seed: int) -> None:
 
 
 def test_each_list_is_read_once_and_from_both_ends() -> None:
-    """Everything within the distance would be read, most of it in vain."""
     tree = networkx.balanced_tree(8, 4)
     lists = {str(one): [*map(int, tree[one])] for one in tree}
     drawn = Drawn(lists, lists)
@@ -96,7 +89,6 @@ def test_each_list_is_read_once_and_from_both_ends() -> None:
 
 
 def test_it_looks_at_a_tenth_of_the_edges_of_a_naive_search() -> None:
-    """In a social network, a search over four friends would read the lists of nearly everybody."""
     network = networkx.barabasi_albert_graph(10_000, 5, seed=1)
     lists = {str(one): [*map(int, sorted(network[one]))] for one in network}
     far = networkx.single_source_shortest_path_length(network, 9_999)
@@ -113,7 +105,6 @@ def test_it_looks_at_a_tenth_of_the_edges_of_a_naive_search() -> None:
 
 @pytest.mark.parametrize("budget", [1, 3, 10, 60])
 def test_a_budget_that_does_not_suffice_is_told(budget: int) -> None:
-    """Nodes would seem to be unconnected that are not."""
     wheel = {str(one): [(one + 1) % 400, (one - 1) % 400] for one in range(400)}
     drawn = Drawn(wheel, wheel)
     found = searched(drawn, node(0), node(40), most=100, budget=budget)
@@ -123,6 +114,5 @@ def test_a_budget_that_does_not_suffice_is_told(budget: int) -> None:
 
 
 def test_a_node_is_no_way_from_itself() -> None:
-    """A way from a node to itself would be a circle."""
     drawn = Drawn({"0": [0, 1]}, {"0": [0], "1": [0]})
-    assert searched(drawn, node(0), node(0)) == Ways(0, [()])
+    assert searched(drawn, node(0), node(0)) == ShortestPaths(0, [()])

@@ -9,11 +9,11 @@ import pytest
 
 from keygraph import ID, Graph, Many, Table, many, node, record
 from keygraph.dynamo.store import BatchWrite, Count, Query
-from keygraph.lists.counting import count
 from keygraph.lists.describe import path_request
-from keygraph.lists.listing import bind
-from keygraph.lists.ranges import Narrowing
-from keygraph.lists.reading import Extent, read
+from keygraph.lists.extent import Extent
+from keygraph.lists.query import ListForm
+from keygraph.lists.ranges import KeyArguments, Narrowing
+from keygraph.lists.reading import count, read, send_reads
 from tests.conftest import MakeStore
 from tests.tracing import TracingStore
 
@@ -91,13 +91,11 @@ async def asked(
 ) -> tuple[Any, list[str]]:
     """What a page of 1's list holds (None: its count), and the requests for it."""
     path = next(path for path in graph.paths if path.name == name)
-    neighbours = bind(graph, path, ("1",), {}, said)
+    neighbours = ListForm(graph, path, KeyArguments({}, said)).of(("1",))
     store.requests.clear()
-    found: Any
-    if size is None:
-        found = await count(store, neighbours, 20)
-    else:
-        found = [each.item["SK"] for each in (await read(store, neighbours, Extent(size))).items]
+    reads: Any = count(neighbours, 20) if size is None else read(neighbours.part(Extent(size)))
+    found: Any = await send_reads(store, neighbours, reads)
+    found = found if size is None else [each.item["SK"] for each in found.items]
     lines = []
     for request in store.requests:
         assert isinstance(request, Query | Count)
@@ -110,7 +108,6 @@ async def asked(
 
 
 async def test_siblings_behind_a_bound(diary: TracingStore) -> None:
-    """Orders and the profile would be read with a person's days, and left out by a filter that is paid for."""
     for graph in (DIARY, TYPED_DIARY):
         assert await asked(diary, graph, "entries", 5) == (DAYS, ["Query Below(value='ORDER#') limit 5"])
         assert await asked(diary, graph, "entries", 5, day=SAID[1]) == (
@@ -120,18 +117,17 @@ async def test_siblings_behind_a_bound(diary: TracingStore) -> None:
         found, [request] = await asked(diary, graph, "entries", 5, day=SAID[0])
         assert found == DAYS[1:]
         assert request == "Query Within(low='2024-01-02', high='ORDER\"\\U0010ffff') limit 5"
-    request = path_request(TYPED_DIARY, TYPED_DIARY.path(TYPED_DIARY.types["Person"], "entries"))
+    request = path_request(TYPED_DIARY, TYPED_DIARY.node_lists["Person", "entries"])
     assert (request.keys, request.filter) == ("PK = PERSON#{person_id} AND SK < ORDER#", None)
 
 
 async def test_a_range_is_split_around_siblings(diary: TracingStore) -> None:
-    """Every order that stands between an author's remarks would be read with them."""
     # The profile, one item at a known key, is read with them: that is less than another request.
     first, second = "Query Below(value='ORDER#\\x00') limit 5", "Query AtLeast(value='ORDER$') limit 5"
     assert await asked(diary, REMARKS, "remarks", 4) == (TEXTS, [first, second])
     # A page that the first piece fills costs one request.
     assert await asked(diary, REMARKS, "remarks", 1) == (TEXTS[:1], [first.replace("5", "2")])
-    request = path_request(REMARKS, REMARKS.path(REMARKS.types["Author"], "remarks"))
+    request = path_request(REMARKS, REMARKS.node_lists["Author", "remarks"])
     assert (
         request.keys
         == "PK = AUTHOR#{author_id} AND SK < ORDER#\\u{0}, then PK = AUTHOR#{author_id} AND SK >= ORDER$"
@@ -139,7 +135,6 @@ async def test_a_range_is_split_around_siblings(diary: TracingStore) -> None:
 
 
 async def test_siblings_that_a_filter_leaves_out(diary: TracingStore) -> None:
-    """A remark that begins like an order would be lost where its type tells that it is none."""
     await diary.store.send(BatchWrite(({"PK": "AUTHOR#1", "SK": "ORDER#0x", "kind": "Remark"},)))
     found, requests = await asked(diary, TYPED_REMARKS, "remarks", 9)
     assert found == sorted([*TEXTS, "ORDER#0x"])
@@ -148,7 +143,6 @@ async def test_siblings_that_a_filter_leaves_out(diary: TracingStore) -> None:
 
 
 async def test_counts_by_the_store_or_by_keys(diary: TracingStore) -> None:
-    """The number beside a list would count siblings or strangers, or whole items would be read for it."""
     strangers = [{"PK": "PERSON#1", "SK": sort} for sort in ("2024-01-xx", "0", "ORDER#")]
     await diary.store.send(BatchWrite(tuple(strangers)))
     # Items that say their type are counted by the store.
@@ -172,12 +166,12 @@ async def test_counts_by_the_store_or_by_keys(diary: TracingStore) -> None:
 
 
 async def test_a_short_page_goes_on_behind_a_piece(diary: TracingStore) -> None:
-    """A budget that is spent where one piece ends would give the same page again and again."""
-    path = REMARKS.path(REMARKS.types["Author"], "remarks")
-    neighbours = bind(REMARKS, path, ("1",))
+    path = REMARKS.node_lists["Author", "remarks"]
+    neighbours = ListForm(REMARKS, path).of(("1",))
     found, after = [], None
     for _ in range(20):
-        page = await read(diary, neighbours, Extent(1, after=after, look_ahead=True, budget=1))
+        part = neighbours.part(Extent(1, after=after, look_ahead=True, budget=1))
+        page = await send_reads(diary, part, read(part))
         found += [each.item["SK"] for each in page.items]
         after = page.resume or neighbours.place_of(page.items[-1].item)
         if not page.more:

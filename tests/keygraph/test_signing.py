@@ -38,7 +38,6 @@ def botocores(
 def headers(
     signer: Signer, credentials: ReadOnlyCredentials, target: str, body: bytes, at: float
 ) -> dict[str, str]:
-    """The headers of a request by their names."""
     *lines, end = signer.lines(credentials, target, body, at).split("\r\n")
     assert end == ""
     found = dict(line.split(": ", 1) for line in lines)
@@ -67,7 +66,6 @@ def headers(
 )
 @pytest.mark.parametrize("credentials", [LONG_LIVED, TEMPORARY, EMPTY_TOKEN])
 def test_an_endpoint_of_any_form(endpoint: str, credentials: ReadOnlyCredentials) -> None:
-    """AWS, or a gateway that checks signatures, would refuse every request."""
     body = b'{"TableName":"Shop"}'
     signer = Signer(endpoint, "eu-central-1")
     sent = headers(signer, credentials, "DynamoDB_20120810.Query", body, NOON)
@@ -83,7 +81,6 @@ def test_an_endpoint_of_any_form(endpoint: str, credentials: ReadOnlyCredentials
 )
 @pytest.mark.parametrize("target", ["DynamoDB_20120810.Query", "DynamoDB_20120810.TransactWriteItems"])
 def test_a_body_of_any_form(body: bytes, target: str) -> None:
-    """Somebody with an accent in their name could not be found."""
     signer = Signer("https://dynamodb.us-east-1.amazonaws.com", "us-east-1")
     assert headers(signer, TEMPORARY, target, body, NOON)["Authorization"] == botocores(
         "https://dynamodb.us-east-1.amazonaws.com", "us-east-1", TEMPORARY, target, body, NOON
@@ -91,7 +88,6 @@ def test_a_body_of_any_form(body: bytes, target: str) -> None:
 
 
 def test_the_key_follows_the_day_and_the_credentials() -> None:
-    """At midnight, or when a role's credentials are renewed, every request would be refused until a restart."""
     endpoint = "https://dynamodb.us-east-1.amazonaws.com"
     signer = Signer(endpoint, "us-east-1")
     for credentials, at in (
@@ -116,7 +112,6 @@ def test_the_key_follows_the_day_and_the_credentials() -> None:
     ],
 )
 def test_credentials_of_several_lines_are_refused(credentials: ReadOnlyCredentials) -> None:
-    """A token with a line break in it could add headers, or a request of its own."""
     signer = Signer("https://dynamodb.us-east-1.amazonaws.com", "us-east-1")
     for _ in range(2):
         with pytest.raises(ValueError, match="line break"):

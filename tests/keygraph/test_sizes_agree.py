@@ -43,7 +43,6 @@ NUMBERS = {
 @on_exact_engines
 @pytest.mark.parametrize(("number", "size"), NUMBERS.items())
 async def test_the_size_of_a_number(make_store: MakeStore, number: str, size: int) -> None:
-    """The cost of what is read and written would be reported wrongly."""
     store = await make_store(TABLE)
     rest = KB - (3 + 3 + 1 + 1) - size
     for length, units in ((rest, 1), (rest + 1, 2)):
@@ -53,7 +52,6 @@ async def test_the_size_of_a_number(make_store: MakeStore, number: str, size: in
 
 @on_exact_engines
 async def test_an_entry_of_a_local_index_costs_100_bytes_more(make_store: MakeStore) -> None:
-    """A load into a table with a local index would cost more than was reported."""
     store = await make_store(TABLE)
     # The entry has PK, SK, day and name; the item nothing else.
     item: Item = {"PK": "p", "SK": "s", "day": "d", "name": "x" * (KB - 100 - 14)}

@@ -7,25 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.dynamo.conditions import And, BeginsWith, Eq, Exists, Gt, Not
+from keygraph.dynamo.conditions import Eq, Exists
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.store import (
-    Above,
-    AtLeast,
-    AtMost,
     BatchGet,
     BatchWrite,
-    Below,
     Cost,
     Count,
     CreateTable,
     DeleteTable,
     DescribeTable,
     Equals,
-    Page,
     Prefix,
     Query,
-    Range,
     Scan,
     Within,
     pages,
@@ -35,11 +29,8 @@ from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import BadUserInput, TableMissing, Unavailable
 from tests.keygraph.shop import SHOP, put, sort_keys
 
-# --- Tables -----------------------------------------------------------------------------------------
-
 
 async def test_a_table_is_described_as_it_was_created(tmp_path: Path) -> None:
-    """`keygraph table describe` would show another table than the one that is there."""
     async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
         assert await store.send(DescribeTable()) is None
         await store.send(CreateTable())
@@ -52,8 +43,10 @@ async def test_a_table_is_described_as_it_was_created(tmp_path: Path) -> None:
     assert described.indexes == tuple(sorted(SHOP.indexes, key=lambda index: index.name))
 
 
+# --- Tables -----------------------------------------------------------------------------------------
+
+
 async def test_a_table_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:
-    """Whoever starts the server on a new file would not know what to do."""
     async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
         for request in (Query("p"), Count("p"), Scan(), BatchGet((("p", "s"),)), BatchWrite()):
             with pytest.raises(TableMissing, match="no table Shop: create it with `keygraph table create`"):
@@ -62,7 +55,6 @@ async def test_a_table_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> 
 
 
 async def test_a_deleted_table_takes_its_items_with_it(shop: SQLiteStore) -> None:
-    """A table made anew would still hold the old items."""
     await put(shop, {"PK": "p", "SK": "s"})
     await shop.send(DeleteTable())
     with pytest.raises(TableMissing):
@@ -72,7 +64,6 @@ async def test_a_deleted_table_takes_its_items_with_it(shop: SQLiteStore) -> Non
 
 
 async def test_tables_of_one_file_do_not_mix(tmp_path: Path) -> None:
-    """Two models in one file would read each other's items; SQLite takes `shop` and `Shop` for one name."""
     one, other = Table("shop", partition_key="id"), Table("Shop", partition_key="id")
     async with open_sqlite(tmp_path / "f.db", one) as first, open_sqlite(tmp_path / "f.db", other) as second:
         await first.send(CreateTable())
@@ -103,14 +94,12 @@ async def test_tables_of_one_file_do_not_mix(tmp_path: Path) -> None:
 async def test_a_table_other_than_the_declared_one_is_found_out(
     shop: SQLiteStore, tmp_path: Path, declared: Table, problem: str
 ) -> None:
-    """A model with new keys on an old file would quietly find nothing."""
     async with open_sqlite(tmp_path / "shop.db", declared) as store:
         with pytest.raises(Unavailable, match=problem):
             await store.send(Query("p"))
 
 
 async def test_a_table_that_stores_more_is_read(tmp_path: Path) -> None:
-    """What the check at the start lets pass would be refused by the first query."""
     by_kind = Index("by-kind", "Kind", projection="KEYS_ONLY")
     whole = Index("by-kind", "Kind")
     named = Index("by-kind", "Kind", projection=["name"])
@@ -129,38 +118,8 @@ async def test_a_table_that_stores_more_is_read(tmp_path: Path) -> None:
 
 # --- Order and ranges -------------------------------------------------------------------------------
 
-LADDER = ["A", "Z", "a", "aa", "ab", "b", "ä", "\uffff", "😀"]
-
-
-@pytest.mark.parametrize(
-    ("range_", "expected"),
-    [
-        (None, LADDER),
-        (Equals("aa"), ["aa"]),
-        (Equals("none"), []),
-        (Prefix("a"), ["a", "aa", "ab"]),
-        (Prefix("\uffff"), ["\uffff"]),
-        (Within("a", "b"), ["a", "aa", "ab", "b"]),
-        (Within("ab", "ab"), ["ab"]),
-        (AtLeast("b"), ["b", "ä", "\uffff", "😀"]),
-        (AtMost("a"), ["A", "Z", "a"]),
-        (Above("b"), ["ä", "\uffff", "😀"]),
-        (Below("a"), ["A", "Z"]),
-    ],
-)
-async def test_ranges_are_in_the_order_of_utf8(
-    shop: SQLiteStore, range_: Range | None, expected: list[str]
-) -> None:
-    """A list would have another order or other items than on DynamoDB."""
-    await put(shop, *({"PK": "p", "SK": key} for key in reversed(LADDER)), {"PK": "q", "SK": "a"})
-    assert sort_keys(await shop.send(Query("p", range=range_))) == expected
-    assert sort_keys(await shop.send(Query("p", range=range_, forward=False))) == expected[::-1]
-    counted = await shop.send(Count("p", range=range_))
-    assert (counted.count, counted.scanned, counted.last) == (len(expected), len(expected), None)
-
 
 async def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
-    """The best ten of a score list would be those whose scores begin with a 9."""
     table = Table("Scores", partition_key="game", sort_key=("score", "N"))
     scores = [Decimal(text) for text in ("-100", "-9.5", "0", "0.001", "9", "10", "199.99", "1E+20")]
     async with open_sqlite(tmp_path / "scores.db", table) as store:
@@ -175,19 +134,7 @@ async def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
             await store.send(Query("g", range=Prefix("1")))
 
 
-async def test_binary_is_ordered_by_bytes(tmp_path: Path) -> None:
-    """A prefix of FF bytes, above which nothing stands, would find nothing or everything."""
-    table = Table("Blobs", partition_key=("id", "B"), sort_key=("at", "B"))
-    keys = [b"\x00", b"\x7f\xff", b"\x80", b"\xff", b"\xff\xff", b"\xff\xff\x01"]
-    async with open_sqlite(tmp_path / "blobs.db", table) as store:
-        await store.send(CreateTable())
-        await put(store, *({"id": b"\x01", "at": key} for key in reversed(keys)))
-        assert [i["at"] for i in (await store.send(Query(b"\x01"))).items] == keys
-        assert [i["at"] for i in (await store.send(Query(b"\x01", range=Prefix(b"\xff")))).items] == keys[3:]
-
-
 async def test_equal_index_keys_are_in_an_order_of_their_own(shop: SQLiteStore) -> None:
-    """DynamoDB's order of them is unspecified, so what relies on the table's would pass here and fail there."""
     await put(shop, *({"PK": "p", "SK": f"{n:02}", "Kind": "k", "Price": Decimal(1)} for n in range(20)))
     in_table = sort_keys(await shop.send(Query("p")))
     whole = await shop.send(Query("k", index="by-price"))
@@ -205,7 +152,6 @@ async def test_equal_index_keys_are_in_an_order_of_their_own(shop: SQLiteStore) 
 
 
 async def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
-    """Tables and indexes with a partition key alone could not be served."""
     table = Table("Plain", partition_key="id", indexes=[Index("by-colour", "colour")])
     async with open_sqlite(tmp_path / "plain.db", table) as store:
         await store.send(CreateTable())
@@ -223,36 +169,8 @@ async def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
 # --- Pages ------------------------------------------------------------------------------------------
 
 
-async def test_a_limit_counts_before_the_filter(shop: SQLiteStore) -> None:
-    """A page with a filter would cost other reads than on DynamoDB, and its cursor would stand elsewhere."""
-    await put(shop, *({"PK": "p", "SK": f"{n}", "even": n % 2 == 0} for n in range(6)))
-    page = await shop.send(Query("p", limit=3, filter=Eq(("even",), True)))
-    assert (sort_keys(page), page.scanned, page.last) == (["0", "2"], 3, ("p", "2"))
-    counted = await shop.send(Count("p", limit=3, start=page.last, filter=Eq(("even",), True)))
-    assert (counted.count, counted.scanned, counted.last) == (1, 3, ("p", "5"))
-
-
-async def test_a_page_that_ends_by_its_limit_names_a_last_position(shop: SQLiteStore) -> None:
-    """DynamoDB names one even where nothing follows; code that relies on its absence would break there."""
-    await put(shop, {"PK": "p", "SK": "1"}, {"PK": "p", "SK": "2"})
-    assert (await shop.send(Query("p", limit=2))).last == ("p", "2")
-    assert (await shop.send(Query("p", limit=3))).last is None
-    assert await shop.send(Query("p", limit=2, start=("p", "2"))) == Page([], 0, None, Cost(1, 0.5))
-
-
-async def test_a_start_need_not_be_an_item(shop: SQLiteStore) -> None:
-    """A cursor on an item that was deleted meanwhile would lead nowhere."""
-    await put(shop, *({"PK": "p", "SK": key} for key in "bdf"))
-    assert sort_keys(await shop.send(Query("p", start=("p", "c")))) == ["d", "f"]
-    assert sort_keys(await shop.send(Query("p", start=("p", "c"), forward=False))) == ["b"]
-    within = Query("p", range=Within("b", "e"), start=("p", "c"))
-    assert sort_keys(await shop.send(within)) == ["d"]
-    assert (await shop.send(Scan(start=("o", "z")))).scanned == 3
-
-
 @pytest.mark.parametrize("forward", [True, False])
 async def test_a_page_ends_with_the_item_that_reaches_a_megabyte(shop: SQLiteStore, forward: bool) -> None:
-    """Pages would be cut elsewhere than DynamoDB cuts them, and memory would grow with the partition."""
     items: list[Item] = [{"PK": "p", "SK": f"{n}", "text": "x" * 299_990} for n in range(9)]
     assert item_size(items[0]) == 300_000 - 10 + 4 + 1 + 1 + 4
     for item in items:
@@ -276,7 +194,6 @@ async def test_a_page_ends_with_the_item_that_reaches_a_megabyte(shop: SQLiteSto
 
 
 async def test_segments_hold_every_item_once(shop: SQLiteStore) -> None:
-    """A parallel export would lose items or write them twice."""
     await put(shop, *({"PK": f"p{n % 40}", "SK": f"{n}"} for n in range(120)))
     found: list[list[Item]] = []
     for segment in range(4):
@@ -293,41 +210,8 @@ async def test_segments_hold_every_item_once(shop: SQLiteStore) -> None:
 
 # --- Filters and projections ------------------------------------------------------------------------
 
-DOCUMENT: Item = {
-    "PK": "p",
-    "SK": "1",
-    "Name": "Ann",
-    "data": {"version": Decimal(3), "deep": {"x": [Decimal(1)], "y": None}, "other": "o"},
-}
-
-
-async def test_a_projection_answers_what_it_names(shop: SQLiteStore) -> None:
-    """Nested attributes would come back whole, or not at all."""
-    await put(shop, DOCUMENT)
-    projection = (("Name",), ("data", "version"), ("data", "deep", "y"), ("none",), ("Name", "inner"))
-    expected = {"Name": "Ann", "data": {"version": Decimal(3), "deep": {"y": None}}}
-    assert (await shop.send(Query("p", projection=projection))).items == [expected]
-    assert (await shop.send(BatchGet((("p", "1"),), projection=projection))).items == [expected]
-    whole = (("data", "version"), ("data",))
-    assert (await shop.send(Query("p", projection=whole))).items == [{"data": DOCUMENT["data"]}]
-    assert (await shop.send(Query("p", projection=(("data", "none"),)))).items == [{}]
-
-
-async def test_a_filter_sees_nested_attributes(shop: SQLiteStore) -> None:
-    """`where` on an attribute inside a map would find nothing."""
-    await put(shop, DOCUMENT, {"PK": "p", "SK": "2"})
-    for condition, expected in [
-        (Gt(("data", "version"), Decimal(2)), ["1"]),
-        (And((Exists(("data", "deep", "y")), BeginsWith(("Name",), "A"))), ["1"]),
-        (Not(Exists(("data",))), ["2"]),
-        (And(()), ["1", "2"]),
-    ]:
-        request = Query("p", filter=condition, projection=(("SK",),))
-        assert sort_keys(await shop.send(request)) == expected
-
 
 async def test_an_index_holds_what_it_projects(shop: SQLiteStore) -> None:
-    """A model would rely on attributes that the index does not have on DynamoDB."""
     item: Item = {"PK": "p", "SK": "s", "Kind": "k", "Price": Decimal(1), "Name": "N", "big": "x" * 5000}
     await put(shop, item)
     assert (await shop.send(Query("k", index="by-price"))).items == [item]
@@ -341,7 +225,6 @@ async def test_an_index_holds_what_it_projects(shop: SQLiteStore) -> None:
 
 
 async def test_a_local_index_fetches_what_it_lacks(shop: SQLiteStore) -> None:
-    """A list on a local index would lack attributes that DynamoDB fetches, or cost less than there."""
     big: Item = {"PK": "p", "SK": "1", "Name": "b", "text": "x" * 5000}
     small: Item = {"PK": "p", "SK": "2", "Name": "a", "text": "y"}
     await put(shop, big, small)
@@ -355,16 +238,3 @@ async def test_a_local_index_fetches_what_it_lacks(shop: SQLiteStore) -> None:
     assert (filtered.items, filtered.cost.read_units) == ([{"text": "y"}], 0.5 + 0.5 + 1)
     with pytest.raises(BadUserInput, match="cannot use text, which the index local does not project"):
         await shop.send(Query("p", index="local", filter=Eq(("text",), "y"), projection=(("text",),)))
-
-
-async def test_an_item_without_an_index_key_is_not_in_the_index(shop: SQLiteStore) -> None:
-    """Sparse indexes would list items that are not theirs, or keep those that have left."""
-    await put(
-        shop, {"PK": "p", "SK": "1", "Kind": "k"}, {"PK": "p", "SK": "2", "Kind": "k", "Price": Decimal(1)}
-    )
-    assert sort_keys(await shop.send(Query("k", index="by-price"))) == ["2"]
-    await put(shop, {"PK": "p", "SK": "2", "Kind": "other", "Price": Decimal(1)})
-    assert sort_keys(await shop.send(Query("k", index="by-price"))) == []
-    assert sort_keys(await shop.send(Query("other", index="by-price"))) == ["2"]
-    await shop.send(BatchWrite(deletes=(("p", "2"),)))
-    assert sort_keys(await shop.send(Query("other", index="by-price"))) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -28,9 +31,15 @@ from keygraph.dynamo.store import (
     pages,
 )
 from keygraph.dynamo.table import Index, Table
+from keygraph.engines.sqlite import engine
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import Unavailable
 from tests.keygraph.shop import SHOP, put
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_WATCHED_SECONDS", 0.005)
 
 
 def _names(folder: Path) -> list[str]:
@@ -38,7 +47,6 @@ def _names(folder: Path) -> list[str]:
 
 
 async def test_the_event_loop_is_not_blocked(shop: SQLiteStore) -> None:
-    """One large read would hold up every other request of the server."""
     await put(shop, *({"PK": "p", "SK": f"{n:05}", "text": "x" * 60} for n in range(10_000)))
     threads: set[str] = set()
     longest = 0.0
@@ -64,7 +72,6 @@ async def test_the_event_loop_is_not_blocked(shop: SQLiteStore) -> None:
 
 
 async def test_readers_see_whole_writes_while_one_writes(shop: SQLiteStore) -> None:
-    """Readers would fail beside a writer, or see half of a batch."""
     is_done = False
 
     async def write() -> None:
@@ -89,7 +96,6 @@ async def test_readers_see_whole_writes_while_one_writes(shop: SQLiteStore) -> N
 
 
 async def test_a_cancelled_request_harms_no_other(shop: SQLiteStore) -> None:
-    """A client that hangs up would break the connection for the next one."""
     await put(shop, *({"PK": "p", "SK": f"{n:04}", "text": "x" * 500} for n in range(2000)))
     for delay in (0.0, 0.0005, 0.002, 0.005):
         reads = [asyncio.create_task(shop.send(Query("p"))) for _ in range(12)]
@@ -105,7 +111,6 @@ async def test_a_cancelled_request_harms_no_other(shop: SQLiteStore) -> None:
 
 
 async def test_a_closed_store_lets_everything_go(tmp_path: Path) -> None:
-    """Files and threads would pile up with every reload of the server."""
     async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
         await store.send(CreateTable())
         await asyncio.gather(*(store.send(Scan()) for _ in range(8)))
@@ -117,7 +122,6 @@ async def test_a_closed_store_lets_everything_go(tmp_path: Path) -> None:
 
 
 async def test_what_was_asked_before_closing_is_answered(tmp_path: Path) -> None:
-    """A write that is under way when the server stops would be lost without an error."""
     async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
         await store.send(CreateTable())
         writing = asyncio.create_task(put(store, {"PK": "p", "SK": "s"}))
@@ -158,7 +162,6 @@ def _make_newer(path: Path) -> None:
 async def test_a_file_that_cannot_be_used_is_one_clear_line(
     tmp_path: Path, make: Callable[[Path], None], problem: str
 ) -> None:
-    """A wrong path would end in a traceback, or somebody else's file would be changed."""
     path = tmp_path / "wrong"
     make(path)
     before = path.read_bytes() if path.is_file() else b""
@@ -170,7 +173,6 @@ async def test_a_file_that_cannot_be_used_is_one_clear_line(
 
 
 async def test_folders_are_made(tmp_path: Path) -> None:
-    """The first start, whose folder is not there yet, would fail; one below a file cannot be helped."""
     async with open_sqlite(tmp_path / "a" / "b" / "shop.db", SHOP) as store:
         assert await store.send(DescribeTable()) is None
     with pytest.raises(Unavailable, match=r"cannot be used: (not a directory|file exists)"):
@@ -179,7 +181,6 @@ async def test_folders_are_made(tmp_path: Path) -> None:
 
 
 async def test_a_file_locked_by_another_process_is_waited_for(tmp_path: Path) -> None:
-    """A lock of another process would hang the server, or surface as an internal error."""
     path = tmp_path / "shop.db"
     async with open_sqlite(path, SHOP, locked_seconds=0.2) as store:
         await store.send(CreateTable())
@@ -187,15 +188,36 @@ async def test_a_file_locked_by_another_process_is_waited_for(tmp_path: Path) ->
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="another process has locked it"):
                 await put(store, {"PK": "p", "SK": "s"})
-            # Reading goes on beside a writer.
-            assert (await store.send(Scan())).items == []
+            # Reading goes on beside a writer, and a worker that is replaced starts.
+            async with open_sqlite(path, SHOP) as another:
+                for each in (store, another):
+                    assert (await each.send(Scan())).items == []
             other.execute("ROLLBACK")
         await put(store, {"PK": "p", "SK": "s"})
         assert (await store.send(Scan())).scanned == 1
 
 
+async def test_a_full_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_sqlite(tmp_path / "shop.db", SHOP) as shop:
+        await shop.send(CreateTable())
+        with shop._writing.connection() as writer:
+            [[pages]] = writer.execute("PRAGMA page_count")
+            writer.execute(f"PRAGMA max_page_count = {pages}")
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="cannot be used: database or disk is full"):
+                await put(shop, *({"PK": "p", "SK": f"{n}", "text": "x" * 9_000} for n in range(9)))
+        assert (await shop.send(Scan())).items == []
+        with shop._writing.connection() as writer:
+            writer.execute("PRAGMA max_page_count = 100000")
+        await put(shop, {"PK": "p", "SK": "s"})
+        assert (await shop.send(Scan())).scanned == 1
+    assert caplog.messages == [
+        "Nothing is written to the table's file: database or disk is full",
+        "Writes to the table's file succeed again",
+    ]
+
+
 async def test_two_processes_share_a_file(tmp_path: Path) -> None:
-    """With several workers one would not see what the other wrote."""
     path = tmp_path / "shop.db"
     async with open_sqlite(path, SHOP) as one, open_sqlite(path, SHOP) as other:
         await one.send(CreateTable())
@@ -206,6 +228,399 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
         await other.send(DeleteTable())
         await other.send(CreateTable())
         assert (await one.send(Scan())).items == []
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _move(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def _move_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+def _put_another(path: Path) -> None:
+    with closing(sqlite3.connect(path.with_name("other.db"))) as other:
+        other.execute("CREATE TABLE theirs (id)")
+    path.with_name("other.db").rename(path)
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _delete_log(path: Path) -> None:
+    path.with_name("shop.db-wal").unlink()
+
+
+def _delete_index_of_log(path: Path) -> None:
+    path.with_name("shop.db-shm").unlink()
+
+
+def _empty_log(path: Path) -> None:
+    path.with_name("shop.db-wal").write_bytes(b"")
+
+
+def _cut_log(path: Path) -> None:
+    log = path.with_name("shop.db-wal")
+    os.truncate(log, log.stat().st_size // 2)
+
+
+def _shorten_log(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    os.truncate(log, log.stat().st_size - 100)
+
+
+async def _refused(shop: SQLiteStore) -> str:
+    """Returns why a write is refused, and then a read as well."""
+    with pytest.raises(Unavailable) as write:
+        await put(shop, {"PK": "p", "SK": "lost"})
+    problem, refused = str(write.value), ""
+    while refused != problem:  # until the files are looked for again
+        try:
+            await shop.send(BatchGet((("p", "lost"),)))
+        except Unavailable as read:
+            refused = str(read)
+    assert problem == shop.outage
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("attack", "problem", "left"),
+    [
+        (_delete, "data/shop.db was moved or deleted", None),
+        (_move, "data/shop.db was moved or deleted", "data/moved.db"),
+        (_move_folder, "data/shop.db was moved or deleted", "moved/shop.db"),
+        (_put_another, "data/shop.db was replaced", None),
+        (_empty, "data/shop.db was replaced", None),
+        (_empty_log, "data/shop.db-wal was replaced", None),
+        (_cut_log, "data/shop.db-wal was replaced", None),
+        (_delete_log, "data/shop.db-wal was moved or deleted", "data/shop.db"),
+        (_delete_index_of_log, "data/shop.db-shm was moved or deleted", "data/shop.db"),
+    ],
+)
+async def test_a_file_that_is_moved_or_deleted_is_noticed(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    attack: Callable[[Path], None],
+    problem: str,
+    left: str | None,
+) -> None:
+    path = tmp_path / "data" / "shop.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        acknowledged = [{"PK": "p", "SK": f"{number}"} for number in range(9)]
+        for item in acknowledged:
+            await put(shop, item)
+        assert shop.outage is None
+        attack(path)
+        assert problem in await _refused(shop)
+        assert [each.message for each in caplog.records] == [f"Nothing is read or written: {shop.outage}"]
+        if left is not None:
+            # They are in the file even if the process is killed now.
+            shop._writing.executor.submit(int).result()
+            shutil.copy(tmp_path / left, tmp_path / "copy.db")
+    if left is not None:
+        async with open_sqlite(tmp_path / "copy.db", SHOP) as shop:
+            assert (await shop.send(Query("p"))).items == acknowledged
+
+
+@pytest.mark.parametrize("moment", ["before a write", "BEGIN IMMEDIATE", "COMMIT"])
+@pytest.mark.parametrize("cut", [_empty_log, _cut_log, _shorten_log])
+async def test_a_log_that_was_cut_takes_nothing_else_along(
+    tmp_path: Path, cut: Callable[[Path], None], moment: str
+) -> None:
+    """SQLite writes on behind the end of a log that was emptied, and would copy the hole over what is in the file."""
+    path = tmp_path / "shop.db"
+    older = [{"PK": "p", "SK": f"{number:02}"} for number in range(50)]
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        for item in older:
+            await put(shop, item)
+    async with open_sqlite(path, SHOP) as shop:
+        for item in older:
+            await put(shop, {**item, "SK": f"9{item['SK']}"})
+        if moment == "before a write":
+            cut(path)
+
+        def cut_and_look(sql: str) -> None:
+            if sql == moment:
+                cut(path)
+                shop._files.problem()  # as the event loop does at any time
+
+        with shop._writing.connection() as writer:
+            writer.set_trace_callback(cut_and_look)
+        await _refused(shop)
+        shop._writing.executor.submit(int).result()
+        shutil.copytree(tmp_path, tmp_path / "copied", ignore=shutil.ignore_patterns("copied"))
+    for each in (tmp_path / "copied" / "shop.db", path):
+        async with open_sqlite(each, SHOP) as shop:
+            found = (await shop.send(Query("p"))).items
+            assert found[:50] == older
+            assert len(found) >= 99 or cut is not _shorten_log
+
+
+async def test_a_file_that_comes_back_is_used_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        path.rename(away)
+        await _refused(shop)
+        # Whoever puts another file there does not find this one's writes in its log.
+        shop._writing.executor.submit(int).result()
+        assert path.with_name("shop.db-wal").stat().st_size == 0
+        away.rename(path)
+        assert shop.outage is None
+        await put(shop, {"PK": "p", "SK": "after"})
+        assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["after", "before"]
+    assert caplog.messages[-1] == "The table's file is in its place again"
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+async def test_a_file_that_came_back_after_another_one_was_there_is_not_used(
+    tmp_path: Path, ending: str
+) -> None:
+    """Another process may have used that one with the same database, and neither has the other's writes."""
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        log, away = path.with_name(f"shop.db{ending}"), tmp_path / "away"
+        log.rename(away)
+        log.touch()
+        assert f"shop.db{ending} was replaced" in (shop.outage or "")
+        away.rename(log)
+        assert f"shop.db{ending} was replaced" in await _refused(shop)
+    async with open_sqlite(path, SHOP) as shop:
+        assert (await shop.send(Count("p"))).count == 1
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+async def test_nobody_makes_a_log_beside_a_file_that_another_process_uses(
+    tmp_path: Path, ending: str
+) -> None:
+    """Two processes with two logs lose each other's writes."""
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        path.with_name(f"shop.db{ending}").rename(tmp_path / "away")
+        names = _names(tmp_path)
+        code = textwrap.dedent(f"""
+            import asyncio
+            from keygraph.engines.sqlite import files
+            from keygraph.engines.sqlite.engine import open_sqlite
+            from tests.keygraph.shop import SHOP
+
+            files._APPEARS_SECONDS = 0.05
+
+            async def main():
+                async with open_sqlite({str(path)!r}, SHOP):
+                    pass
+
+            asyncio.run(main())
+        """)
+        ended = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert f"another process uses it, but {path}{ending} is missing" in ended.stderr
+        assert _names(tmp_path) == names
+        (tmp_path / "away").rename(path.with_name(f"shop.db{ending}"))
+        assert shop.outage is None
+        await put(shop, {"PK": "p", "SK": "after"})
+    async with open_sqlite(path, SHOP) as shop:
+        assert (await shop.send(Count("p"))).count == 2
+
+
+@pytest.mark.parametrize("is_away_before", [False, True])
+async def test_another_file_gets_a_log_of_its_own(tmp_path: Path, is_away_before: bool) -> None:
+    """By the index of the replaced file's log, a larger one was malformed; and what was written into it was emptied."""
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with open_sqlite(tmp_path / "other.db", SHOP) as other:
+        await other.send(CreateTable())
+        await put(other, *({"PK": f"{n}", "SK": "s", "text": "x" * 3_000} for n in range(200)))
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        path.rename(away)
+        if is_away_before:
+            await _refused(shop)
+        (tmp_path / "other.db").rename(path)
+        assert "shop.db was replaced" in (shop.outage or "")
+        shop._writing.executor.submit(int).result()
+        assert not path.with_name("shop.db-wal").exists()
+        async with open_sqlite(path, SHOP) as other:
+            assert (await other.send(Count("199"))).count == 1
+            for number in range(9):
+                await put(other, {"PK": "p", "SK": f"{number}"})
+            await shop.close()
+            assert (await other.send(Count("p"))).count == 9
+            await put(other, {"PK": "p", "SK": "9"})
+    for each, found in ((path, 10), (away, 1)):
+        async with open_sqlite(each, SHOP) as shop:
+            assert (await shop.send(Count("p"))).count == found
+
+
+async def test_a_file_that_is_replaced_right_before_a_stop_gets_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start read a backup with the log of the old file, which lacked the last writes."""
+    monkeypatch.setattr(engine, "_WATCHED_SECONDS", 1000)
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "old"})
+        with (
+            closing(sqlite3.connect(path)) as source,
+            closing(sqlite3.connect(tmp_path / "other.db")) as made,
+        ):
+            source.backup(made)
+        await put(shop, *({"PK": "p", "SK": f"{n}", "text": "x" * 3_000} for n in range(200)))
+        path.rename(away)
+        (tmp_path / "other.db").rename(path)
+    assert _names(tmp_path) == ["away.db", "shop.db"]
+    for each, found in ((path, 1), (away, 201)):
+        async with open_sqlite(each, SHOP) as shop:
+            assert (await shop.send(Count("p"))).count == found
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+async def test_a_log_that_somebody_reads_is_left_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_stopped: bool
+) -> None:
+    """It was given up after one try, and the next start read the new file with it."""
+    monkeypatch.setattr(engine, "_WATCHED_SECONDS", 1000)
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with open_sqlite(path, SHOP, locked_seconds=0.01) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "old"})
+        reader = sqlite3.connect(path, isolation_level=None)
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM sqlite_schema").fetchone() > (0,)
+        await put(shop, {"PK": "p", "SK": "new"})
+        path.rename(away)
+        _put_another(path)
+        assert "shop.db was replaced" in (shop.outage or "")
+        shop._writing.executor.submit(int).result()
+        if is_stopped:
+            await shop.close()
+            assert "keep both together" in caplog.messages[-1]
+        assert path.with_name("shop.db-wal").exists()
+        reader.close()
+        if not is_stopped:
+            assert "shop.db was replaced" in (shop.outage or "")
+            shop._writing.executor.submit(int).result()
+            assert _names(tmp_path) == ["away.db", "shop.db"]
+    if not is_stopped:
+        async with open_sqlite(away, SHOP) as moved:
+            assert (await moved.send(Count("p"))).count == 2
+
+
+@pytest.mark.parametrize("moment", [1, 2], ids=["before COMMIT", "after COMMIT"])
+async def test_a_log_that_is_cut_while_a_write_ends_is_noticed(tmp_path: Path, moment: int) -> None:
+    """It was compared with its length before that write, and what was written later is read by nobody."""
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        check, calls = shop._files.check, count()
+
+        def cut_in_between() -> None:
+            number = next(calls)
+            if number == 2 == moment:
+                _shorten_log(path)
+            check()
+            if number == 1 == moment:
+                _shorten_log(path)
+
+        shop._files.check = cut_in_between  # type: ignore[method-assign]
+        assert "shop.db-wal was replaced" in await _refused(shop)
+
+
+async def test_who_has_put_another_file_there_keeps_its_log(tmp_path: Path) -> None:
+    """It may have got the log of this one, under the same name, before anybody noticed that another file is there."""
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "old"})
+        path.unlink()
+        await _refused(shop)
+        shop._writing.executor.submit(int).result()
+        _put_another(path)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("CREATE TABLE mine AS SELECT 1")
+        assert shop._files.log_file.seek(0, 2) > 0
+    with closing(sqlite3.connect(path)) as reader:
+        assert reader.execute("SELECT * FROM mine").fetchall() == [(1,)]
+    other.close()
+
+
+async def test_a_log_that_another_program_has_written_into_is_not_copied(tmp_path: Path) -> None:
+    """Another file was there for a while, and SQLite keeps its log under the same name."""
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        shutil.copy(path, tmp_path / "other.db")
+        path.rename(away)
+        await _refused(shop)
+        shop._writing.executor.submit(int).result()
+        (tmp_path / "other.db").rename(path)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("PRAGMA journal_mode = WAL")
+            other.execute(
+                "CREATE TABLE foreign_rows AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) SELECT i FROM n"
+            )
+            away.rename(path)
+            assert shop._files.log_file.seek(0, 2) > 0
+            path.rename(away)
+            await _refused(shop)
+        path.unlink(missing_ok=True)
+        away.rename(path)
+    async with open_sqlite(path, SHOP) as shop:
+        assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["before"]
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+async def test_no_new_file_gets_the_log_of_one_that_is_in_use(tmp_path: Path, is_emptied: bool) -> None:
+    """What is written to the new one would be copied into the old one, when that comes back."""
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "before"})
+        path.rename(away)
+        if is_emptied:
+            path.touch()
+        with pytest.raises(
+            Unavailable, match=r"it is missing or empty, but .*shop.db-wal is there: put the file"
+        ):
+            async with open_sqlite(path, SHOP):
+                pass
+        assert path.exists() == is_emptied
+        # Whatever the server does about it is done before the file comes back.
+        assert shop.outage is not None
+        await asyncio.wrap_future(shop._writing.executor.submit(int))
+        away.rename(path)
+        assert shop.outage is None
+        await put(shop, {"PK": "p", "SK": "after"})
+        assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["after", "before"]
+
+
+async def test_a_write_that_ends_in_a_lost_file_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may be moved after the write has begun."""
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as shop:
+        await shop.send(CreateTable())
+        monkeypatch.setattr(shop, "_written", lambda *_: path.rename(tmp_path / "away.db"))
+        with pytest.raises(Unavailable, match="was moved or deleted"):
+            await put(shop, {"PK": "p", "SK": "s"})
 
 
 WRITER = textwrap.dedent(
@@ -243,7 +658,6 @@ def _written_until_killed(path: Path) -> list[str]:
 
 
 async def test_a_killed_process_has_lost_no_acknowledged_write(tmp_path: Path) -> None:
-    """A crash would lose writes that a client was told are done, or leave an index out of step."""
     path = tmp_path / "log.db"
     acknowledged = _written_until_killed(path)
     assert _names(tmp_path) == ["log.db", "log.db-shm", "log.db-wal"]

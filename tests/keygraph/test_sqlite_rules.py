@@ -9,6 +9,7 @@ import pytest
 
 from keygraph.dynamo.conditions import Between, Exists, Not
 from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.store import (
     Above,
     AtLeast,
@@ -25,7 +26,7 @@ from keygraph.dynamo.store import (
     Scan,
     Within,
 )
-from keygraph.dynamo.table import KeyValue
+from keygraph.dynamo.table import Index, KeyValue, Table
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import BadUserInput
 from tests.keygraph.shop import SHOP, put
@@ -34,7 +35,6 @@ from tests.keygraph.shop import SHOP, put
 
 
 async def test_reads_cost_what_dynamodb_charges(shop: SQLiteStore) -> None:
-    """The cost that the server reports would not be that of the bill."""
     # 11 bytes are the names and keys: PK, p, SK, 1, text.
     three: list[Item] = [{"PK": "p", "SK": f"{n}", "text": "x" * (3000 - 10)} for n in range(3)]
     await put(shop, *three)
@@ -55,7 +55,6 @@ async def test_reads_cost_what_dynamodb_charges(shop: SQLiteStore) -> None:
 
 @pytest.mark.parametrize(("size", "units"), [(4096, 1), (4097, 2)])
 async def test_a_unit_is_four_kilobytes(shop: SQLiteStore, size: int, units: int) -> None:
-    """Costs would be one off at every multiple of 4 KB."""
     item: Item = {"PK": "p", "SK": "1", "text": "x" * (size - 10)}
     assert item_size(item) == size
     await put(shop, item)
@@ -64,8 +63,6 @@ async def test_a_unit_is_four_kilobytes(shop: SQLiteStore, size: int, units: int
 
 
 async def test_writes_cost_a_unit_a_kilobyte_and_index(shop: SQLiteStore) -> None:
-    """The cost of a load would be reported wrongly."""
-
     async def cost(*puts: Item, deletes: tuple[tuple[KeyValue, ...], ...] = ()) -> tuple[int, float]:
         written = await shop.send(BatchWrite(puts=puts, deletes=deletes))
         return written.cost.requests, written.cost.write_units
@@ -86,7 +83,6 @@ async def test_writes_cost_a_unit_a_kilobyte_and_index(shop: SQLiteStore) -> Non
 
 
 async def test_the_last_of_two_writes_to_a_key_wins(shop: SQLiteStore) -> None:
-    """Loading a file that names an item twice would fail, as DynamoDB's own request does, or keep the first."""
     written = await put(
         shop, {"PK": "p", "SK": "s", "n": Decimal(1)}, {"PK": "p", "SK": "s", "n": Decimal(2)}
     )
@@ -97,7 +93,6 @@ async def test_the_last_of_two_writes_to_a_key_wins(shop: SQLiteStore) -> None:
 
 
 async def test_a_batch_keeps_the_order_asked_for(shop: SQLiteStore) -> None:
-    """The nodes of a list would be swapped."""
     await put(shop, *({"PK": "p", "SK": key} for key in "abc"))
     batch = await shop.send(BatchGet((("p", "c"), ("p", "none"), ("p", "a"), ("p", "c"))))
     assert batch.items == [{"PK": "p", "SK": "c"}, None, {"PK": "p", "SK": "a"}, {"PK": "p", "SK": "c"}]
@@ -151,14 +146,12 @@ async def test_a_batch_keeps_the_order_asked_for(shop: SQLiteStore) -> None:
 async def test_what_dynamodb_refuses_is_refused(
     shop: SQLiteStore, request_: Request[object], message: str
 ) -> None:
-    """What works on the embedded engine would fail in production."""
     with pytest.raises(BadUserInput, match=message):
         await shop.send(request_)
     assert (await shop.send(Scan())).items == []
 
 
 async def test_a_refused_item_leaves_nothing_written(shop: SQLiteStore) -> None:
-    """Half a batch would be there after an error."""
     with pytest.raises(BadUserInput):
         await put(shop, {"PK": "p", "SK": "good"}, {"PK": "p", "SK": ""})
     assert (await shop.send(Scan())).items == []
@@ -187,7 +180,6 @@ VALUES: Item = {
 
 
 async def test_values_survive(tmp_path: Path) -> None:
-    """199.99 would become 199.99000000000001, a set a list, null would vanish."""
     async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
         await store.send(CreateTable())
         await put(store, VALUES)
@@ -197,11 +189,36 @@ async def test_values_survive(tmp_path: Path) -> None:
     assert {name: type(value) for name, value in item.items()} == {n: type(v) for n, v in VALUES.items()}
 
 
-async def test_an_item_may_have_400_kilobytes(shop: SQLiteStore) -> None:
-    """The largest item that DynamoDB takes could not be stored here."""
-    item: Item = {"PK": "p", "SK": "s", "a": "x" * (400 * 1024 - 7)}
-    assert item_size(item) == 400 * 1024
-    written = await put(shop, item)
-    assert written.cost.write_units == 401
-    page = await shop.send(Query("p"))
-    assert (page.items, page.cost.read_units) == ([item], 50.0)
+# --- The rules themselves -----------------------------------------------------------------------------
+
+KINDS = Index("Kinds", "Kind", ("Price", "N"))
+BARE = Table("Things", partition_key="PK", sort_key="SK")
+THINGS = Table("Things", partition_key="PK", sort_key="SK", indexes=[KINDS])
+ITEM: Item = {"PK": "p", "SK": "s", "Kind": "Ü", "Price": Decimal("-12.5"), "tags": ["a", True, None]}
+
+
+def test_the_keys_and_the_size_are_found() -> None:
+    size = WriteRules(THINGS).check(ITEM)
+    assert WriteRules(THINGS).keys_of(ITEM) == {
+        "PK": b"p",
+        "SK": b"s",
+        "Kind": "Ü".encode(),
+        "Price": bytes([0x40, 124, 100 - 12, 100 - 50, 0xFF]),
+    }
+    # PK p, SK s, Kind Ü, Price (three digits are two pairs, one more, and the sign), tags: 3 + (1 + 1) + (1 + 1) + (1 + 1)
+    assert size == 3 + 3 + 6 + (5 + 4) + (4 + 9)
+
+
+def test_the_keys_of_an_index_are_checked_without_each_other() -> None:
+    item: Item = {"PK": "p", "SK": "s", "Kind": Decimal(1)}
+    assert WriteRules(BARE).check(item) == 3 + 3 + 4 + 2
+    assert WriteRules(BARE).keys_of(item) == {"PK": b"p", "SK": b"s"}
+    with pytest.raises(BadUserInput, match=r"The key Kind is of type S\."):
+        WriteRules(THINGS).check(item)
+
+
+def test_an_attribute_that_is_two_keys_has_the_smaller_limit() -> None:
+    table = Table("Things", partition_key="PK", indexes=[Index("Reverse", "Kind", "PK")])
+    WriteRules(table).check({"PK": "x" * 1024})
+    with pytest.raises(BadUserInput, match=r"The key PK has more than 1,024 bytes\."):
+        WriteRules(table).check({"PK": "x" * 1025})

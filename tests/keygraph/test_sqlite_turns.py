@@ -25,7 +25,6 @@ def file(tmp_path: Path) -> Path:
 
 
 async def fill(file: Path, count: int) -> None:
-    """That many items in one partition."""
     async with open_sqlite(file, SHOP) as store:
         await store.send(CreateTable())
         puts = tuple({"PK": "p", "SK": f"{number:06d}", "note": "x" * 40} for number in range(count))
@@ -33,7 +32,6 @@ async def fill(file: Path, count: int) -> None:
 
 
 async def test_a_read_ends_when_its_time_is_over(file: Path) -> None:
-    """A condition that takes seconds would take a thread for as long as it takes."""
     await fill(file, 8_000)
     async with open_sqlite(file, SHOP, read_seconds=0.05) as store:
         began = time.monotonic()
@@ -44,7 +42,6 @@ async def test_a_read_ends_when_its_time_is_over(file: Path) -> None:
 
 
 async def test_a_read_ends_when_nobody_waits_for_it(file: Path) -> None:
-    """Clients that go away would leave all threads at work."""
     await fill(file, 8_000)
     async with open_sqlite(file, SHOP, readers=1) as store:
         asked = asyncio.create_task(store.send(LONG))
@@ -59,7 +56,6 @@ async def test_a_read_ends_when_nobody_waits_for_it(file: Path) -> None:
 
 
 async def test_the_event_loop_goes_on_meanwhile(file: Path) -> None:
-    """One client's conditions would make all others wait: for 5 ms for each of four threads, again and again."""
     await fill(file, 1_000)
     async with open_sqlite(file, SHOP) as store:
         tries = [await lag(store) for _ in range(3)]
@@ -79,7 +75,6 @@ async def lag(store: SQLiteStore) -> float:
 
 
 def test_a_read_that_is_over_gives_no_more_rows() -> None:
-    """SQLite would be asked to stop, and Python go on."""
     turns = Turns(60)
     rows = turns.take(iter(range(1_000_000)))
     assert (next(rows), turns.is_over()) == (0, False)

@@ -17,7 +17,7 @@ from keygraph.dynamo.store import CreateTable, DeleteTable
 from keygraph.engines.open import open_store
 from keygraph.errors import WriteRefused
 from keygraph.writing.requests import WriteRequest
-from keygraph.writing.sending.writer import Writer
+from keygraph.writing.sending.writer import write
 from tests.conftest import LOCAL
 from tests.keygraph.histories.asking import Asking, beginning
 from tests.keygraph.histories.declared import graph
@@ -45,7 +45,6 @@ class Writes(RuleBasedStateMachine):
         self._store = await self._stack.enter_async_context(open_store(url, graph.table))
         await self._store.send(DeleteTable())
         await self._store.send(CreateTable())
-        self._writer = Writer(graph, self._store)
         await self._write(beginning())
 
     @rule(data=st.data())
@@ -64,10 +63,10 @@ class Writes(RuleBasedStateMachine):
         except Refused as refused:
             expected, codes = self._plain, refused.codes
         if not codes:
-            await self._writer.write(asked)
+            await write(graph, self._store, asked)
         else:
             with pytest.raises(WriteRefused) as told:
-                await self._writer.write(asked)
+                await write(graph, self._store, asked)
             assert {each.code for each in told.value.refusals} <= codes, told.value.refusals
         self._plain = expected
 
@@ -86,7 +85,6 @@ class Writes(RuleBasedStateMachine):
 
 
 def test_on_the_embedded_engine() -> None:
-    """A write would do something else than it says, or leave a key, a mirror or a counterpart that does not agree."""
     run_state_machine_as_test(
         Writes, settings=settings(max_examples=25, stateful_step_count=12, deadline=None)
     )
@@ -94,8 +92,6 @@ def test_on_the_embedded_engine() -> None:
 
 @pytest.mark.parametrize("engine", [LOCAL])
 def test_on_dynamodb_local(engine: str, local_endpoint: str) -> None:
-    """It would do so on DynamoDB alone."""
-
     class OnLocal(Writes):
         url = local_endpoint
 

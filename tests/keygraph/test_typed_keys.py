@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from decimal import Decimal
 
 import pytest
@@ -68,43 +67,8 @@ async def ask(service: Service, query: str) -> dict[str, object]:
     return answer["data"]
 
 
-async def test_numbers_are_ordered_as_numbers(service: Service) -> None:
-    """Ten would come before nine, and what is negative last."""
-    plays = await ask(service, "{ game(number: 7) { title plays { totalCount nodes { played score } } } }")
-    shown = ["-3", "0.5", "9", "10", "100000000000000000000"]
-    assert plays == {
-        "game": {
-            "title": "Go",
-            "plays": {
-                "totalCount": 5,
-                "nodes": [
-                    {"played": played, "score": score}
-                    for played, score in zip(shown, (5, 50, 6, 50, 700), strict=True)
-                ],
-            },
-        }
-    }
-
-
-async def test_ranges_over_numbers(service: Service) -> None:
-    """A range would be that of the digits, or could not be asked for."""
-    assert await ask(
-        service,
-        """{ game(number: 7) {
-          some: plays(played: {from: "0.5", to: 10}, direction: DESC) { nodes { played } }
-          one: plays(played: {eq: "10.0"}) { nodes { played } }
-        } }""",
-    ) == {
-        "game": {
-            "some": {"nodes": [{"played": "10"}, {"played": "9"}, {"played": "0.5"}]},
-            "one": {"nodes": [{"played": "10"}]},
-        }
-    }
-
-
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
 async def test_pages_of_a_list_by_number(service: Service, direction: str) -> None:
-    """A client that pages would miss or see again what has the same score."""
     seen: list[int] = []
     after = "null"
     while True:
@@ -121,7 +85,6 @@ async def test_pages_of_a_list_by_number(service: Service, direction: str) -> No
 
 
 async def test_an_index_without_a_sort_key(service: Service) -> None:
-    """What an index without a sort key holds could not be listed."""
     assert (
         await ask(service, '{ gamesOf(owner: "ada") { totalCount edges { cursor node { number } } } }') != {}
     )
@@ -132,38 +95,12 @@ async def test_an_index_without_a_sort_key(service: Service) -> None:
 
 
 def test_a_number_that_the_table_cannot_hold() -> None:
-    """The request would fail at DynamoDB instead of saying which argument is wrong."""
     with pytest.raises(BadUserInput) as refused:
         graph.identity(graph.types["Game"], {"number": 10**40 + 1})
     assert str(refused.value) == "number cannot be part of a key of Game"
 
 
-blobs = Table("Blobs", partition_key=("Digest", "B"))
-
-
-@node("{digest}")
-class Blob:
-    digest: bytes
-    size: int
-
-
-@pytest.mark.parametrize("digest", [b"\x00\xff\x10", b"plain"])
-async def test_bytes_as_a_key_of_a_table_without_a_sort_key(make_store: MakeStore, digest: bytes) -> None:
-    """A table by digest could not be served."""
-    served = Graph(blobs, Blob, attribute_case="pascal").check()
-    store = await make_store(blobs)
-    await store.send(BatchWrite(({"Digest": digest, "Size": Decimal(3)},)))
-    service = Service(build_schema(served), store, secret=b"a secret")
-    text = base64.b64encode(digest).decode()
-    blob = await ask(service, f'{{ blob(digest: "{text}") {{ id digest size }} }}')
-    assert {"digest": text, "size": 3}.items() <= blob["blob"].items()  # type: ignore[attr-defined,operator]
-    again = await ask(service, f'{{ node(id: "{blob["blob"]["id"]}") {{ ... on Blob {{ size }} }} }}')  # type: ignore[index]
-    assert again == {"node": {"size": 3}}
-
-
 def test_what_does_not_fit_a_keys_type() -> None:
-    """Nothing would ever be found, since a text is no number."""
-
     @node("GAME#{game_id}", "{title}")
     class Wrong:
         game_id: ID

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
+from keygraph import ID, Graph, Index, Many, Table, field, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
-from keygraph.lists.listing import bind
+from keygraph.lists.query import ListForm
+from keygraph.lists.ranges import beginning_with
 from keygraph.model.instances import instance
 from keygraph.model.records import RecordType
-from keygraph_resolvers.naming.names import union_name
 from tests.keygraph.checked import TABLE, by_date
 from tests.keygraph.union_members import Company, Organization, Person, User
 
-inverted = Index("Inverted", "SK", "PK")
 by_holder = Index("ByHolder", "Holder", "PK")
 
 
@@ -31,8 +30,6 @@ def types_of(*types: type, table: Table = TABLE) -> dict[str, RecordType]:
 
 
 def test_every_spelling_is_a_union() -> None:
-    """A union that is written as Python allows would be no end, or no optional one."""
-
     @node("THING#{thing_id}")
     class Thing:
         thing_id: ID
@@ -44,7 +41,9 @@ def test_every_spelling_is_a_union() -> None:
         f: Organization
 
     ends = types_of(User, Organization, Thing)["Thing"].ends
-    shown = {name: (union_name(end.members), end.optional) for name, end in ends.items()}
+    shown = {
+        name: ("Or".join(member.name for member in end.members), end.optional) for name, end in ends.items()
+    }
     assert shown == {
         "a": ("UserOrOrganization", False),
         "b": ("UserOrOrganization", True),
@@ -60,8 +59,6 @@ def test_every_spelling_is_a_union() -> None:
 
 
 def test_a_union_has_one_name() -> None:
-    """The same members in another order would be another type of the schema."""
-
     @node("THING#{thing_id}")
     class Thing:
         thing_id: ID
@@ -74,7 +71,7 @@ def test_a_union_has_one_name() -> None:
             raise NotImplementedError
 
     graph = Graph(TABLE, User, Organization, Person, Company, Thing, type_attribute="Type").check()
-    names = [union_name(members) for members in graph.unions.values()]
+    names = ["Or".join(member.name for member in members) for members in graph.unions.values()]
     assert names == ["OrganizationOrUser", "PersonOrUserOrOrganization", "CompanyOrUser"]
 
 
@@ -99,7 +96,6 @@ def _end(card: RecordType, name: str, item: Item) -> tuple[list[str], tuple[str,
 
 
 def test_an_end_is_read_from_where_it_stands() -> None:
-    """The holder of a card would be unknown where its key alone tells it, or an attribute."""
     card = types_of(User, Organization, Card)["Card"]
     item: Item = {
         "PK": "ORG#IS#007",
@@ -122,36 +118,7 @@ def test_an_end_is_read_from_where_it_stands() -> None:
     assert (type(made.issuer), made.issuer.user_id) == (User, "ann")
 
 
-def test_where_keys_are_alike_only_reading_tells() -> None:
-    """A company would be taken for a person."""
-
-    @record("{owner}", "SITE#{site_id}")
-    class Site:
-        site_id: ID
-        owner: Person | Company
-        admin: Company | Person | None
-        other: Company | User | Person | None
-
-    site = types_of(Person, Company, User, Site)["Site"]
-    item: Item = {
-        "PK": "ACCOUNT#x",
-        "SK": "SITE#1",
-        "Type": "Site",
-        "admin_login": "y",
-        "other_id": "ACCOUNT#z",
-    }
-    assert _end(site, "owner", item) == (["Person", "Company"], ("x",))
-    assert _end(site, "admin", item) == (["Company", "Person"], ("y",))
-    assert _end(site, "other", item) == (["Company", "Person"], ("z",))
-    assert _end(site, "other", {**item, "other_id": "USER#z"}) == (["User"], ("z",))
-    owner = instance(site, item).owner
-    assert owner.login == "x"
-    assert not isinstance(owner, Person | Company)
-
-
 def test_a_special_key_goes_first() -> None:
-    """A user would be taken for a team whose name is any text."""
-
     @node("{name}")
     class Team:
         name: ID
@@ -169,51 +136,7 @@ def test_a_special_key_goes_first() -> None:
 # --- Paths --------------------------------------------------------------------------------------------
 
 
-def test_paths_from_each_member() -> None:
-    """A list of one of the types would read the keys of another."""
-
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-        cards: Many[Card] = many()
-        held: Many[Share] = many()
-
-    @node("ORG#{country}#{number:03d}")
-    class Organization:
-        country: ID
-        number: int
-        cards: Many[Card] = many()
-        held: Many[Share] = many()
-
-    @record("{holder}#CARDS", "{card_id}")
-    class Card:
-        card_id: ID
-        holder: User | Organization
-
-    @edge("{fund}", "{owner}", inverted())
-    class Share:
-        fund: Fund
-        owner: User | Organization
-
-    @node("FUND#{fund_id}")
-    class Fund:
-        fund_id: ID
-        shares: Many[Share] = many()
-
-    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted])
-    graph = Graph(table, User, Organization, Card, Share, Fund, type_attribute="Type").check()
-    user, organization, fund = (graph.types[name] for name in ("User", "Organization", "Fund"))
-    assert bind(graph, graph.path(user, "cards"), ("1",)).partitions == ("USER#1#CARDS",)
-    assert bind(graph, graph.path(organization, "cards"), ("IS", "007")).partitions == ("ORG#IS#007#CARDS",)
-    assert bind(graph, graph.path(organization, "held"), ("IS", "007")).partitions == ("ORG#IS#007",)
-    shares = graph.path(fund, "shares")
-    assert (shares.far_end, shares.nodes) == ("owner", (user, organization))
-    assert shares.finds_by_node
-
-
 def test_an_index_on_the_attribute_of_a_union() -> None:
-    """An index on the attribute that holds the key of the one or the other would be no path."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -226,13 +149,11 @@ def test_an_index_on_the_attribute_of_a_union() -> None:
 
     table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_holder])
     graph = Graph(table, User, Organization, Phone, type_attribute="Type").check()
-    phones = bind(graph, graph.path(graph.types["User"], "phones"), ("1",))
-    assert (phones.index_name, phones.partitions, phones.prefix) == ("ByHolder", ("USER#1",), "PHONE#")
+    phones = ListForm(graph, graph.node_lists["User", "phones"]).of(("1",))
+    assert (phones.path.keys.index, phones.partitions, phones.prefix) == (by_holder, ("USER#1",), "PHONE#")
 
 
 def test_a_key_field_that_all_members_have() -> None:
-    """A key of a field that each of the types has could not be written, or would list another type's items."""
-
     @node("GROUP#{user_id}")
     class Group:
         user_id: ID
@@ -249,14 +170,14 @@ def test_a_key_field_that_all_members_have() -> None:
         at: date
 
     graph = Graph(TABLE, User, Group, Post, Like, type_attribute="Type").check()
-    posts = bind(graph, graph.path(graph.types["Group"], "posts"), ("1",))
-    assert (posts.index_name, posts.partitions, posts.prefix) == ("ByDate", ("GROUP#1",), "BY#1#")
+    path = graph.node_lists["Group", "posts"]
+    posts = ListForm(graph, path).of(("1",))
+    assert (path.keys.index_name, posts.partitions) == ("ByDate", ("GROUP#1",))
+    assert posts.reading.span == beginning_with("BY#1#")
     assert graph.types["Post"].leaf_name(("author", "user_id")) == "author_user_id"
 
 
 def test_ids_under_a_union_keep_the_law_of_ids() -> None:
-    """The key of one member's would be that of another type, or would be refused for the sake of another member."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -286,8 +207,6 @@ def test_ids_under_a_union_keep_the_law_of_ids() -> None:
 
 
 def test_a_union_inside_the_key_of_a_node() -> None:
-    """A node whose own key is made of another one's, of several types, could stand in no key."""
-
     @node("BADGE#{owner}")
     class Badge:
         owner: User | Organization
@@ -301,7 +220,7 @@ def test_a_union_inside_the_key_of_a_node() -> None:
 
     graph = Graph(TABLE, User, Organization, Badge, Wear, type_attribute="Type").check()
     badge, wear = graph.types["Badge"], graph.types["Wear"]
-    worn = bind(graph, graph.path(badge, "worn"), ("ORG#IS#007",))
+    worn = ListForm(graph, graph.node_lists[badge.name, "worn"]).of(("ORG#IS#007",))
     assert worn.partitions == ("BADGE#ORG#IS#007#WORN",)
     item: Item = {
         "PK": "BADGE#ORG#IS#007#WORN",
@@ -340,7 +259,6 @@ LAWFUL = Graph(TABLE, Short, Numbered, Owned, type_attribute="Type").check()
 
 @given(st.text("U1-a", min_size=1, max_size=4), st.text("U1-a", min_size=1, max_size=3))
 def test_what_is_rendered_is_parsed_alike_or_refused(owner: str, name: str) -> None:
-    """The owner that was written would not be the owner that is read."""
     owned = LAWFUL.types["Owned"]
     try:
         LAWFUL.check_identity(owned, (owner, name))

@@ -13,7 +13,7 @@ from keygraph.tables.findings import Report
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.verified_net import Pages, friend, graph, note, stay, told, user
-from tests.tracing import TracingStore
+from tests.tracing import PassingStore, TracingStore
 
 RIGHT: list[Item] = [
     *map(user, ("ann", "bob", "cid")),
@@ -53,7 +53,6 @@ WRONG: list[Item] = [
 
 
 def typed(items: list[Item]) -> tuple[Item, ...]:
-    """The items with their integers as a table holds them."""
     return tuple(
         {n: number(v) if type(v) is int else v for n, v in item.items()}  # type: ignore[misc]  # an int is no Value
         for item in items
@@ -94,11 +93,7 @@ FOUND = [
 ]
 
 
-# --- What is found ------------------------------------------------------------------------------------
-
-
 async def test_a_right_table_has_nothing(make_store: MakeStore) -> None:
-    """Whoever verifies every night would be called every night."""
     store = await make_store(graph.table)
     await store.send(BatchWrite(typed(RIGHT)))
     report = await verified(store)
@@ -106,8 +101,10 @@ async def test_a_right_table_has_nothing(make_store: MakeStore) -> None:
     assert report.items == {"User": 3, "Friend": 3, "Tagged": 1, "Room": 1, "Stay": 1, "Guest": 1, "Note": 2}
 
 
+# --- What is found ------------------------------------------------------------------------------------
+
+
 async def test_everything_that_is_wrong_is_found(make_store: MakeStore) -> None:
-    """A broken item would be served wrongly, or never, and nobody would know of it."""
     store = await make_store(graph.table)
     await store.send(BatchWrite(typed(RIGHT + WRONG)))
     report = await verified(store)
@@ -117,7 +114,6 @@ async def test_everything_that_is_wrong_is_found(make_store: MakeStore) -> None:
 
 
 async def test_the_report_does_not_depend_on_the_segments(make_store: MakeStore) -> None:
-    """Two reports could not be compared."""
     store = await make_store(graph.table)
     await store.send(BatchWrite(typed(RIGHT + WRONG)))
     reports = [await verified(store, segments=segments) for segments in (1, 3, 7)]
@@ -125,7 +121,6 @@ async def test_the_report_does_not_depend_on_the_segments(make_store: MakeStore)
 
 
 async def test_the_examples_are_a_few_with_the_smallest_keys(make_store: MakeStore) -> None:
-    """A table that is wrong all over would fill the screen, or the memory."""
     store = await make_store(graph.table)
     await store.send(BatchWrite(typed([friend("ann", f"f{n:03}") for n in range(50)])))
     report = await verified(store, examples=2)
@@ -139,8 +134,6 @@ async def test_the_examples_are_a_few_with_the_smallest_keys(make_store: MakeSto
 
 
 def test_a_mirror_that_could_have_no_key_is_told() -> None:
-    """The edge would be passed over, though nothing can ever be its reciprocal."""
-
     @node("P#{name}", "PROFILE")
     class Person:
         name: str
@@ -166,8 +159,6 @@ def test_a_mirror_that_could_have_no_key_is_told() -> None:
 
 
 def test_one_item_that_the_model_cannot_take_does_not_end_it() -> None:
-    """A table of millions could never be verified because of one item, whose key nobody would learn."""
-
     @dataclass
     class Mood:
         text: str
@@ -205,7 +196,6 @@ def test_one_item_that_the_model_cannot_take_does_not_end_it() -> None:
 
 
 async def test_it_writes_nothing_and_reads_each_node_once(make_store: MakeStore) -> None:
-    """A verification would change the table, or cost many times what it must; or read what was true some time ago."""
     store = await make_store(graph.table)
     people = [user(f"u{n}") for n in range(12)]
     notes = [note(f"u{n}", f"2024-02-{day:02}", about_id="ann") for n in range(12) for day in range(1, 9)]
@@ -224,27 +214,19 @@ async def test_it_writes_nothing_and_reads_each_node_once(make_store: MakeStore)
             assert request.projection == (("PK",), ("SK",))
 
 
-class Changing:
+@dataclass(eq=False)
+class Changing(PassingStore):
     """A store in which an item is gone by the time that what it leads to is looked for."""
 
-    def __init__(self, store: Store, item: Item) -> None:
-        self.store, self.item = store, item
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
+    item: Item
 
     async def send(self, request: Any, /) -> Any:
         if isinstance(request, BatchGet):
             await self.store.send(BatchWrite(deletes=(self.table.key_of(self.item),)))
         return await self.store.send(request)
 
-    async def close(self) -> None:
-        pass
-
 
 async def test_an_edge_that_is_deleted_meanwhile_is_not_told(make_store: MakeStore) -> None:
-    """A table that is in use would always seem to be broken."""
     store = await make_store(graph.table)
     item = friend("ann", "bob")
     await store.send(BatchWrite((item,)))

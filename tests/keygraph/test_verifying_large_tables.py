@@ -29,13 +29,11 @@ async def peak(pages: int) -> int:
 
 
 async def test_memory_does_not_grow_with_the_table() -> None:
-    """A large table could not be verified on a small machine."""
     await peak(1)
     assert await peak(12) < 1.5 * await peak(2)
 
 
 async def test_only_so_many_requests_are_under_way_as_there_are_segments() -> None:
-    """A table in use would be slowed down by whoever verifies it."""
     store = Pages(graph.table, 3, 20)
     verification = Verification(graph.check(), store, segments=3)
     await verification.run(lambda items: None)
@@ -45,8 +43,6 @@ async def test_only_so_many_requests_are_under_way_as_there_are_segments() -> No
 
 @pytest.mark.parametrize("after", [1, 4, 5])
 async def test_an_interrupted_one_goes_on_and_reports_the_same(after: int) -> None:
-    """After an error a large table would be read from the beginning, or parts of it be counted twice or never."""
-
     class Odd(Pages):
         def item(self, number: int) -> Item:
             # In each page something is wrong.
@@ -75,7 +71,6 @@ async def test_an_interrupted_one_goes_on_and_reports_the_same(after: int) -> No
 
 @pytest.mark.parametrize("kept", [{}, {"reached": []}, {"reached": [None], "ended": [], "report": {}}, []])
 def test_what_was_not_kept_by_it_is_refused(kept: Any) -> None:
-    """A file of something else would make a report of a part of the table look like that of all."""
     verification = Verification(graph.check(), Pages(graph.table, 1, 1), segments=1)
     with pytest.raises((KeyError, TypeError, ValueError)):
         verification.resume(kept)
@@ -83,13 +78,12 @@ def test_what_was_not_kept_by_it_is_refused(kept: Any) -> None:
 
 
 def test_keys_of_every_kind_are_kept() -> None:
-    """A table whose keys are numbers or bytes could not be taken up again."""
     report = Report(5)
     kind = FindingKind("dangling", "Friend", "friend points to a missing User")
     report.add(
         {"Friend": 1, None: 2},
         Counter({("Friend", ("data", "x")): 1}),
-        [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))],
+        [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")), {})],
     )
     again = Report.from_json(json.loads(json.dumps(report.to_json())), 5)
     assert again.items == report.items

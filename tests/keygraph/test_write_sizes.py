@@ -10,7 +10,7 @@ from keygraph import ID, Graph, Index, Many, Table, node, record
 from keygraph.dynamo.store import Request, Scan, Store
 from keygraph.errors import Refusal, WriteRefused
 from keygraph.writing.requests import Change, Create, Put, Upsert, WriteRequest
-from keygraph.writing.sending.writer import Writer
+from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
 from tests.tracing import TracingStore
 
@@ -48,7 +48,7 @@ async def pages(make_store: MakeStore) -> TracingStore:
 
 async def refused(store: Store, *requests: WriteRequest) -> list[Refusal]:
     with pytest.raises(WriteRefused) as refused:
-        await Writer(graph, store).write(requests)
+        await write(graph, store, requests)
     return [*refused.value.refusals]
 
 
@@ -60,7 +60,6 @@ def sent(store: TracingStore) -> list[Request[Any]]:
 
 
 async def test_an_item_that_is_too_large_is_told_at_its_largest_field(pages: TracingStore) -> None:
-    """A client would be told a limit, and have to find out which of its texts was too long."""
     large = {"name": "a", "text": "x" * 100 * KB, "note": "y" * 310 * KB}
     more = {"page": ("a",), "number": 1, "text": "z" * 401 * KB}
     found = await refused(pages, Create(page, large, ("input",)), Put(line, more, ("input", "lines", 0)))
@@ -72,7 +71,6 @@ async def test_an_item_that_is_too_large_is_told_at_its_largest_field(pages: Tra
 
 
 async def test_what_an_item_takes_in_a_local_index_counts(pages: TracingStore) -> None:
-    """DynamoDB would refuse the transaction after it was sent."""
     large = {"name": "a", "text": "x" * 210 * KB, "size": "L"}
     [found] = await refused(pages, Create(page, large, ("input",)))
     assert (found.code, found.path) == ("ITEM_TOO_LARGE", ("input", "text"))
@@ -89,8 +87,7 @@ async def test_what_an_item_takes_in_a_local_index_counts(pages: TracingStore) -
     ],
 )
 async def test_a_change_that_makes_an_item_too_large(pages: TracingStore, request_: WriteRequest) -> None:
-    """The error would name no field, since only DynamoDB knows what is there already."""
-    await Writer(graph, pages).write([Create(page, {"name": "a", "text": "x" * 300 * KB})])
+    await write(graph, pages, [Create(page, {"name": "a", "text": "x" * 300 * KB})])
     before = (await pages.store.send(Scan(consistent=True))).items
     [found] = await refused(pages, request_)
     assert (found.code, found.path) == ("ITEM_TOO_LARGE", ("input", "note"))
@@ -98,7 +95,6 @@ async def test_a_change_that_makes_an_item_too_large(pages: TracingStore, reques
 
 
 async def test_too_many_items_are_told_with_their_count(pages: TracingStore) -> None:
-    """A client could not know how much to leave out."""
     lines = [Put(line, {"page": ("a",), "number": n}, ("input", "lines", n)) for n in range(100)]
     [found] = await refused(pages, Create(page, {"name": "a"}, ("input",)), *lines)
     assert (found.code, found.path) == ("TRANSACTION_TOO_LARGE", ("input",))
@@ -106,11 +102,10 @@ async def test_too_many_items_are_told_with_their_count(pages: TracingStore) -> 
     assert found.message == (
         "The transaction is of 101 items, with those that it only checks; DynamoDB allows 100."
     )
-    await Writer(graph, pages).write([Create(page, {"name": "a"}), *lines[1:]])
+    await write(graph, pages, [Create(page, {"name": "a"}), *lines[1:]])
 
 
 async def test_too_many_bytes(pages: TracingStore) -> None:
-    """The request would be sent, all 4 MB of it, only to be refused."""
     lines = [Put(line, {"page": ("a",), "number": n, "text": "x" * 390 * KB}) for n in range(11)]
     [found] = await refused(pages, Create(page, {"name": "a"}, ("input",)), *lines)
     assert (found.code, found.path) == ("TRANSACTION_TOO_LARGE", ("input",))

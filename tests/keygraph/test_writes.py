@@ -77,14 +77,10 @@ async def transact(store: Store, *actions: Action, token: str | None = None) -> 
     return await store.send(Transaction(actions, token or uuid.uuid4().hex))
 
 
-# --- One item -------------------------------------------------------------------------------------------
-
-
 @on_engines
 async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there(
     make_store: MakeStore,
 ) -> None:
-    """A create would overwrite."""
     store = await make_store(table)
     create = Not(there)
     assert (await store.send(Write(PutItem(thing(n=Decimal(1)), create)))).item is None
@@ -93,6 +89,9 @@ async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there
     assert refused.value.item == thing(n=Decimal(1))
     assert await only(store) == thing(n=Decimal(1))
     assert (await store.send(Write(PutItem(thing(n=Decimal(3)))))).item == thing(n=Decimal(1))
+
+
+# --- One item -------------------------------------------------------------------------------------------
 
 
 @on_engines
@@ -123,7 +122,6 @@ async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there
 async def test_changes(
     make_store: MakeStore, changes: list[AttributeChange], expected: dict[str, Any]
 ) -> None:
-    """An update would leave something else than DynamoDB's."""
     store = await make_store(table)
     before = thing(text="t", n=Decimal(10), map={"in": Decimal(1)}, set=frozenset("ab"), list=["x"])
     await store.send(Write(PutItem(before)))
@@ -135,7 +133,6 @@ async def test_changes(
 
 @on_engines
 async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_store: MakeStore) -> None:
-    """An upsert would fail, or a delete would not be seen."""
     store = await make_store(table)
     assert (await store.send(Write(UpdateItem(KEY, (SetTo(("a",), "x"),))))).item == thing(a="x")
     assert (await store.send(Write(DeleteItem(KEY, Eq(("a",), "x"))))).item == thing(a="x")
@@ -161,7 +158,6 @@ async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_sto
     ],
 )
 async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, change: AttributeChange) -> None:
-    """One engine would take what another refuses, or what is there would be replaced."""
     store = await make_store(table)
     before = thing(text="t", nothing=None, set=frozenset("ab"), list=["x"])
     await store.send(Write(PutItem(before)))
@@ -186,7 +182,6 @@ async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, chan
     ],
 )
 async def test_updates_that_are_refused(make_store: MakeStore, changes: list[AttributeChange]) -> None:
-    """A key would be changed in the attribute alone."""
     store = await make_store(table)
     with pytest.raises(BadUserInput):
         await store.send(Write(UpdateItem(KEY, tuple(changes))))
@@ -194,7 +189,6 @@ async def test_updates_that_are_refused(make_store: MakeStore, changes: list[Att
 
 @on_exact_engines
 async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
-    """The code would not say that the item is too large."""
     store = await make_store(table)
     await store.send(Write(PutItem(thing(a="x" * 300 * 1024))))
     grown = UpdateItem(KEY, (SetTo(("b",), "x" * 150 * 1024),))
@@ -206,12 +200,8 @@ async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
         await store.send(Write(PutItem(thing(a="x" * 450 * 1024))))
 
 
-# --- Transactions ---------------------------------------------------------------------------------------
-
-
 @on_engines
 async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_store: MakeStore) -> None:
-    """Half a graph would be left, or the wrong input would be blamed."""
     store = await make_store(table)
     await transact(store, PutItem(thing(n=Decimal(1), owner="me", at="1")))
     actions = (
@@ -239,6 +229,9 @@ async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_st
     assert [(item["PK"], item.get("n")) for item in found] == [("A", Decimal(2)), ("B", None)]
 
 
+# --- Transactions ---------------------------------------------------------------------------------------
+
+
 @on_engines
 @pytest.mark.parametrize("condition", [And(()), Or(()), Not(And(()))])
 async def test_conditions_that_are_always_the_same(make_store: MakeStore, condition: Condition) -> None:
@@ -256,7 +249,6 @@ async def test_conditions_that_are_always_the_same(make_store: MakeStore, condit
 
 @on_engines
 async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
-    """DynamoDB's limits would be found after sending."""
     store = await make_store(table)
     puts = [PutItem({"PK": "A", "SK": str(number)}) for number in range(101)]
     with pytest.raises(
@@ -276,7 +268,6 @@ async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
 
 @on_exact_engines
 async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
-    """A retry after a lost answer would add twice."""
     store = await make_store(table)
     add = UpdateItem(KEY, (AddNumber(("n",), Decimal(1)),))
     one = uuid.uuid4().hex
@@ -291,7 +282,6 @@ async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
 
 @on_exact_engines
 async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeStore) -> None:
-    """What can be done now would be answered with an old refusal."""
     store = await make_store(table)
     check, token = CheckItem(("B", "1"), there), uuid.uuid4().hex
     with pytest.raises(TransactionCanceled):
@@ -316,7 +306,6 @@ async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeSt
 async def test_what_transactions_cost(
     make_store: MakeStore, engine: str, actions: tuple[Action, ...], units: int, checked: int
 ) -> None:
-    """The cost that is reported would not be DynamoDB's."""
     store = await make_store(table)
     await store.send(Write(PutItem({"PK": "old", "SK": "1", "a": "x" * 2500, "owner": "me", "at": "1"})))
     cost = (await transact(store, *actions)).cost
@@ -326,7 +315,6 @@ async def test_what_transactions_cost(
 
 @on_exact_engines  # moto forgets what others wrote while it cancels a transaction
 async def test_writers_at_the_same_time(make_store: MakeStore) -> None:
-    """An update would be lost, or a conflict would reach the client."""
     store = await make_store(table)
     await store.send(Write(PutItem(thing(n=Decimal(0)))))
     add = (AddNumber(("n",), Decimal(1)),)
@@ -386,14 +374,12 @@ LOST = boto.ReadTimeoutError(endpoint_url="http://localhost")
     ],
 )
 async def test_a_transaction_is_sent_again_under_its_token(passing: Exception) -> None:
-    """It would be done twice, or a conflict of two writers would reach a client."""
     refusing = Refusing(passing, passing)
     await refusing.store().send(Transaction((PutItem(thing()),), "one"))
     assert [wire.body["ClientRequestToken"] for wire in refusing.sent] == ["one"] * 3
 
 
 async def test_a_conflict_with_a_transaction_whose_answer_was_lost_is_no_refusal() -> None:
-    """Whoever asks would take it for not done, ask again under another token, and it would be done twice."""
     conflict = refusal("TransactionCanceledException", "TransactionConflict")
     with pytest.raises(TimedOut):
         await Refusing(LOST, conflict).store(tries=2).send(Transaction((PutItem(thing()),), "one"))
@@ -402,7 +388,6 @@ async def test_a_conflict_with_a_transaction_whose_answer_was_lost_is_no_refusal
 
 
 async def test_a_failed_condition_is_final() -> None:
-    """A retry would hide it, or only cost."""
     refusing = Refusing(
         refusal("TransactionCanceledException", "TransactionConflict", "ConditionalCheckFailed")
     )
@@ -416,7 +401,6 @@ async def test_a_failed_condition_is_final() -> None:
 
 
 async def test_a_single_write_is_not_sent_again_where_it_may_have_been_done() -> None:
-    """A create would be told that its item is already there."""
     lost = Refusing(LOST)
     with pytest.raises(TimedOut):
         await lost.store().send(Write(PutItem(thing(), Not(there))))
@@ -427,8 +411,6 @@ async def test_a_single_write_is_not_sent_again_where_it_may_have_been_done() ->
 
 
 def test_equal_actions_have_one_fingerprint() -> None:
-    """A retry would be taken for another transaction, or another one for a retry."""
-
     def made(value: object, condition: type[Exists] | type[Eq] = Exists) -> bytes:
         at = Exists(("a",)) if condition is Exists else Eq(("a",), None)
         return fingerprint([PutItem({"b": frozenset("abc"), "a": value}, Not(at))])  # type: ignore[dict-item]

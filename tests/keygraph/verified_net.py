@@ -91,12 +91,10 @@ def user(name: str) -> Item:
 
 
 def friend(one: str, other: str, since: str = "2024-02-03", **more: Any) -> Item:
-    """One of the two items of a friendship."""
     return {"PK": f"USER#{one}", "SK": f"FRIEND#{other}", "type": "Friend", "since": since, **more}
 
 
 def stay(name: str, room: str, since: str = "2024-02-03") -> list[Item]:
-    """A stay and its counterpart, a guest."""
     return [
         {"PK": f"USER#{name}", "SK": f"IN#{room}", "type": "Stay", "since": since},
         {"PK": f"ROOM#{room}", "SK": f"GUEST#{name}", "type": "Guest", "since": since},
@@ -104,7 +102,6 @@ def stay(name: str, room: str, since: str = "2024-02-03") -> list[Item]:
 
 
 def note(name: str, day: str, **more: Any) -> Item:
-    """What a user has written on a day."""
     return {"PK": f"USER#{name}", "SK": f"NOTE#{day}", "type": "Note", "stars": 3, **more}
 
 

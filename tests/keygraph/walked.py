@@ -37,12 +37,10 @@ class Drawn:
         return self.paths
 
     def run(self, walk: Walk[ResultT]) -> ResultT:
-        """What the walk returns."""
         try:
             wanted = next(walk)
             while True:
-                assert wanted, "a walk asks for nothing, and is not done"
-                self.rounds.append([*wanted])
+                self.rounds += [[*wanted]] if wanted else []  # an empty one lets others work
                 wanted = walk.send([self.part(each) for each in wanted])
         except StopIteration as end:
             return cast(ResultT, end.value)

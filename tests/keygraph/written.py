@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from keygraph import Graph
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store
 from keygraph.errors import Refusal, WriteRefused
-from keygraph.writing.requests import WriteAnswer, WriteRequest
-from keygraph.writing.sending.writer import Writer
+from keygraph.writing.requests import Done, WriteRequest
+from keygraph.writing.sending.writer import write
 
 
 class Written:
@@ -18,13 +20,11 @@ class Written:
     def __init__(self, graph: Graph, store: Store) -> None:
         self.graph = graph
         self.store = store
-        self.writer = Writer(graph, store)
 
-    async def write(self, *requests: WriteRequest) -> WriteAnswer:
-        return await self.writer.write(requests)
+    async def write(self, *requests: WriteRequest) -> Sequence[Done]:
+        return await write(self.graph, self.store, requests)
 
     async def refusals(self, *requests: WriteRequest) -> list[Refusal]:
-        """Why a write is refused."""
         with pytest.raises(WriteRefused) as refused:
             await self.write(*requests)
         return list(refused.value.refusals)

@@ -31,7 +31,6 @@ def run(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedP
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the wheel and the source distribution."""
     copy, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for name in SOURCE:
         if (ROOT / name).is_dir():

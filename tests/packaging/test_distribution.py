@@ -36,20 +36,17 @@ def source(name: str) -> set[str]:
 
 
 def test_it_is_accepted_by_a_package_index(built: Path) -> None:
-    """An index would refuse the upload, or show the README as plain text."""
     done = run(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir())
     assert done.returncode == 0, done.stdout
 
 
 def test_the_wheel_has_the_packages_and_nothing_else(built: Path) -> None:
-    """A module, a sample or a type marker would be missing after installation; or `tests` would be installed beside."""
     found = {name for name in wheel(built).namelist() if ".dist-info/" not in name}
     assert found == set().union(*map(source, PACKAGES))
     assert {f"{name}/py.typed" for name in PACKAGES} <= found
 
 
 def test_the_source_distribution_can_be_built_again(built: Path) -> None:
-    """Distributors who build from source would miss a file, or get tests without what they need."""
     [file] = built.glob("*.tar.gz")
     with tarfile.open(file) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
@@ -58,7 +55,6 @@ def test_the_source_distribution_can_be_built_again(built: Path) -> None:
 
 
 def test_the_metadata_is_complete(built: Path) -> None:
-    """The page of the package would have no text, or editors would not know that it is typed."""
     files = wheel(built)
     [name] = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
     found = message_from_bytes(files.read(name))
@@ -76,7 +72,6 @@ def test_the_metadata_is_complete(built: Path) -> None:
 
 
 def test_each_dependency_says_what_it_is_for() -> None:
-    """Nobody could tell whether a library may go, or why one may not be upgraded."""
     [listed] = re.findall(r"^dependencies = \[\n(.*?)^\]", PYPROJECT, re.MULTILINE | re.DOTALL)
     assert [line for line in listed.splitlines() if '", ' not in line or "# " not in line] == []
     extras = PROJECT["optional-dependencies"]

@@ -69,7 +69,6 @@ def serve(installed: Path, project: Path) -> Iterator[Serve]:
 
 
 def test_two_workers_serve_a_model_of_the_project(serve: Serve) -> None:
-    """Somebody who has a package called `server` could not use this one, or only with one worker."""
     server = serve("--workers", "2")
     address = server.address()
     assert ask(address, TEAM) == {"data": {"team": {"name": "Rovers"}}}
@@ -79,7 +78,6 @@ def test_two_workers_serve_a_model_of_the_project(serve: Serve) -> None:
 
 
 def test_a_change_of_the_model_is_served(serve: Serve, project: Path) -> None:
-    """`--reload` would watch the installed package instead of the project."""
     server = serve("--reload")
     address = server.address()
     assert "errors" in ask_until(address, '{ team(teamId: "T1") { town } }', lambda answer: True)
@@ -106,7 +104,6 @@ def ask_until(address: str, query: str, is_wanted: Callable[[Any], bool]) -> Any
 
 
 def test_a_newcomer_gets_a_server_and_nothing_of_aws(installed: Path, tmp_path: Path) -> None:
-    """`pip install keygraph` would bring AWS's libraries or test tools to somebody who keeps a table in a file."""
     listed = json.loads(run(installed / "python", "-m", "pip", "list", "--format=json").stdout)
     names = {each["name"].lower() for each in listed}
     assert names & {"aioboto3", "boto3", "moto", "pytest", "fastapi", "opentelemetry-sdk"} == set()
@@ -119,7 +116,6 @@ def test_a_newcomer_gets_a_server_and_nothing_of_aws(installed: Path, tmp_path: 
 
 
 def test_its_version(installed: Path) -> None:
-    """A report of a mistake could not say which version has it."""
     for words in (["keygraph"], ["python", "-m", "keygraph"]):
         assert run(installed / words[0], *words[1:], "--version").stdout == "keygraph 0.1.0\n"
     assert (ROOT / "pyproject.toml").read_text().count('version = "0.1.0"') == 1

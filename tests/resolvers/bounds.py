@@ -1,7 +1,7 @@
 """Whether the bound is one: random operations on random tables, what each may cost at most and what it did cost.
 
 `python -m tests.resolvers.bounds 5000` asks so many operations of each model's random tables and names those that
-took more requests, round trips, items or read units than their bound; `--seed` begins with another one, `--model` takes one model alone.
+took more requests, round trips, items or read units than their bound, or sent what explain does not show; `--seed` begins with another one, `--model` takes one model alone.
 
 The models of `tests.resolvers.differential`, but for the one whose methods read by themselves, which nobody can foresee;
 and with items that are declared, since others may stand in any range.
@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.plan.explained import sent_requests
 from tests.resolvers.differential import MODELS, Served, served
 from tests.resolvers.made_operations import Choose, Maker
 from tests.resolvers.many_operations import main
@@ -34,7 +36,7 @@ async def exceeded(world: Served, choose: Choose) -> list[str]:
     for _ in range(3):
         if variables is None:
             break
-        answer = await world.planned.execute(operation.document, variables, with_cost=True)
+        answer = await world.planned.execute(OperationRequest(operation.document, variables, with_cost=True))
         cost = answer.get("extensions", {}).get("cost")
         if cost is None:
             break  # it was not executed
@@ -48,6 +50,16 @@ async def exceeded(world: Served, choose: Choose) -> list[str]:
                     for name in (_AT_A_PLACE if place else _IN_ALL)
                     if told["actual"][name] > told["bound"][name]
                 ]
+        sent = [(each["operation"], place) for each in cost["requests"] for place in each["paths"]]
+        steps = world.planned.explain(operation.document, variables).steps
+        described = {(each.target[:5], place) for each in sent_requests(steps) for place in each.places}
+        # A Query with several parts may not reach one of them, which is then looked up by its key.
+        described |= {("GetIt", place) for _, place in described} | {
+            ("Batch", place) for _, place in described
+        }
+        found += [
+            f"{place}: {each} is not explained" for each, place in sent if (each[:5], place) not in described
+        ]
         if found:
             asked = f"{operation.document}\nvariables {json.dumps(variables)}"
             requests = "\n".join(f"  {each}" for each in cost["requests"])

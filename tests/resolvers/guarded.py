@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from keygraph.access.claims import Viewer
 from keygraph.access.language import AccessRule, Action, Claim
 from keygraph.dynamo.actions import changed
 from keygraph.dynamo.conditions import at_path, paths_of
@@ -22,14 +22,16 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
 from keygraph.engines.open import open_store
 from keygraph.errors import CorruptItem, Forbidden
-from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import told_by_path
+from keygraph.model.paths import AccessPath, WalkedPath
+from keygraph.model.permissions import fixed_by_list, is_decided_by_key
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.walk import Vertex
-from keygraph_resolvers import NO_LIMITS, Service, build_schema
+from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.schema import field_kinds
+from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.inputs import conditions
+from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from tests.resolvers.differential import EXAMPLES, Served, model, run_served
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import words_of
@@ -55,12 +57,24 @@ def known_end(record: RecordType, name: str, item: Item) -> tuple[str, ...] | No
         return None
 
 
+def own_name(kind: field_kinds.FieldKind | None) -> str | None:
+    """The name of what a field of a record shows; None for what is no part of one."""
+    match kind:
+        case (
+            field_kinds.Stored(of) | field_kinds.NodeAt(of) | field_kinds.Called(of) | field_kinds.WalkOf(of)
+        ):
+            return of.name
+        case field_kinds.ListOf(path) if path.owner is not None:
+            return path.name
+    return None
+
+
 class NaiveAccess:
     """What a viewer sees, by the rules as they were declared. Answers are yes, no, and None: the key does not tell."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._claims = rules.claims
+        self.claims = rules.claims
         self._all_edges: bool | None = None
         """Whether every edge is there, or none; None: those that are."""
 
@@ -80,7 +94,6 @@ class NaiveAccess:
     def allows(
         self, record: RecordType, action: Action, identity: tuple[str, ...], item: Item | None
     ) -> bool | None:
-        """Whether they may do something with a record."""
         said = [self._of_type(record, action)]
         wall = self._of_wall(record, action) or self._of_wall(record, "read")
         if wall:
@@ -133,7 +146,7 @@ class NaiveAccess:
         self, rule: AccessRule, record: RecordType, identity: tuple[str, ...], item: Item | None
     ) -> bool | None:
         roles = {rule.role} if isinstance(rule.role, str) else {*(rule.role or ())}
-        if rule.role is not None and not roles & {*self._claims["roles"]}:
+        if rule.role is not None and not roles & {*self.claims["roles"]}:
             return False
         return True if rule.where is None else self._holds(rule.where, record, identity, item, True)
 
@@ -197,7 +210,7 @@ class NaiveAccess:
     def _values(self, said: Any) -> list[Any]:
         if not isinstance(said, Claim):
             return [said.value if isinstance(said, Enum) else said]
-        claim = self._claims.get(said.name)
+        claim = self.claims.get(said.name)
         return claim if isinstance(claim, list) else [] if claim is None else [claim]
 
     def _value(
@@ -255,9 +268,7 @@ class GuardedLists(NaiveLists):
         sees = self.access.sees(record, owner, None)
         reads = self.access.reads(record, path.name, owner, None)
         if sees is None or (sees and reads is None):
-            item = next(
-                (i for i in self._by_keys[record.table_keys] if record.read_identity(i) == owner), None
-            )
+            item = self.item_of(record, owner)
             if item is None:
                 return None
             sees = self.access.sees(record, owner, item)
@@ -296,7 +307,7 @@ class GuardedLists(NaiveLists):
         for item in super()._of_type(path, each, identity, required, given):
             own = record.read_identity(item) or ()
             # What a list's key says decides, also of an item whose attributes say something else.
-            there = [told for told in told_by_path(each) if at_path(item, told.path) is not None]
+            there = [told for told in fixed_by_list(each) if at_path(item, told.path) is not None]
             told = changed(item, [told.change(fixed) for told in there])
             if self.access.sees(record, own, told) is True and all(
                 self.access.reads(record, name, own, item) for name in used
@@ -310,6 +321,8 @@ class GuardedWalks(NaiveWalks):
     def __init__(self, naive: GuardedNaive, secret: bytes) -> None:
         super().__init__(naive.graph, naive.lists, secret)
         self._naive = naive
+        if naive.graph.has_access_rules:
+            self._run.rights = Viewer(naive.access.claims).rights
 
     def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any], *, is_counted: bool) -> Any:
         self._paths = walk.paths
@@ -319,7 +332,7 @@ class GuardedWalks(NaiveWalks):
         return Refused(Forbidden("no")) if own and is_refused else found
 
     def ways(
-        self, start: Vertex, end: Vertex, paths: Sequence[AccessPath], most: int
+        self, start: Vertex, end: Vertex, paths: Sequence[WalkedPath], most: int
     ) -> list[tuple[Step, ...]]:
         self._paths = paths
         allowed = [
@@ -330,7 +343,7 @@ class GuardedWalks(NaiveWalks):
             raise Forbidden("no")
         return [] if None in allowed else super().ways(start, end, paths, most)
 
-    def _allowed(self, owner: Vertex, paths: Sequence[AccessPath]) -> list[AccessPath] | None:
+    def _allowed(self, owner: Vertex, paths: Sequence[WalkedPath]) -> list[WalkedPath] | None:
         """The lists of a node that are followed; None where the viewer does not see the node."""
         access = self._naive.access
         sees = access.sees(*owner, None)
@@ -344,7 +357,7 @@ class GuardedWalks(NaiveWalks):
             told = {path: access.reads(owner.record, path.name, owner.identity, found.item) for path in paths}
         return [path for path, is_allowed in told.items() if is_allowed]
 
-    def _steps(self, owner: Vertex, paths: Iterable[AccessPath]) -> Iterator[Step]:
+    def _steps(self, owner: Vertex, paths: Iterable[WalkedPath]) -> Iterator[Step]:
         own = [path for path in paths if path.owner is owner.record]
         for step in super()._steps(owner, self._allowed(owner, own) or ()):
             theirs = [path for path in self._paths if path.owner is step.node.record]
@@ -369,20 +382,9 @@ class GuardedNaive(Naive):
 
     def _value(self, kind: Any, source: Any, info: Any, given: Mapping[str, Any]) -> Any:
         thing = getattr(source, "thing", source)
-        name = None
-        match kind:
-            case field_kinds.Stored(field):
-                name = field.name
-            case field_kinds.NodeAt(end):
-                name = end.name
-            case field_kinds.Called(method):
-                name = method.name
-            case field_kinds.ListOf(path) if path.owner is not None:
-                name = path.name
-            case field_kinds.WalkOf(walk):
-                name = walk.name
-            case field_kinds.AggregateValue():
-                return self._aggregated(kind, source, info, given)
+        if isinstance(kind, field_kinds.AggregateValue):
+            return self._aggregated(kind, source, info, given)
+        name = own_name(kind)
         if name is not None:
             item = thing.item
             if item is None and not thing.record.is_virtual:
@@ -401,10 +403,7 @@ class GuardedNaive(Naive):
             for each in source.located:
                 if not self.access.reads(each.record, name, each.identity, each.item):
                     raise Forbidden("no")
-        found = super()._value(kind, source, info, given)
-        if kind.function == "groupBy":
-            found = [replace(each, located=source.located) for each in found]
-        return found
+        return super()._value(kind, source, info, given)
 
     def _node(self, thing: Thing | None, info: Any) -> Thing | None:
         if thing is None:
@@ -421,28 +420,11 @@ class GuardedNaive(Naive):
         if super()._is_of_item(record, type_, name):
             return True
         found = type_.fields.get(name)
-        from keygraph_resolvers.schema.definitions import kind_of
-        from keygraph_resolvers.schema.strawberry_internals import strawberry_field
-
-        kind = None if found is None else kind_of(strawberry_field(found))
-        own = None
-        match kind:
-            case field_kinds.Stored(field):
-                own = field.name
-            case field_kinds.NodeAt(end):
-                own = end.name
-            case field_kinds.Called(method):
-                own = method.name
-            case field_kinds.ListOf(path):
-                own = path.name
-            case field_kinds.WalkOf(walk):
-                own = walk.name
+        own = None if found is None else own_name(kind_of(strawberry_field(found)))
         access = record.access
         if own is None or access is None or not access.is_restricted(own):
             return False
-        from keygraph.model.permissions import is_told_by_key
-
-        return not is_told_by_key(record, own)
+        return not is_decided_by_key(record, own)
 
     def _looked_up(self, thing: Thing) -> Thing | None:
         if not thing.others and self.access.sees(thing.record, thing.identity, None) is False:
@@ -461,8 +443,13 @@ class Asked(Service):
 
     claims: Mapping[str, Any]
 
-    async def execute(self, document: str, *arguments: Any, **options: Any) -> dict[str, Any]:
-        return await super().execute(document, *arguments, **options, viewer=self.claims)
+    async def execute(
+        self, request: OperationRequest | str, variables: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        if isinstance(request, str):
+            request = OperationRequest(request, variables)
+        request.viewer = self.claims
+        return await super().execute(request)
 
 
 @asynccontextmanager
@@ -481,7 +468,7 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(items)))
-        planned = Asked(own, store, secret=SECRET, document_limits=NO_LIMITS)
+        planned = Asked(own, store, secret=SECRET, limits=NO_LIMITS)
         planned.claims = rules.claims
         yield Served(
             name, own, planned, GuardedNaive(own, items, rules, planned.execute), words_of(own, items)

@@ -28,7 +28,7 @@ def made_items(graph: Graph, sample: Sequence[Item], random: Random, *, awkward:
         for key in random.sample(sorted(found, key=repr), len(found) // 12):
             stranger = foreign(graph, found[key], random)
             found.setdefault(graph.table.key_of(stranger), stranger)
-    halves = {key for key, item in found.items() if graph.has_ways and not _has_mirror(graph, item, found)}
+    halves = {key for key, item in found.items() if graph.has_paths and not _has_mirror(graph, item, found)}
     return [item for key, item in found.items() if key not in halves]
 
 
@@ -81,6 +81,10 @@ def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int)
                 item[attribute_name] = sources.get(repr((name,)), one).get(
                     attribute_name, item[attribute_name]
                 )
+        for each in record.fields.values():
+            number = item.get(each.attribute[0]) if each.name not in in_keys else None
+            if isinstance(number, Decimal) and abs(number) < 1_000 and random.randrange(2):
+                item[each.attribute[0]] = 10 * number + random.randrange(-99, 100)  # of another length
         if graph.recognise(item) is record:
             made.append(item)
     return made
@@ -95,7 +99,7 @@ def spoilt(graph: Graph, item: Item, keys: set[str], random: Random) -> Item:
     kind = random.randrange(10)
     if kind == 0:
         # Which side of a path reads the index is not fixed.
-        for index in () if graph.has_ways else graph.table.indexes[:1]:
+        for index in () if graph.has_paths else graph.table.indexes[:1]:
             for key in index.keys:
                 if key.name not in {own.name for own in graph.table.keys}:
                     changed.pop(key.name, None)
@@ -121,7 +125,6 @@ def told_elsewhere(graph: Graph, item: Item) -> set[str]:
 
 
 def foreign(graph: Graph, item: Item, random: Random) -> Item:
-    """An item of no declared type in the partition of another."""
     partition, *sorts = graph.table.keys
     made: Item = {partition.name: item[partition.name], "about": "something else"}
     for sort in sorts:

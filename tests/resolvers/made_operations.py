@@ -7,7 +7,7 @@ by number alone. Nothing here knows a model: values come from the items, and wha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -23,6 +23,7 @@ from graphql import (
     is_input_object_type,
     is_list_type,
     is_non_null_type,
+    is_required_argument,
     is_union_type,
 )
 from strawberry.schema.schema_converter import GraphQLCoreConverter
@@ -57,7 +58,6 @@ class Words:
     """For each node type the arguments that name its nodes."""
 
     def add_id(self, record: RecordType, identity: tuple[str, ...]) -> None:
-        """Adds a node's id."""
         self.ids.append(global_id(record, identity))
         self.ids_of.setdefault(record.name, []).append(self.ids[-1])
 
@@ -133,6 +133,43 @@ class Operation:
         return None if variables == self.variables else variables
 
 
+def questions(schema: GraphSchema, words: Words, choose: Choose) -> Iterator[str]:
+    """Operations that request every aggregate of every list of some nodes, and all shortest paths between some."""
+    types = schema._schema.type_map
+    for name in ("Query", *words.ids_of):
+        lists = {
+            each: f"{each} {{ aggregate {_whole_aggregate(aggregate.type)} }}"
+            for each, definition in getattr(types[name], "fields", {}).items()
+            if (aggregate := getattr(get_named_type(definition.type), "fields", {}).get("aggregate"))
+            and not any(map(is_required_argument, definition.args.values()))
+            and not _is_left_out(definition)
+        }
+        known, body = words.ids_of.get(name, ()), " ".join(lists.values())
+        for _ in range(2) if known and lists else ():
+            yield f"{{ node(id: {json.dumps(known[choose(len(known))])}) {{ ... on {name} {{ {body} }} }} }}"
+        if lists and name == "Query":
+            yield f"{{ {body} }}"
+    if via := cast(Any, types.get("ListName")):
+        for _ in range(12):
+            ends = [json.dumps(words.ids[choose(len(words.ids))]) for _ in range(2)]
+            several = f"from: {ends[0]}, to: {ends[1]}, via: [{', '.join(via.values)}]"
+            yield f"{{ paths({several}, maxLength: 4, first: 3) {{ length nodes {{ id }} }} }}"
+
+
+def _whole_aggregate(type_: Any) -> str:
+    """Everything that an aggregate has: each function of each field, and the same of each type."""
+    found = []
+    for name, each in get_named_type(type_).fields.items():
+        below = f" {_whole_aggregate(each.type)}" if is_composite_type(get_named_type(each.type)) else ""
+        if "field" in each.args:
+            below = " { key count }" if below else ""
+            fields = get_named_type(each.args["field"].type).values
+            found += [f"{name}_{value}: {name}(field: {value}){below}" for value in fields]
+        else:
+            found.append(f"{name}{below}")
+    return f"{{ {' '.join(found)} }}"
+
+
 class Maker:
     """Makes one operation."""
 
@@ -165,7 +202,6 @@ class Maker:
     # --- Choices --------------------------------------------------------------------------------------
 
     def chance(self, out_of: int) -> bool:
-        """True once in so many times."""
         return self.choose(out_of) == out_of - 1
 
     def pick(self, among: Sequence[T]) -> T:
@@ -185,7 +221,6 @@ class Maker:
     def selections(
         self, type_: Any, path: tuple[str, ...], depth: int, *, least: int = 1, most: int = 5
     ) -> str:
-        """A selection set of an object, an interface or a union."""
         chosen = [self.selection(type_, path, depth) for _ in range(least + self.choose(most))]
         return "{ " + " ".join(chosen) + " }"
 
@@ -273,7 +308,7 @@ class Maker:
             if known:
                 for key, text in self.pick(known).items():
                     given[key] = self.literal(text, definition.args[key].type)
-        if isinstance(kind, field_kinds.WaysBetween):
+        if isinstance(kind, field_kinds.PathsBetween):
             given |= self.ends(list(get_named_type(definition.args["via"].type).values))
         for argument, each in definition.args.items():
             if argument in given:
@@ -329,7 +364,6 @@ class Maker:
         return {"from": start, "to": end, "via": f"[{', '.join(via)}]"}
 
     def others(self, type_name: str) -> str:
-        """Ids of nodes of a type, mostly."""
         known = self.words.ids_of.get(type_name)
         several = [
             self.pick(known) if known and not self.chance(15) else self.id_()
@@ -372,7 +406,6 @@ class Maker:
         return "{ " + ", ".join(f"{name}: {value}" for name, value in parts.items()) + " }"
 
     def value(self, name: str, type_: Any) -> str:
-        """A value of an input type for what is called so."""
         type_ = get_nullable_type(type_)
         if is_list_type(type_):
             return "[" + ", ".join(self.value(name, type_.of_type) for _ in range(self.choose(3))) + "]"
@@ -454,7 +487,6 @@ _RARE = ("after", "before", "where", "to", "last", "direction", "alsoOf")
 
 
 def cursors_at(answer: Any, path: tuple[str, ...]) -> list[str]:
-    """Every cursor of the lists at a path of an answer."""
     found: list[str] = []
 
     def look(value: Any, left: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.resolve.record_types import GraphOptions
 
 ROLES = ("r1", "r2")
 KINDS = ("id", "string", "int", "boolean", "enum")
@@ -236,7 +237,6 @@ class RuleMaker:
 
 @contextmanager
 def declared(graph: Graph, rules: Rules) -> Iterator[None]:
-    """The classes of a graph say these rules."""
     before: list[tuple[type, Declaration]] = []
     for record in graph.types.values():
         cls, own = record.cls, rules.own[record.name]
@@ -263,22 +263,9 @@ def declared(graph: Graph, rules: Rules) -> Iterator[None]:
 def guarded(graph: Graph, rules: Rules) -> Graph | None:
     """The same graph with rules; None where they have mistakes."""
     with declared(graph, rules):
-        made = Graph(
-            graph.table,
-            *graph._classes,
-            models=graph._modules,
-            attribute_case=graph.attribute_case,
-            type_attribute=graph.type_attribute,
-            formats=graph._formats,  # type: ignore[arg-type]  # what was given to it
-            separator=graph.separator,
-            store_key_fields=graph.store_key_fields,
-            ttl_attribute=graph._ttl_attribute,
-            paths=graph.has_ways,
-            lists=graph.declared_root_lists,
-            explore=graph._explore,
-            access=rules.wall,
-            shared=[record.cls for record in graph.types.values() if record.name in rules.outside],
-        )
+        outside = [record.cls for record in graph.types.values() if record.name in rules.outside]
+        options: GraphOptions = {**graph.options, "access": rules.wall, "shared": outside}
+        made = Graph(graph.table, *graph.classes, **options)
         return None if made.mistakes or not made.has_access_rules else made
 
 

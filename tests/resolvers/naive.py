@@ -34,8 +34,8 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
-from keygraph.lists.aggregating import Aggregated
-from keygraph.lists.listing import Located
+from keygraph.limits import Limits
+from keygraph.lists.extent import Located
 from keygraph.model.instances import bare_instance, instance
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
@@ -110,6 +110,8 @@ class Naive:
                 return global_id(thing.record, thing.identity)
             case field_kinds.Stored(field):
                 return self._stored(thing, field)
+            case field_kinds.NodesAt(end):
+                return self._members(thing, end, given, info)
             case field_kinds.NodeAt(end):
                 return self._node(self._end(thing, end), info)
             case field_kinds.FarNode(path):
@@ -126,15 +128,15 @@ class Naive:
                 return self.walks.found(
                     walk, thing, given, is_counted=bool(asked & {"totalCount", "aggregate"})
                 )
-            case field_kinds.WalkedNode() | field_kinds.WayNode():
+            case field_kinds.WalkedNode() | field_kinds.PathEdgeNode():
                 return self._node(source.thing, info)
             case field_kinds.Via():
                 return source.edge if isinstance(source, WayEdge) else source.via
-            case field_kinds.WaysBetween(is_list):
+            case field_kinds.PathsBetween(is_list):
                 return NaiveWays(self.graph, self.walks, cast(Ask, self.ask)).found(given, is_list=is_list)
-            case field_kinds.WayNodes():
+            case field_kinds.PathNodes():
                 return [self._or_failed(each, info) for each in source.nodes]
-            case field_kinds.WayEdges():
+            case field_kinds.PathEdges():
                 return source.edges
             case field_kinds.Aggregate(record, fields):
                 return self._sums(source, record, fields, info)
@@ -180,10 +182,10 @@ class Naive:
     ) -> Sums:
         if isinstance(source, List):
             located = [Located(item, of.read_identity(item) or (), of) for _, item, of in source.whole]
-            return Sums(Aggregated(record, located), fields, located=located)
+            return Sums(record, located, fields, len(located), located)
         if isinstance(source, Sums):
             of_type = [each for each in source.located if each.record is record]
-            return Sums(Aggregated(record, of_type), fields, located=of_type)
+            return Sums(record, of_type, fields, len(of_type), of_type)
         type_ = cast(Any, info.schema.get_type(f"{record.name}Aggregate"))
         things: list[Thing | None] = []
         if selected_names(info, type_) - {"count", "__typename"}:
@@ -191,7 +193,7 @@ class Naive:
         items = [
             Located(each.item, each.identity, record) for each in things if each and each.item is not None
         ]
-        return Sums(Aggregated(record, items, len(source.whole)), fields, located=items)
+        return Sums(record, items, fields, len(source.whole), items)
 
     def _stored(self, thing: Thing, field: Any) -> Any:
         if field.name in thing.record.key_fields:
@@ -249,6 +251,25 @@ class Naive:
         except BadUserInput:
             raise CorruptItem(f"{thing.record.name}.{end.name}") from None
         return found_node
+
+    def _members(self, thing: Thing, end: End, given: Mapping[str, Any], info: GraphQLResolveInfo) -> Any:
+        """The nodes of a list of ids; one that cannot be told stands there as its error."""
+        skip, first = given.get("skip") or 0, given.get("first")
+        if skip < 0 or not 0 <= (first or 0) <= Limits().max_page_size:
+            raise BadUserInput("skip")
+        ids = thing.record.member_identities(self._item(thing), end)
+        found: list[Any] = []
+        for each in (ids or [])[skip:][:first]:
+            try:
+                found.append(self._node(self._named(thing, end, each), info))
+            except Exception as error:
+                found.append(error)
+        return None if ids is None else found
+
+    def _named(self, thing: Thing, end: End, identity: tuple[str, ...] | Exception) -> Thing:
+        if isinstance(identity, Exception):
+            raise identity
+        return self._at(thing, end, identity)
 
     def _at(self, thing: Thing, end: End, identity: tuple[str, ...]) -> Thing:
         """The node at an end, of the first type that it can be of."""

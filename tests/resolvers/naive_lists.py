@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -11,20 +12,22 @@ from keygraph.dynamo.conditions import holds
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
-from keygraph.lists.listing import NeighbourList, Place, bind
+from keygraph.limits import Limits
+from keygraph.lists.extent import Place
+from keygraph.lists.query import ListForm, ListQuery
+from keygraph.lists.ranges import KeyArguments
 from keygraph.model.paths import SORT_KEY, AccessPath, Argument
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.global_ids import read_id_or_key
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.inputs import SortDirection, conditions, narrowings, required_texts
 from tests.engine_order import order_among_equals
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
-MOST_TERMS = Limits().where_terms
+MOST_TERMS = Limits().max_where_terms
 
 
 @dataclass(eq=False)
@@ -59,7 +62,7 @@ class List:
     """A connection: the whole list, and what of it was asked for."""
 
     path: AccessPath
-    neighbours: NeighbourList
+    neighbours: ListQuery
     whole: list[tuple[tuple[Any, ...], Item, RecordType]]
     """Where each item stands (sort key, shard, the table's key), with its type, in the client's direction."""
     given: Mapping[str, Any]
@@ -79,6 +82,10 @@ class NaiveLists:
             for keys in record.keys.values():
                 self._by_keys[keys] = [item for item in items if graph.recognise(item, keys) is record]
 
+    def item_of(self, record: RecordType, identity: tuple[str, ...]) -> Item | None:
+        items = self._by_keys[record.table_keys]
+        return next((item for item in items if record.read_identity(item) == identity), None)
+
     def list_of(self, path: AccessPath, owner: Thing | None, given: Mapping[str, Any]) -> List:
         graph = self._graph
         identity = owner.identity if owner else None
@@ -87,17 +94,12 @@ class NaiveLists:
         to = None if path.is_one else self._named(path, given.get("to"))
         others = [] if path.is_one else self._others(path, given.get("alsoOf") or ())
         # This refuses what makes no key, and is what cursors are sealed for; it decides nothing here.
-        neighbours = bind(
-            graph,
-            path,
-            identity,
-            required,
-            narrowings(graph, path, given),
-            wheres := conditions(graph, path, given, MOST_TERMS),
-        )
+        wheres = conditions(graph, path, given, MOST_TERMS)
+        keys = KeyArguments(required, narrowings(graph, path, given))
+        neighbours = ListForm(graph, path, keys, wheres).of(identity)
         cursors = self._cursors.of(neighbours)
         places = {
-            name: cursors.place(name, given[name])
+            name: cursors.place(neighbours, name, given[name])
             for name in ("after", "before")
             if given.get(name) is not None
         }
@@ -125,7 +127,7 @@ class NaiveLists:
         page = [
             Entry(
                 Thing(record, record.read_identity(item) or (), item),
-                cursors.cursor(neighbours.place_of(item)),
+                cursors.cursor(neighbours, neighbours.place_of(item)),
             )
             for _, item, record in kept
         ]
@@ -225,14 +227,25 @@ class NaiveLists:
         }
         if not said or text is None:
             return not said
-        comparable = Decimal if argument.type.kind in ("int", "long", "decimal", "float") else str
-        value = comparable(text)
+        numeric = ("int", "long", "decimal", "float")
+        kind = argument.type.kind
+        comparable = Decimal if kind in numeric else _moment if kind == "datetime" else str
+        value: Any = comparable(text)
         return (
             ("eq" not in said or text == said["eq"])
             and ("from" not in said or comparable(said["from"]) <= value)
             and ("to" not in said or value <= comparable(said["to"]))
             and ("beginsWith" not in said or text.startswith(said["beginsWith"]))
         )
+
+
+def _moment(text: str) -> datetime | str:
+    """What a time is compared by: without an offset it is in UTC. A text of another format is compared as it is."""
+    try:
+        read = datetime.fromisoformat(text)
+        return read if read.tzinfo else read.replace(tzinfo=UTC)
+    except ValueError:
+        return text
 
 
 def size_of(given: Mapping[str, Any]) -> tuple[int, bool]:
@@ -246,19 +259,19 @@ def size_of(given: Mapping[str, Any]) -> tuple[int, bool]:
     return size, last is not None
 
 
-def _position(neighbours: NeighbourList, place: Place) -> tuple[Any, ...]:
+def _position(neighbours: ListQuery, place: Place) -> tuple[Any, ...]:
     """Returns where a place is: its sort key, its shard, and its order among equal keys of an index."""
     key = dict(zip(neighbours.path.position, place.position, strict=True))
-    table_key = [key[each.name] for each in neighbours.graph.table.keys]
+    table_key = [key[each.name] for each in neighbours.form.graph.table.keys]
     return (*neighbours.order_of(place), *order_among_equals(table_key))
 
 
-def _position_by_key(neighbours: NeighbourList, place: Place) -> tuple[Any, ...]:
+def _position_by_key(neighbours: ListQuery, place: Place) -> tuple[Any, ...]:
     """Returns the same for items that are read by their keys, so that their order in the index is not known."""
     return (*neighbours.order_of(place), *place.position)
 
 
-def _may_be_crossed(neighbours: NeighbourList, places: Mapping[str, Place], descending: bool) -> bool:
+def _may_be_crossed(neighbours: ListQuery, places: Mapping[str, Place], descending: bool) -> bool:
     if len(places) < 2:
         return False
     after, before = neighbours.order_of(places["after"]), neighbours.order_of(places["before"])

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import reduce
 from typing import Any, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem, Forbidden
 from keygraph.graph import Graph
-from keygraph.lists.aggregating import Aggregated
-from keygraph.lists.listing import Located
-from keygraph.model.paths import AccessPath
+from keygraph.keys.types import in_utc, moment_text
+from keygraph.lists.aggregating import AggregateField, plain
+from keygraph.lists.extent import Located, Place
+from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath
+from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Reach, Reached, Standing
 from keygraph.walks.walk import Hop, Vertex
 from keygraph_resolvers.naming.names import connection_prefix
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.walked import Behind, Counted, WalkCursors
+from keygraph_resolvers.read.walked import Behind, WalkCount, WalkCursors
 from tests.resolvers.naive_lists import Entry, Info, NaiveLists, Thing, size_of
 
 
@@ -35,9 +38,9 @@ class Step:
     """A node that a walk comes to, by an edge of a list."""
 
     node: Vertex
-    path: AccessPath
+    path: WalkedPath
     owner: Vertex
-    entry: Entry
+    entry: Entry | None
     place: Any
 
 
@@ -77,6 +80,8 @@ class Refused:
 class _Run:
     """What cursors know of a run."""
 
+    rights: str | None = None
+
     def __init__(self, graph: Graph, cursors: Cursors) -> None:
         self.graph, self.cursors = graph, cursors
 
@@ -101,9 +106,12 @@ class NaiveWalks:
         except (CorruptItem, Forbidden) as error:
             return Refused(error)
 
-    def _steps(self, owner: Vertex, paths: Iterable[AccessPath]) -> Iterator[Step]:
+    def _steps(self, owner: Vertex, paths: Iterable[WalkedPath]) -> Iterator[Step]:
         for path in paths:
             if path.owner is not owner.record:
+                continue
+            if isinstance(path, ListOfIds):
+                yield from self._ids(owner, path)
                 continue
             try:
                 found = self._lists.list_of(path, Thing(*owner), {"first": 0} if not path.is_one else {})
@@ -114,14 +122,29 @@ class NaiveWalks:
                 identity = record.read_identity(item) or ()
                 node = _far(path, identity, item)
                 if node is not None:
-                    cursor = self._run.cursors.of(found.neighbours).cursor(found.neighbours.place_of(item))
+                    cursor = self._run.cursors.of(found.neighbours).cursor(
+                        found.neighbours, found.neighbours.place_of(item)
+                    )
                     entry = ViaEntry(Thing(record, identity, item), cursor, f"{connection_prefix(path)}Edge")
                     yield Step(node, path, owner, entry, found.neighbours.place_of(item))
 
+    def _ids(self, owner: Vertex, path: ListOfIds) -> Iterator[Step]:
+        item = self._lists.item_of(*owner)
+        try:
+            ids = None if item is None else owner.record.member_identities(item, path.end)
+        except CorruptItem:
+            return
+        for number, identity in enumerate(ids or (), 1):
+            if not isinstance(identity, CorruptItem):
+                try:
+                    (node, *_), own = path.end.nodes(identity)
+                except ValueError:
+                    continue
+                yield Step(Vertex(node, own), path, owner, None, Place(0, (Decimal(number),)))
+
     def ways(
-        self, start: Vertex, end: Vertex, paths: Sequence[AccessPath], most: int
+        self, start: Vertex, end: Vertex, paths: Sequence[WalkedPath], most: int
     ) -> list[tuple[Step, ...]]:
-        """Every shortest way of so many edges, along these lists."""
         if start == end:
             return [()]
         known, level = {start}, {start: [tuple[Step, ...]()]}
@@ -172,7 +195,7 @@ class NaiveWalks:
             levels=levels,
         )
         if counted is None or counted.depth != most:
-            counted = Counted(most, len(found)) if is_counted else None
+            counted = WalkCount(most, len(found)) if is_counted else None
         if self._run.graph.has_access_rules:
             counted = None
 
@@ -228,7 +251,9 @@ class NaiveWalks:
         name = walk.options.weight
 
         def weigh(step: Step) -> Any:
-            return 1 if name is None else self._value(step.entry.thing, name) or Decimal(0)
+            if name is None or step.entry is None:
+                return 1
+            return self._value(step.entry.thing, name) or Decimal(0)
 
         return weigh
 
@@ -282,24 +307,67 @@ def _far(path: AccessPath, identity: tuple[str, ...], item: Item) -> Vertex | No
 class Sums:
     """An aggregate, or a group with its key."""
 
-    of: Aggregated
-    fields: Mapping[str, Any]
+    record: RecordType
+    items: Sequence[Located]
+    fields: Mapping[str, AggregateField]
+    count: int
+    """Of the items, also of those that are not there."""
+    located: Sequence[Located]
+    """The items of the whole list, of which all must be readable."""
     key: Any = None
-    located: Sequence[Located] = ()
-    """The items of a list of several types."""
+
+    def values(self, field: AggregateField) -> list[Any]:
+        return [value for each in self.items if (value := _aggregated_value(each, field)) is not None]
+
+
+def _aggregated_value(located: Located, field: AggregateField) -> Any:
+    """A field as a model sees it, or a part of the key of the node at an end."""
+    record, name, number = located.record, field.source, field.number
+    try:
+        if number is None and name in record.key_fields:
+            place, value_of = record.places_in_identity[name]
+            return value_of(located.identity[place])
+        if number is None:
+            return record.reader(record.fields[name])(located.item)
+        end, in_key = record.ends[name], name in record.key_fields
+        texts = (
+            record.end_readers[name](located.identity) if in_key else record.end_identity(located.item, end)
+        )
+        return end.identity[number].text.value(texts[number]) if texts and texts[number] else None
+    except (ValueError, TypeError):
+        raise CorruptItem("a value that does not fit") from None
 
 
 def summed(found: Sums, function: str, given: Mapping[str, Any]) -> Any:
-    """A value of an aggregate."""
     if function in ("count", "key"):
-        return found.of.count if function == "count" else found.key
+        return found.count if function == "count" else found.key
     field = found.fields[given["field"].value]
-    if function != "groupBy":
-        return getattr(found.of, function)(field)
-    first = given.get("first")
+    if function == "groupBy":
+        return _groups(found, field, given.get("first"))
+    values = found.values(field)
+    if function in ("min", "max"):
+        # Keys are in the order of their texts, in which a part of a second is before the whole one.
+        moment = moment_text if field.is_first else in_utc
+        order = moment if field.type.kind == "datetime" else None
+        return plain((max if function == "max" else min)(values, key=order, default=None))
+    total = reduce(Context(prec=1000).add, (Decimal(str(value)) for value in values), Decimal(0))
+    if function == "avg":
+        return Context(prec=38).divide(total, Decimal(len(values))) if values else None
+    if field.type.kind == "float":
+        return Context(prec=38).plus(total)
+    if len(total.normalize(Context(prec=1000)).as_tuple().digits) > 38:
+        raise BadUserInput("too many digits")
+    return total
+
+
+def _groups(found: Sums, field: Any, first: int | None) -> list[Sums]:
     if first is not None and not 0 <= first <= 100:
         raise BadUserInput("first")
+    groups: dict[Any, list[Located]] = {}
+    for each in found.items:
+        groups.setdefault(plain(_aggregated_value(each, field)), []).append(each)
+    order = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0] is None, str(group[0])))
     return [
-        Sums(group, found.fields, key)
-        for key, group in found.of.groups(field)[: 100 if first is None else first]
+        Sums(found.record, items, found.fields, len(items), found.located, key)
+        for key, items in order[: 100 if first is None else first]
     ]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from keygraph.graph import Graph
+from keygraph.limits import Limits
 from keygraph_resolvers.naming.global_ids import global_id
-from keygraph_resolvers.read.run import Limits
-from keygraph_resolvers.schema.way_types import list_name
-from keygraph_resolvers.steps.questions.ways import WayArguments
+from keygraph_resolvers.schema.walk_types import list_name
+from keygraph_resolvers.steps.questions.paths import PathArguments
 from tests.resolvers.naive_lists import Thing
 from tests.resolvers.naive_walks import NaiveWalks, Step, ViaEntry
 
@@ -22,7 +22,7 @@ Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]
 class WayEdge:
     thing: Thing
     via: str
-    edge: ViaEntry
+    edge: ViaEntry | None
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class NaiveWays:
     async def found(self, given: Mapping[str, Any], *, is_list: bool) -> Any:
         """The way or the ways that the server shows, if each is a shortest one, and none is missing or there twice."""
         # This refuses what is no id, and the numbers; it decides nothing here.
-        asked = WayArguments(self._run, given, is_list=is_list)
+        asked = PathArguments(self._run, given, is_list=is_list)
         every = self._walks.ways(asked.start, asked.end, [each.path for each in asked.lists], asked.most)
         by_names = {names: way for way in every for names in [_names(asked.start, way)]}
         several = {ids for ids, _ in by_names}
@@ -91,5 +91,8 @@ def _names(start: Any, way: Sequence[Step]) -> tuple[Any, Any]:
 
 def _way(start: Thing, steps: Sequence[Step]) -> Way:
     nodes = [start, *(Thing(*step.node) for step in steps)]
-    edges = [WayEdge(Thing(*step.node), list_name(step.path), cast(ViaEntry, step.entry)) for step in steps]
+    edges = [
+        WayEdge(Thing(*step.node), list_name(step.path), cast("ViaEntry | None", step.entry))
+        for step in steps
+    ]
     return Way(nodes, edges)

@@ -14,7 +14,7 @@ from keygraph.tables.interchange import Interchange
 from keygraph_examples import cargo, commerce, social, talent
 from keygraph_examples.commerce_sample import sample
 from keygraph_resolvers import Service, build_schema
-from tests.resolvers.worlds import SECRET
+from tests.resolvers.worlds import SECRET, limits_of
 
 GRAPHS: Mapping[str, Graph] = {
     "commerce": commerce.graph,
@@ -80,7 +80,6 @@ def talent_lines(people: int = 120, places: int = 12, skills: int = 30) -> Itera
 
 
 def social_lines(users: int = 150) -> Iterator[dict[str, Any]]:
-    """Users with very different numbers of friends."""
     for user in range(users):
         own = {"PK": f"USER#u{user:03d}"}
         yield {**own, "SK": "PROFILE", "name": f"User {user}"}
@@ -94,7 +93,6 @@ def social_lines(users: int = 150) -> Iterator[dict[str, Any]]:
 
 
 def items_of(model: str) -> Iterator[Item]:
-    """The items of a model."""
     if model == "commerce":
         yield from sample(60)
         return
@@ -105,9 +103,8 @@ def items_of(model: str) -> Iterator[Item]:
 
 
 async def served(model: str, store: Store, **limits: Any) -> Service:
-    """A service over the model's items, written into an empty table."""
     await store.send(BatchWrite(puts=tuple(items_of(model))))
-    return Service(build_schema(GRAPHS[model]), store, secret=SECRET, **limits)
+    return Service(build_schema(GRAPHS[model]), store, secret=SECRET, limits=limits_of(**limits))
 
 
 # --- The operations -----------------------------------------------------------------------------------

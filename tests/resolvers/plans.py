@@ -17,7 +17,7 @@ from graphql import OperationDefinitionNode, parse, print_ast
 
 from keygraph.dynamo.store import UnreadStore
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.steps.explained import steps_text
+from keygraph_resolvers.plan.explained import steps_text
 from tests.resolvers.operations import GRAPHS, OPERATIONS
 
 FOLDER = Path(__file__).with_name("plans")
@@ -36,7 +36,6 @@ def operations_of(model: str) -> Iterator[tuple[str, str, str | None]]:
 
 
 async def printed(model: str) -> str:
-    """The plans of a model's operations."""
     graph = GRAPHS[model]
     service = Service(build_schema(graph), UnreadStore(graph.table), secret=SECRET)
     parts = []
@@ -53,7 +52,6 @@ async def printed(model: str) -> str:
 
 
 def file_of(model: str) -> Path:
-    """Where a model's plans stand."""
     return FOLDER / f"{model}.txt"
 
 

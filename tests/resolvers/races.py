@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keygraph.dynamo.store import Answer, BatchWrite, Request, Store, Transaction
-from keygraph.dynamo.table import Table
+from keygraph.dynamo.store import Answer, Request, Transaction
+from tests.tracing import PassingStore
 
 
 @dataclass
-class Interrupted:
+class Interrupted(PassingStore):
     """A store in which something is written before the first transaction."""
 
-    store: Store
-    happens: BatchWrite | None
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
+    happens: Request[object] | None
 
     async def send(self, request: Request[Answer], /) -> Answer:
         if isinstance(request, Transaction) and self.happens is not None:
             happens, self.happens = self.happens, None
             await self.store.send(happens)
         return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()

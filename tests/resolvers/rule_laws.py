@@ -35,7 +35,7 @@ from keygraph.dynamo.table import Key
 from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
-from keygraph_resolvers import NO_LIMITS, Service, build_schema
+from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.differential import errors_of, model, run_served
@@ -68,7 +68,7 @@ def same_moment() -> Iterator[None]:
     with (
         patch("keygraph.writing.requests.new_id", new_id),
         patch("keygraph_resolvers.schema.mutations.new_id", new_id),
-        patch("keygraph.writing.ground.datetime", _Frozen),
+        patch("keygraph.writing.context.datetime", _Frozen),
     ):
         yield
 
@@ -88,7 +88,6 @@ class MutationMaker(Maker):
         self.left = 14
 
     def mutation(self) -> tuple[str, Operation]:
-        """The name of a mutation, and an operation with it."""
         fields = self.schema.mutation_type.fields  # type: ignore[union-attr]  # models that are asked have one
         name = self.pick(sorted(fields))
         field = fields[name]
@@ -239,7 +238,7 @@ class Laws:
     ) -> None:
         is_done = _is_done(found)
         kind = _kind(self.schema._schema.mutation_type.fields[name])  # type: ignore[union-attr]  # it was asked for
-        is_several = isinstance(kind, field_kinds.WritesEach | field_kinds.WritesTogether)
+        is_several = isinstance(kind, field_kinds.WritesEach | field_kinds.WritesActions)
         if not is_done:
             assert table == before, f"failed, and wrote: {_changed(before, table)}"
         open_answer, open_table = await self._asked(self.open, self.items, operation)
@@ -260,7 +259,7 @@ class Laws:
     ) -> None:
         for number, items in enumerate(self._tables):
             other, other_table = await self._asked(self.guarded, items, operation)
-            if _said(other) == _said(found):
+            if _said(other) == _said(found) or _never_agrees(found) or _never_agrees(other):
                 continue
             if name and number == 0 and self._in_the_way(found, before, self._by_key(items), other_table):
                 continue
@@ -339,7 +338,9 @@ class Laws:
         with same_moment():
             found = await asyncio.wait_for(
                 service.execute(
-                    operation.document, operation.variables, viewer=self.rules.claims, with_cost=True
+                    OperationRequest(
+                        operation.document, operation.variables, viewer=self.rules.claims, with_cost=True
+                    )
                 ),
                 60,
             )
@@ -451,7 +452,6 @@ def _without(is_left_out: Callable[[str], bool], value: Any) -> Any:
 
 
 def json_copy(item: Any) -> Any:
-    """A copy of an item and of the maps in it."""
     return {name: json_copy(value) for name, value in item.items()} if isinstance(item, dict) else item
 
 
@@ -476,8 +476,7 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Laws]:
     async with open_store(f"sqlite:{folder / f'{name}-{seed}-laws.db'}", made.table) as store:
         await store.send(CreateTable())
         services = [
-            Service(each, store, secret=SECRET, document_limits=NO_LIMITS)
-            for each in (build_schema(made), schema)
+            Service(each, store, secret=SECRET, limits=NO_LIMITS) for each in (build_schema(made), schema)
         ]
         known: dict[str, list[Words]] = {}
         for item in items:
@@ -491,6 +490,12 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Laws]:
 async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
     """Asks that many operations in all, and gives what was found."""
     return await run_served(served, wanted, seed, names, tell, of_each=25)  # type: ignore[arg-type]
+
+
+def _never_agrees(answer: Mapping[str, Any]) -> bool:
+    """Whether a write has given up. In these tables the two items of a mirrored edge may differ in a field that a node
+    keeps a value of, and such an edge cannot be deleted until `verify --repair` has made them alike."""
+    return any("all the time" in error["message"] for error in answer.get("errors", ()))
 
 
 if __name__ == "__main__":

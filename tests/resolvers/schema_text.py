@@ -23,7 +23,6 @@ class _WithoutDescriptions(Visitor):
 
 
 def part(name: str, sdl: str = SDL) -> str:
-    """The definition of a type."""
     [found] = [
         each for each in parse(sdl).definitions if getattr(getattr(each, "name", None), "value", "") == name
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +22,7 @@ from keygraph import (
     node,
     one,
     read,
+    record,
     stored,
     version,
     viewer,
@@ -28,7 +30,7 @@ from keygraph import (
 )
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET, world
@@ -37,10 +39,7 @@ by_other = Index("by-other", "otherKey", "otherSort")
 STAFF = read(role="staff")
 
 
-@node(
-    "USER#{user_id}",
-    access=[read(where={"hidden": False}), STAFF, write()],
-)
+@node("USER#{user_id}", access=[read(where={"hidden": False}), STAFF, write()])
 class User:
     user_id: ID
     name: str
@@ -90,15 +89,12 @@ def follows(one: str, other: str, weight: int = 1, *, private: bool = False) -> 
 
 def items(*, with_hidden: bool, number: int) -> list[Item]:
     """A way from a to b that only a hidden user and a private edge make; with these numbers in fields that are not shown."""
-    seen = [
-        user("a"),
-        user("b", number),
-        user("c", number),
-        follows("a", "c", number),
-        follows("a", "h", number),
+    visible = [user("a"), user("b", number), user("c", number)]
+    visible += [follows(*ends, number) for ends in ("ac", "ah", "hb", "ch")]
+    return [
+        *visible,
+        *([user("h", number, hidden=True), follows("b", "a", number, private=True)] * with_hidden),
     ]
-    seen += [follows("h", "b", number), follows("c", "h", number)]
-    return [*seen, *([user("h", number, hidden=True), follows("b", "a", number, private=True)] * with_hidden)]
 
 
 ATTACKS = {
@@ -135,9 +131,9 @@ async def answer(make_store: MakeStore, found: Sequence[Item], document: str) ->
     stands in the table afterwards."""
     made = world(graph, await make_store(graph.table))
     await made.put(*found)
-    service = Service(build_schema(graph, federation=True), made.tracer, secret=SECRET)
+    service = Service(build_schema(graph, federation=True), made.tracer, secret=SECRET, limits=NO_LIMITS)
     made.forget()
-    told = await service.execute(document, viewer={"sub": "a"}, with_cost=True)
+    told = await service.execute(OperationRequest(document, viewer={"sub": "a"}, with_cost=True))
     actual = told.get("extensions", {}).get("cost", {}).get("actual") or {}
     measured = made.operations, actual.get("roundTrips"), actual.get("items")
     left = await made.tracer.store.send(Scan())
@@ -147,7 +143,6 @@ async def answer(make_store: MakeStore, found: Sequence[Item], document: str) ->
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_what_is_hidden_tells_nothing(make_store: MakeStore, attack: str) -> None:
-    """The attack would tell that something is there, or what it is."""
     told = await answer(make_store, items(with_hidden=True, number=7), ATTACKS[attack])
     assert told == await answer(make_store, items(with_hidden=False, number=7), ATTACKS[attack])
     assert told == await answer(make_store, items(with_hidden=True, number=8), ATTACKS[attack])
@@ -158,12 +153,11 @@ async def test_what_is_hidden_tells_nothing(make_store: MakeStore, attack: str) 
 
 
 async def test_what_was_moved_is_hidden_still(make_store: MakeStore) -> None:
-    """Somebody would copy what they may not read to a place where they may."""
     made = world(graph, await make_store(graph.table))
     await made.put(*items(with_hidden=True, number=7), follows("a", "b", 7))
     document = """mutation { moveFollows(input: {userId: "a", otherId: "c", to: {otherId: "a"}}) {
       follows { private weight } } }"""
-    told = await made.service.execute(document, viewer={"sub": "a"})
+    told = await made.service.execute(OperationRequest(document, viewer={"sub": "a"}))
     [error] = told["errors"]
     assert (error["path"][-1], error["extensions"]["code"]) == ("weight", "FORBIDDEN")
     assert told["data"] == {"moveFollows": {"follows": {"private": False, "weight": None}}}
@@ -173,11 +167,85 @@ async def test_what_was_moved_is_hidden_still(make_store: MakeStore) -> None:
 async def test_an_aggregate_reads_what_decides_about_its_field(
     make_store: MakeStore, mood: str, found: int | None
 ) -> None:
-    """The greatest value of a field would be told to whom the item itself does not show it."""
     made = world(graph, await make_store(graph.table))
     await made.put(user("a"), {**follows("a", "c"), "mood": mood, "note": Decimal(5)})
     document = '{ user(userId: "a") { follows { aggregate { max(field: NOTE) } } } }'
-    told = await made.service.execute(document, viewer={"sub": "a"})
+    told = await made.service.execute(OperationRequest(document, viewer={"sub": "a"}))
     assert told["data"]["user"]["follows"]["aggregate"] == {"max": found}
     codes = [error["extensions"]["code"] for error in told.get("errors", ())]
     assert codes == ([] if found else ["FORBIDDEN"])
+
+
+async def test_a_key_with_a_part_of_a_field_does_not_open_the_whole_field(make_store: MakeStore) -> None:
+    @node("LOG#{log_id}", "{at:%Y-%m}", access=[read(), write()])
+    class Log:
+        log_id: ID
+        at: datetime = stored(access=[STAFF])
+
+    @node("BOX#{box_id}", access=[read()])
+    class Box:
+        box_id: ID
+        things: Many[Thing]
+
+    @record("{box}", "{at:%Y-%m}#{number}", access=[read(), write()])
+    class Thing:
+        box: Box
+        at: datetime = stored(access=[STAFF])
+        number: int
+
+    table = Table("Logs", partition_key="PK", sort_key="SK")
+    served = world(Graph(table, Log, Box, Thing), await make_store(table))
+    stored_at = {"box_id": "1", "at": "2024-05-17T08:00:00Z", "number": Decimal(3)}
+    await served.put(
+        {"PK": "BOX#1", "SK": "BOX#1", "box_id": "1"}, {"PK": "BOX#1", "SK": "2024-05#3", **stored_at}
+    )
+    await served.put({"PK": "LOG#1", "SK": "2024-05", "log_id": "1", "at": "2024-05-17T08:00:00Z"})
+    asked = '{ log(logId: "1", at: "2024-05-01T00:00:00Z") { logId at } }'
+    assert await served.service.execute(OperationRequest(asked, viewer={"roles": ["staff"]})) == {
+        "data": {"log": {"logId": "1", "at": "2024-05-17T08:00:00Z"}}
+    }
+    answer = await served.service.execute(OperationRequest(asked))
+    assert answer["data"] == {"log": {"logId": "1", "at": None}}
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["FORBIDDEN"]
+    # Everybody knows the month, by which the list is sorted, and nobody else the day.
+    asked = '{ box(boxId: "1") { things { nodes { number } } } }'
+    wanted = {"box": {"things": {"nodes": [{"number": 3}]}}}
+    assert await served.ask(asked) == wanted
+    for argument in ('at: {from: "2024-05-01T00:00:00Z"}', 'where: {at: {gt: "2024-05-01T00:00:00Z"}}'):
+        assert await served.codes(asked.replace("things", f"things({argument})")) == ["FORBIDDEN"]
+
+
+@pytest.mark.parametrize(
+    ("values", "problem", "path"),
+    [
+        ({"byKey": "BOX#1", "bySort": "unknown~2026-01-01"}, "BAD_USER_INPUT", ["input", "day"]),
+        ({"byKey": "BOX#1", "bySort": "000007~2026-01-01", "price": "dear"}, "CORRUPT_ITEM", ["input"]),
+    ],
+)
+async def test_an_odd_value_of_a_hidden_field_is_not_named(
+    make_store: MakeStore, values: Item, problem: str, path: list[str]
+) -> None:
+    by_price = Index("by-price", "byKey", "bySort")
+
+    @node("BOX#{box_id}", access=[read()])
+    class Box:
+        box_id: ID
+
+    @record("{box}", "{number}", by_price("{box}", "{price:06d}~{day}"), access=[read(), write()])
+    class Thing:
+        box: Box
+        number: int
+        day: date | None = None
+        price: int | None = stored(access=[STAFF, write(role="staff")])
+
+    table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_price])
+    served = world(Graph(table, Box, Thing), await make_store(table))
+    await served.put(
+        {"PK": "BOX#1", "SK": "BOX#1"},
+        {"PK": "BOX#1", "SK": "3", "box_box_id": "1", "day": "2026-01-01", **values},
+    )
+    asked = 'mutation { updateThing(input: {boxId: "1", number: 3, day: "2026-01-02"}) { thing { number } } }'
+    [error] = (await served.service.execute(asked))["errors"]
+    assert (error["extensions"]["code"], error["extensions"]["path"]) == (problem, path)
+    assert error["message"].endswith("other values of the item do not fit its keys.")
+    assert "price" not in str(error)

@@ -12,6 +12,7 @@ from keygraph import ID, Graph, Index, Many, Table, create, delete, edge, node, 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Scan
 from keygraph.dynamo.table import Key
+from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.resolvers.races import Interrupted
 from tests.resolvers.worlds import world
@@ -156,7 +157,9 @@ async def raced(
     for key in deletes:
         del left[key]
     late = Interrupted(store, happens)
-    answer = await world(graph, late).service.execute(f"mutation {{ {document} }}", viewer=A)
+    answer = await world(graph, late).service.execute(
+        OperationRequest(f"mutation {{ {document} }}", viewer=A)
+    )
     assert late.happens is None
     after = {TABLE.key_of(item): item for item in (await store.send(Scan())).items}
     return [error["extensions"]["code"] for error in answer.get("errors", ())], after == left
@@ -173,21 +176,18 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=[*WRITES])
 async def test_a_record_that_goes_to_another_group(make_store: MakeStore, write: str) -> None:
-    """A member of one group would write what has come to another one meanwhile."""
     codes, is_unwritten = await raced(make_store, write, [post("h")])
     assert (len(codes), is_unwritten) == (1, True)
     assert codes[0] in ("NOT_FOUND", "FORBIDDEN")
 
 
 async def test_a_put_that_finds_nothing_any_more(make_store: MakeStore) -> None:
-    """Who may change a record would create one, because somebody else has deleted it meanwhile."""
     put = 'putMembership(input: {groupId: "g", userId: "a", note: "x"}) { membership { note } }'
     assert await raced(make_store, put, deletes=[("GROUP#g", "USER#a")]) == (["FORBIDDEN"], True)
     assert (await raced(make_store, put))[0] == []
 
 
 async def test_nodes_that_are_named(make_store: MakeStore) -> None:
-    """Who hides a node, whose item does not say so itself, would have it named meanwhile, or nobody could name one."""
     put = 'putAttached(input: {caseId: "c", docId: "d"}) { attached { doc { docId } } }'
     assert (await raced(make_store, put))[0] == []
     for hidden in (doc("d", "hidden"), case("c", "done")):
@@ -204,7 +204,6 @@ async def test_nodes_that_are_named(make_store: MakeStore) -> None:
     ],
 )
 async def test_the_counterpart_that_others_change(make_store: MakeStore, write: str) -> None:
-    """The other item of an edge would be written though its own rule holds of it no more."""
     items = [*ITEMS, *pair(1)]
     assert await raced(make_store, write, pair(20), items=items) == (["FORBIDDEN"], True)
     gone: Key = ("GROUP#g", "USER#a")

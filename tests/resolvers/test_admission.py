@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from keygraph.dynamo.store import Answer, Request, Store
-from keygraph.dynamo.table import Table
-from keygraph_resolvers.admission import Admission, Overloaded
+from keygraph.dynamo.store import Answer, Request
+from keygraph.turns import Admission, Overloaded
 from tests.resolvers.worlds import World, world
+from tests.tracing import PassingStore
 
-READ = '{ user(userId: "12345") { name } }'
+READ = 'query @consistent { user(userId: "12345") { name } }'  # not one that operations share
 BUSY = {
     "errors": [
         {
@@ -24,25 +25,17 @@ BUSY = {
 }
 
 
-class Hung:
+@dataclass(eq=False)
+class Hung(PassingStore):
     """A store that answers when it is told to."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.answers = asyncio.Event()
-        self.asked = 0
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: int = 0
 
     async def send(self, request: Request[Answer], /) -> Answer:
         self.asked += 1
         await self.answers.wait()
         return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()
 
 
 async def begun(shop: World, document: str, count: int) -> list[asyncio.Task[dict[str, Any]]]:
@@ -54,7 +47,6 @@ async def begun(shop: World, document: str, count: int) -> list[asyncio.Task[dic
 
 
 async def test_what_neither_runs_nor_waits_is_refused_at_once(shop: World) -> None:
-    """Thousands of operations would pile up behind a DynamoDB that hangs, each until its deadline."""
     hung = Hung(shop.tracer.store)
     busy = world(shop.graph, hung, max_running=2, max_waiting=3)
     running = await begun(busy, READ, 5)
@@ -75,7 +67,6 @@ async def test_what_neither_runs_nor_waits_is_refused_at_once(shop: World) -> No
 
 
 async def test_a_mutation_that_is_refused_writes_nothing(shop: World) -> None:
-    """Its client would send it again, and have it twice."""
     hung = Hung(shop.tracer.store)
     busy = world(shop.graph, hung, max_running=1, max_waiting=0)
     [running] = await begun(busy, READ, 1)
@@ -87,7 +78,6 @@ async def test_a_mutation_that_is_refused_writes_nothing(shop: World) -> None:
 
 
 async def test_who_goes_away_makes_room(shop: World) -> None:
-    """Clients that gave up would keep others waiting."""
     hung = Hung(shop.tracer.store)
     busy = world(shop.graph, hung, max_running=1, max_waiting=1)
     tasks = await begun(busy, READ, 2)
@@ -101,13 +91,12 @@ async def test_who_goes_away_makes_room(shop: World) -> None:
 
 
 async def test_refusals_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """An overload would be invisible, or be a line for each of its thousands of operations."""
     caplog.set_level(logging.INFO, "keygraph_resolvers")
     admission = Admission(1, 0)
-    async with admission:
+    async with admission.place():
         for _ in range(1_000):
             with pytest.raises(Overloaded):
-                await admission.__aenter__()
+                await admission.place().__aenter__()
     assert [record.getMessage() for record in caplog.records] == [
         "Operations are refused, because 1 run and 0 wait already"
     ]
@@ -115,7 +104,6 @@ async def test_refusals_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
 
 
 async def test_new_documents_leave_turns_to_others(shop: World) -> None:
-    """A burst of texts that nobody has sent before would stop everybody until all of them are validated and planned."""
     known = '{ user(userId: "1") { name } }'
     service = shop.service
     await service.execute(known)
@@ -135,11 +123,102 @@ async def test_new_documents_leave_turns_to_others(shop: World) -> None:
 
 
 async def test_new_documents_have_their_time_and_their_number(shop: World) -> None:
-    """Those that wait for their turn would wait without end, and without a limit."""
     service = world(shop.graph, shop.tracer.store, max_running=2, max_waiting=3).service
     answers = await asyncio.gather(*(service.execute(f"{{ a{number}: __typename }}") for number in range(8)))
     codes = [answer["errors"][0]["extensions"]["code"] for answer in answers if "errors" in answer]
     assert codes == ["UNAVAILABLE"] * 2
-    late = world(shop.graph, shop.tracer.store, timeout=0.000001).service
+    late = world(shop.graph, shop.tracer.store, operation_timeout=0.000001).service
     [error] = (await late.execute("{ __typename }"))["errors"]
     assert error["extensions"]["code"] == "TIMEOUT"
+
+
+class Crowd:
+    """Operations of several clients, which run until they are told to end."""
+
+    def __init__(self, admission: Admission) -> None:
+        self.admission = admission
+        self.running: list[str] = []
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
+
+    async def come(self, client: str, count: int, bound: int = 0) -> None:
+        begun = [asyncio.create_task(self._run(client, bound)) for _ in range(count)]
+        self._tasks.setdefault(client, []).extend(begun)
+        await asyncio.sleep(0)
+
+    async def go(self, client: str, count: int = 1) -> None:
+        for _ in range(count):
+            task = self._tasks[client].pop(0)
+            task.cancel()
+            await asyncio.wait([task])
+        await asyncio.sleep(0)
+
+    async def _run(self, client: str, bound: int) -> None:
+        async with self.admission.place(bound, [client]):
+            self.running.append(client)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.running.remove(client)
+
+    def of(self, client: str) -> int:
+        return self.running.count(client)
+
+
+LARGE = 1_000_000
+
+
+async def test_one_client_never_has_all_places() -> None:
+    crowd = Crowd(Admission(8, 100))
+    await crowd.come("first", 20)
+    assert crowd.of("first") == 4
+    await crowd.come("second", 3)
+    await crowd.come("third", 20)
+    assert (crowd.of("first"), crowd.of("second"), crowd.of("third")) == (4, 3, 1)
+    # Free places go to the clients in turn, not to whoever has come first.
+    await crowd.go("first", 4)
+    assert (crowd.of("first"), crowd.of("second"), crowd.of("third")) == (2, 3, 3)
+
+
+async def test_large_operations_leave_places_to_small_ones() -> None:
+    crowd = Crowd(Admission(16, 100))
+    await crowd.come("first", 5, LARGE)
+    assert crowd.of("first") == 1
+    await crowd.come("first", 20)
+    assert crowd.of("first") == 5
+    for client in ("second", "third"):
+        await crowd.come(client, 5, LARGE)
+    assert (crowd.of("second"), crowd.of("third")) == (1, 0)
+    await crowd.come("fourth", 5)
+    assert crowd.of("fourth") == 4
+    # The large ones of several clients go on in turn.
+    await crowd.go("second", 2)
+    assert (crowd.of("second"), crowd.of("third")) == (0, 1)
+    # One of less than a quarter of all places has as many as its bound is large.
+    smaller = Crowd(Admission(16, 100))
+    await smaller.come("first", 5, 1_500)
+    assert smaller.of("first") == 2
+
+
+async def test_items_that_the_store_only_counts_take_no_places(shop: World) -> None:
+    hung = Hung(shop.tracer.store)
+    busy = world(shop.graph, hung, max_running=8, max_waiting=0)
+    counting = await begun(busy, "{ users { totalCount } }", 8)
+    assert busy.service.admission.running == 8
+    hung.answers.set()
+    assert await asyncio.gather(*counting) == [{"data": {"users": {"totalCount": 5}}}] * 8
+
+
+async def test_one_client_does_not_fill_the_queue_and_leaves_nothing_in_it() -> None:
+    admission = Admission(2, 6)
+    crowd = Crowd(admission)
+    await crowd.come("first", 10)
+    assert (admission.running, admission.waiting, admission.refusals.count) == (1, 3, 6)
+    await crowd.come("second", 2)
+    assert (crowd.of("second"), admission.waiting) == (1, 4)
+    # The operations that wait go first, then the one that runs: nobody is given a place that is gone.
+    crowd._tasks["first"].reverse()
+    await crowd.go("first", 10)
+    await crowd.go("second", 2)
+    assert (admission.running, admission.waiting, admission._queues) == (0, 0, {})
+    assert not admission.taken
+    assert not admission._waiting_of

@@ -11,6 +11,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, many, node
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
 from keygraph.walks import common
+from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
 
@@ -57,7 +58,6 @@ COUNTS = ("", "totalCount", "aggregate { count }", "aggregate { count } totalCou
 
 
 def membership(team: str, player: str, day: str) -> Item:
-    """Every third player has shirt 0."""
     key = {"PK": f"TEAM#{team}", "SK": f"PLAYER#{player}", "GSI1PK": f"TEAM#{team}", "GSI1SK": day}
     return {**key, "day": day, "shirt": Decimal(int(player) % 3)}
 
@@ -78,7 +78,9 @@ async def check(league: World, random: Random) -> None:
 
     async def page(**arguments: object) -> tuple[list[str], bool, bool]:
         asked = {**arguments, "direction": direction, "where": where}
-        answer = await league.service.execute(DOCUMENT % random.choice(COUNTS), asked, with_cost=True)
+        answer = await league.service.execute(
+            OperationRequest(DOCUMENT % random.choice(COUNTS), asked, with_cost=True)
+        )
         cost, members = answer["extensions"]["cost"], answer["data"]["team"]["members"]
         assert [name for name, most in cost["bound"].items() if cost["actual"].get(name, 0) > most] == []
         counted = members.get("aggregate", {}).get("count", members.get("totalCount", len(expected)))
@@ -115,7 +117,6 @@ async def check(league: World, random: Random) -> None:
 async def test_pages_are_parts_of_the_list(
     make_store: MakeStore, seed: int, is_small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of edges on one day some would come twice and others never, because DynamoDB orders them as nobody can know."""
     small = {"FIRST": 2, "FIRST_OF_ALL": 3, "MOST_KEYS": 8, "ITEMS_OF_A_KEY": 4}
     for constant, value in small.items() if is_small else ():
         monkeypatch.setattr(common, constant, value)

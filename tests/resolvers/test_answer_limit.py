@@ -11,6 +11,7 @@ import pytest
 from graphql import OperationDefinitionNode, OperationType, parse
 
 import keygraph_examples
+from keygraph_resolvers import OperationRequest
 from keygraph_resolvers.answer.completion import _size_of
 from tests.resolvers.worlds import World
 
@@ -54,9 +55,8 @@ def aliases(count: int) -> str:
 
 
 async def test_aliases_of_one_text(shop: World) -> None:
-    """An operation of 786 bytes would make an answer of 240 MB."""
     await put_product(shop, TEXT)
-    small = shop.served(answer_bytes=3_000_000)
+    small = shop.served(answer_limit=3_000_000)
     found = (await small.ask(aliases(9)))["product"]
     assert len(found) == 9
     # What is asked for several times is kept once.
@@ -66,47 +66,42 @@ async def test_aliases_of_one_text(shop: World) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 async def test_what_fits_is_answered(shop: World, name: str) -> None:
-    """An operation would be refused for a size that its answer does not have."""
-    answer = await shop.service.execute(DOCUMENT, None, name)
-    small = shop.served(answer_bytes=len(orjson.dumps(answer["data"])))
-    assert await small.service.execute(DOCUMENT, None, name) == answer
-    smaller = shop.served(answer_bytes=len(orjson.dumps(answer["data"])) // 2)
-    assert await smaller.service.execute(DOCUMENT, None, name) == too_large(
+    answer = await shop.service.execute(OperationRequest(DOCUMENT, None, name))
+    small = shop.served(answer_limit=len(orjson.dumps(answer["data"])))
+    assert await small.service.execute(OperationRequest(DOCUMENT, None, name)) == answer
+    smaller = shop.served(answer_limit=len(orjson.dumps(answer["data"])) // 2)
+    assert await smaller.service.execute(OperationRequest(DOCUMENT, None, name)) == too_large(
         len(orjson.dumps(answer["data"])) // 2
     )
 
 
 async def test_a_text_is_counted_to_its_end(shop: World) -> None:
-    """The limit would be another one than is set."""
     await put_product(shop, TEXT)
     document = '{ product(productId: "LONG") { description } }'
     size = len(orjson.dumps(await shop.ask(document)))
-    assert "errors" not in await shop.served(answer_bytes=size).service.execute(document)
-    assert await shop.served(answer_bytes=size - 10).service.execute(document) == too_large(size - 10)
+    assert "errors" not in await shop.served(answer_limit=size).service.execute(document)
+    assert await shop.served(answer_limit=size - 10).service.execute(document) == too_large(size - 10)
 
 
 async def test_names_are_counted(shop: World) -> None:
-    """An alias of a thousand letters would be written for each of a hundred items, and not be counted."""
     alias = "a" * 1_000
     document = f"{{ users(first: 100) {{ nodes {{ {alias}: __typename }} }} }}"
     count = len((await shop.ask(document))["users"]["nodes"])
     assert count > 3
-    assert await shop.served(answer_bytes=1_000 * count).service.execute(document) == too_large(1_000 * count)
+    assert await shop.served(answer_limit=1_000 * count).service.execute(document) == too_large(1_000 * count)
 
 
 async def test_errors_are_counted(shop: World) -> None:
-    """A list of broken items would be answered with an error for each field of each."""
     line = {"PK": "ORDER#ORD001", "Type": "OrderItem", "orderId": "ORD001", "totalPrice": Decimal(1)}
     await shop.put(*({**line, "SK": f"PRODUCT#Z{n}", "productId": f"Z{n}"} for n in range(90)))
     alias = "a" * 100
     document = f'{{ order(orderId: "ORD001") {{ items(first: 100) {{ edges {{ {alias}: quantity unitPrice }} }} }} }}'
     answer = await shop.service.execute(document)
     assert len(answer["errors"]) == 90
-    assert await shop.served(answer_bytes=20_000).service.execute(document) == too_large(20_000)
+    assert await shop.served(answer_limit=20_000).service.execute(document) == too_large(20_000)
 
 
 async def test_json_is_counted_with_all_that_is_in_it() -> None:
-    """A value without a type of its own could have any size."""
     for value in (
         {"a": ["b", {"c": "d" * 50}]},
         [],
@@ -122,8 +117,7 @@ async def test_json_is_counted_with_all_that_is_in_it() -> None:
 
 
 async def test_a_mutation_whose_answer_is_too_large(shop: World) -> None:
-    """Its client would send it again, because it looks like one that was refused."""
-    small = shop.served(answer_bytes=1_000)
+    small = shop.served(answer_limit=1_000)
     value = "y" * 2_000
     document = (
         'mutation ($text: String!) { updateProduct(input: {productId: "ABC123", description: $text}) '

@@ -11,7 +11,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.store import BatchWrite
-from keygraph_resolvers import NO_LIMITS
+from keygraph_resolvers import NO_LIMITS, OperationRequest
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.bombs import bomb
@@ -23,14 +23,13 @@ pytestmark = on_exact_engines
 
 async def cost(asked: World, document: str, **variables: Any) -> dict[str, Any]:
     """What `extensions.cost` says of an operation."""
-    answer = await asked.served().service.execute(document, variables, with_cost=True)
+    answer = await asked.served().service.execute(OperationRequest(document, variables, with_cost=True))
     assert "errors" not in answer, answer["errors"]
     found: dict[str, Any] = answer["extensions"]["cost"]
     return found
 
 
 async def bound(asked: World, document: str, **variables: Any) -> tuple[float, ...]:
-    """At most so many requests, round trips, items and read units."""
     told = (await cost(asked, document, **variables))["bound"]
     return tuple(told[name] for name in ("requests", "roundTrips", "items", "readUnits"))
 
@@ -82,12 +81,10 @@ LOANS = MEMBER % "loans(%s) { nodes { title } }"
     ],
 )
 async def test_the_rules(books: World, document: str, expected: tuple[float, ...]) -> None:
-    """Somebody would be told another price than DynamoDB's rules give for the pages that they ask for."""
     assert await bound(books, document) == expected
 
 
 async def test_the_edges_to_named_nodes(books: World) -> None:
-    """A list of a hundred names would be priced as a page, or as one request where it is a hundred."""
     to = [global_id(library.types["Book"], (f"b{number}",)) for number in range(3)]
     document = 'query ($to: [ID!]) { member(memberId: "ann") { loans(to: $to) { edges { day } } } }'
     # Both ends make the table's key: the edges are in one BatchGetItem with the member.
@@ -95,7 +92,6 @@ async def test_the_edges_to_named_nodes(books: World) -> None:
 
 
 async def test_a_page_that_ends_among_equal_keys(books: World) -> None:
-    """The request that tells where such a page ends would be in no bound."""
     loans = [loan_item(f"m{number}", "b", "2024-01-01", number % 3) for number in range(9)]
     await books.put(*loans)
     found = await books.ask('{ loans(branch: "main") { edges { cursor node { member { memberId } } } } }')
@@ -110,13 +106,6 @@ async def test_a_page_that_ends_among_equal_keys(books: World) -> None:
     assert told["actual"]["requests"] == 4
     assert told["actual"]["roundTrips"] == 2
     assert "open" not in told or told["open"] == []
-
-
-async def test_page_sizes_are_those_of_the_variables(books: World) -> None:
-    """The price of one client's page would be told to all."""
-    document = 'query ($first: Int) { member(memberId: "ann") { loans(first: $first) { edges { note } } } }'
-    assert (await bound(books, document, first=100))[2:] == (101, 13)
-    assert (await bound(books, document, first=8))[2:] == (9, 1.5)
 
 
 by_owner = Index("by-owner", "GPK", "GSK", projection="KEYS_ONLY")
@@ -168,13 +157,12 @@ split = Graph(Table("Split", partition_key="PK", sort_key="SK"), Shelf2, Early, 
 
 
 async def test_a_range_that_is_split_around_others(make_store: MakeStore) -> None:
-    """Each piece of a list's range is a request if the page comes to it: it would not be in the bound, or all in it."""
     made = world(split, await make_store(split.table))
     page = '{ shelf2(shelfId: "s") { spots(first: 4) { nodes { number } } } }'
     count = '{ shelf2(shelfId: "s") { spots(first: 0) { totalCount } } }'
     # The shelf; the page in at most two pieces one after the other; a count in two at once.
     assert (await bound(made, page))[:2] == (3, 2)
-    answer = await made.served(count_pages=1).service.execute(count, with_cost=True)
+    answer = await made.served(count_pages=1).service.execute(OperationRequest(count, with_cost=True))
     told = answer["extensions"]["cost"]["bound"]
     assert (told["requests"], told["roundTrips"]) == (3, 1)
     told = await cost(made, page)
@@ -183,10 +171,9 @@ async def test_a_range_that_is_split_around_others(make_store: MakeStore) -> Non
 
 
 async def test_a_count_reads_no_more_pages_than_it_may(make_store: MakeStore) -> None:
-    """A list that is taken to be huge would be refused for a count that stops long before."""
     made = world(split, await make_store(split.table)).served(count_pages=3)
     answer = await made.service.execute(
-        '{ shelf2(shelfId: "s") { spots(first: 0) { totalCount } } }', with_cost=True
+        OperationRequest('{ shelf2(shelfId: "s") { spots(first: 0) { totalCount } } }', with_cost=True)
     )
     told = answer["extensions"]["cost"]["bound"]
     # The shelf, and three pages of two pieces: two of them one after the other.
@@ -194,7 +181,6 @@ async def test_a_count_reads_no_more_pages_than_it_may(make_store: MakeStore) ->
 
 
 async def test_what_an_index_lacks(make_store: MakeStore) -> None:
-    """The whole items behind an index that has their keys alone would cost nothing."""
     made = world(shelves, await make_store(shelves.table))
     shelf = '{ shelf(shelfId: "s") { things(first: 16) { nodes { %s } } } }'
     # 16 items of 1 KB are 16 KB, in an index too; the whole ones are read one by one, in a second round trip.
@@ -203,32 +189,6 @@ async def test_what_an_index_lacks(make_store: MakeStore) -> None:
 
 
 # --- Never too little -----------------------------------------------------------------------------------
-
-
-async def test_it_is_a_bound(make_store: MakeStore) -> None:
-    """Operations would take more requests, round trips or read units than their owner was told."""
-    asked = 0
-    for model, operations in OPERATIONS.items():
-        service = await served(model, await make_store(GRAPHS[model].table))
-        for operation in operations:
-            for variables in operation.variables:
-                answer = await service.execute(operation.document, variables, with_cost=True)
-                assert "errors" not in answer, (operation.name, answer["errors"])
-                told = answer["extensions"]["cost"]
-                for name in ("requests", "roundTrips", "items", "readUnits"):
-                    assert told["actual"][name] <= told["bound"][name], (operation.name, name, told)
-                asked += 1
-    assert asked >= 100
-
-
-async def test_it_is_the_same_every_day(books: World) -> None:
-    """A client's operation would be refused one day that was answered the day before."""
-    document = MEMBER % "name loans { edges { note node { title } } }"
-    first = await bound(books, document)
-    await books.put(*(loan_item("ann", f"{number:03d}", "2024-01-01") for number in range(30)))
-    for _ in range(3):
-        await books.service.execute(document)
-    assert await bound(books, document) == first
 
 
 @node("RENTER#{renter_id}", "NODE")
@@ -253,7 +213,6 @@ rents = Graph(Table("Rents", partition_key="PK", sort_key="SK"), Renter, Tool, R
 
 
 async def test_several_edges_to_one_node(make_store: MakeStore) -> None:
-    """Each node that `to` names would be taken to have one edge, whatever their keys tell apart."""
     made = world(rents, await make_store(rents.table))
     for day in range(7):
         key = {"PK": "RENTER#a", "SK": f"TOOL#saw#{day}", "Type": "Rent"}
@@ -269,7 +228,6 @@ async def test_several_edges_to_one_node(make_store: MakeStore) -> None:
 
 
 async def test_what_is_looked_at_with_a_page(make_store: MakeStore) -> None:
-    """An item of another type in a list's range would be read, and counted nowhere."""
     made = world(beside, await make_store(beside.table))
     # The meter itself stands in the range of its values.
     assert (await bound(made, '{ meter(meterId: "a") { values(first: 40) { nodes { value } } } }'))[
@@ -299,7 +257,6 @@ class Box:
 
 
 async def test_the_size_that_a_type_declares(make_store: MakeStore) -> None:
-    """Large items would be priced as if they were small, and a limit be passed by all of them."""
     graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box)
     made = world(graph, await make_store(graph.table))
     # 10,000 bytes are 3 steps of 4 KB.
@@ -314,18 +271,10 @@ async def test_items_of_a_filtered_list_may_come_in_any_round_trip(books: World)
     assert (await bound(books, document))[:2] == (1 + 14 + 1 + 4, 15)
 
 
-async def test_what_is_bounded_by_a_limit_of_the_server_is_named(books: World) -> None:
-    """Somebody would make pages smaller where that changes nothing."""
-    document = """{ member(memberId: "ann") { counted: loans(first: 0) { totalCount }
-      found: loans(where: {note: {eq: "x"}}) { edges { note } } plain: loans { edges { note } } } }"""
-    assert (await cost(books, document))["open"] == ["member.counted", "member.found"]
-
-
 # --- In proportion to the document ----------------------------------------------------------------------
 
 
 def calls_of(run: Any) -> int:
-    """How many functions were called."""
     called = 0
 
     def count(*_: Any) -> None:
@@ -341,10 +290,8 @@ def calls_of(run: Any) -> int:
 
 
 async def test_a_fragment_bomb_is_counted_once_for_each_fragment(books: World) -> None:
-    """A few lines of fragments would keep the server counting for longer than it lives."""
-
     def calls(levels: int) -> int:
-        explanation = books.served(document_limits=NO_LIMITS).service.explain(bomb(levels))
+        explanation = books.served(**dict(NO_LIMITS)).service.explain(bomb(levels))
         return calls_of(lambda: explanation.bound.total)
 
     few, many_ = calls(15), calls(30)
@@ -353,8 +300,7 @@ async def test_a_fragment_bomb_is_counted_once_for_each_fragment(books: World) -
 
 
 async def test_a_fragment_bomb_is_refused_at_once(books: World) -> None:
-    """Somebody would stop the server with one request."""
-    limited = books.served(cost_limit=10_000, document_limits=NO_LIMITS)
+    limited = books.served(**{**dict(NO_LIMITS), "cost_limit": 10_000})
     began = time.perf_counter()
     answer = await limited.service.execute(bomb(30))
     # It takes a few hundredths of a second; this is what it must not take on the slowest machine.
@@ -368,6 +314,43 @@ async def test_a_fragment_bomb_is_refused_at_once(books: World) -> None:
 
 
 async def test_the_places_of_a_bomb_are_told_in_part(books: World) -> None:
-    """An answer that was asked for its cost would have a billion places."""
-    explained = books.served(document_limits=NO_LIMITS).service.explain(bomb(30))
+    explained = books.served(**dict(NO_LIMITS)).service.explain(bomb(30))
     assert 100 < len(explained.bound.by_place) <= 1000
+
+
+async def test_page_sizes_are_those_of_the_variables(books: World) -> None:
+    document = 'query ($first: Int) { member(memberId: "ann") { loans(first: $first) { edges { note } } } }'
+    assert (await bound(books, document, first=100))[2:] == (101, 13)
+    assert (await bound(books, document, first=8))[2:] == (9, 1.5)
+
+
+async def test_it_is_a_bound(make_store: MakeStore) -> None:
+    asked = 0
+    for model, operations in OPERATIONS.items():
+        service = await served(model, await make_store(GRAPHS[model].table))
+        for operation in operations:
+            for variables in operation.variables:
+                answer = await service.execute(
+                    OperationRequest(operation.document, variables, with_cost=True)
+                )
+                assert "errors" not in answer, (operation.name, answer["errors"])
+                told = answer["extensions"]["cost"]
+                for name in ("requests", "roundTrips", "items", "readUnits"):
+                    assert told["actual"][name] <= told["bound"][name], (operation.name, name, told)
+                asked += 1
+    assert asked >= 100
+
+
+async def test_it_is_the_same_every_day(books: World) -> None:
+    document = MEMBER % "name loans { edges { note node { title } } }"
+    first = await bound(books, document)
+    await books.put(*(loan_item("ann", f"{number:03d}", "2024-01-01") for number in range(30)))
+    for _ in range(3):
+        await books.service.execute(document)
+    assert await bound(books, document) == first
+
+
+async def test_what_is_bounded_by_a_limit_of_the_server_is_named(books: World) -> None:
+    document = """{ member(memberId: "ann") { counted: loans(first: 0) { totalCount }
+      found: loans(where: {note: {eq: "x"}}) { edges { note } } plain: loans { edges { note } } } }"""
+    assert (await cost(books, document))["open"] == ["member.counted", "member.found"]

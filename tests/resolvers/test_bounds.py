@@ -16,7 +16,6 @@ from tests.resolvers.differential import served
 async def test_no_operation_takes_more_than_its_bound(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody would pay for more requests than they were told, in all or at one place of their query."""
     monkeypatch.setattr(logging.getLogger("keygraph"), "disabled", True)  # errors are meant
     async with served(name, 0, tmp_path) as world:
         found = [each for seed in range(12) for each in await exceeded(world, Random(seed).randrange)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,10 +21,16 @@ from keygraph import many as many_below
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
+from keygraph.limits import Limits
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
+from keygraph.turns import WorkBudget
+from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.plan.bound import Bound
+from keygraph_resolvers.plan.documents import Documents
 from keygraph_server.processes.collection import tune_collection
 from tests.resolvers.test_hostile_documents import HOSTILE, SECRET, many, of_library, service
+from tests.schemas import schema_of
 
 pytestmark = pytest.mark.long
 
@@ -34,22 +42,28 @@ NEW_SECONDS = 0.01
 @pytest.fixture(autouse=True)
 def usual_collection() -> Iterator[None]:
     """What `longest_turn` changes is as before after each test."""
-    before = gc.get_threshold()
+    before, callbacks = gc.get_threshold(), len(gc.callbacks)
     yield
+    del gc.callbacks[callbacks:]
     gc.set_threshold(*before)
     gc.unfreeze()
 
 
 async def longest_turn(
-    asked: Service, document: str, variables: Mapping[str, Any] | None = None, *, most: float = MOST_SECONDS
+    asked: Service,
+    document: str,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    most: float = MOST_SECONDS,
+    at_once: int = 1,
 ) -> float:
-    """The most processor time that the event loop takes between two answers to somebody else, in the best of some runs."""
-    tune_collection()  # as in the server: what the tests have made is not looked through
+    """The most processor time between two answers to somebody else, in the best of some runs of so many at once."""
+    tune_collection(asked.admission.taken)  # as in the server: what the tests have made is not looked through
     best = 1.0
     for number in range(10):
         longest, ended = 0.0, time.thread_time()
         text = document if most == MOST_SECONDS else f"{document}\n#{number}"
-        running = asyncio.create_task(asked.execute(text, variables))
+        running = asyncio.gather(*(asked.execute(text, variables) for _ in range(at_once)))
         while not running.done():
             assert await asked.execute("{ __typename }") == {"data": {"__typename": "Query"}}
             await asyncio.sleep(0)
@@ -63,13 +77,45 @@ async def longest_turn(
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_document_keeps_nobody_waiting(name: str) -> None:
-    """Somebody else's `{ __typename }` would take as long as what is refused, and as what others send after it."""
     asked = service() if "combinations" not in name and "twice" not in name else of_library()
     assert await longest_turn(asked, HOSTILE[name][0], most=NEW_SECONDS) < NEW_SECONDS
 
 
+NEW = (
+    "{ "
+    + " ".join(
+        f'''u{number}: user(userId: "{number}") {{ name email orders(first: 3) {{ totalCount pageInfo {{ hasNextPage }}
+    nodes {{ orderId total items {{ edges {{ quantity node {{ name price categories {{ nodes {{ name }} }} }} }} }} }} }} }}'''
+        for number in range(11)
+    )
+    + " }"
+)
+"""A usual document of 2 KB."""
+
+
+async def test_a_new_document_is_planned_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Counter[int]()
+
+    for owner, name in ((Documents, "_compiled"), (Bound, "_total")):
+
+        def noted(*arguments: Any, work: Any = getattr(owner, name)) -> Any:  # noqa: B008
+            threads[threading.get_ident()] += 1
+            return work(*arguments)
+
+        monkeypatch.setattr(owner, name, noted)
+    async with open_store(f"sqlite:{tmp_path / 'shop.sqlite'}", commerce.table) as store:
+        await store.send(CreateTable())
+        asked = Service(schema_of(commerce), store, secret=SECRET)
+        assert 2_000 < len(NEW) < 2_500
+        assert await asked.execute(NEW) == {"data": {f"u{number}": None for number in range(11)}}
+        assert [*threads.values()] == [2]
+        assert threading.get_ident() not in threads
+        assert await longest_turn(asked, NEW, most=NEW_SECONDS) < NEW_SECONDS
+
+
 async def test_introspection_keeps_nobody_waiting_and_is_kept() -> None:
-    """Who opens GraphiQL would stop the server for all others."""
     asked, document = service(), get_introspection_query(specified_by_url=True)
     # With a variable it is not kept.
     varying = document.replace("Query {", "Query($all: Boolean = true) {", 1).replace(": true)", ": $all)")
@@ -82,7 +128,6 @@ async def test_introspection_keeps_nobody_waiting_and_is_kept() -> None:
 
 
 async def test_introspection_with_variables_is_not_mixed_up() -> None:
-    """A client would be told of what it has not asked for."""
     asked = service()
     document = "query ($no: Boolean!) { __schema { queryType { name @skip(if: $no) } } user(userId: 1) { __typename } }"
     for no, found in ((True, {}), (False, {"name": "Query"})):
@@ -145,7 +190,6 @@ def items() -> Iterator[Item]:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with many small items in one partition."""
     path = tmp_path_factory.mktemp("busy") / "shops.sqlite"
 
     async def fill() -> None:
@@ -175,9 +219,8 @@ BUSY = {
 
 @pytest.mark.parametrize("name", BUSY)
 async def test_a_page_keeps_nobody_waiting(file: Path, name: str) -> None:
-    """One client's page would stop the server for all others."""
     async with open_store(f"sqlite:{file}", graph.table) as store:
-        asked = Service(build_schema(graph), store, secret=SECRET, max_page_size=1000)
+        asked = Service(build_schema(graph), store, secret=SECRET, limits=Limits(max_page_size=1000))
         answer = await asked.execute(BUSY[name])
         assert "errors" not in answer, answer["errors"][:2]
         assert await longest_turn(asked, BUSY[name]) < MOST_SECONDS
@@ -187,7 +230,6 @@ AGAIN = f"""{{ shop(shopId: "1") {{ {"visits(first: 80) { nodes { shop { " * 2} 
 
 
 async def test_lists_of_one_node_again_and_again_keep_nobody_waiting(file: Path) -> None:
-    """Two requests to the store lead to thousands of lists: they would stop the server for all others."""
     async with open_store(f"sqlite:{file}", graph.table) as store:
         asked = Service(build_schema(graph), store, secret=SECRET)
         assert "errors" not in await asked.execute(AGAIN)
@@ -195,15 +237,22 @@ async def test_lists_of_one_node_again_and_again_keep_nobody_waiting(file: Path)
 
 
 async def test_work_on_many_items_has_a_budget(file: Path) -> None:
-    """One operation would have the processor for as long as its read units last."""
     document = BUSY["a count of what is checked in Python"]
     async with open_store(f"sqlite:{file}", graph.table) as store:
-        asked = Service(build_schema(graph), store, secret=SECRET, work_seconds=0.001)
+        asked = Service(build_schema(graph), store, secret=SECRET, limits=Limits(operation_work=0.001))
         answer = await asked.execute(document)
     [error] = answer["errors"]
     assert error["extensions"]["code"] == "COST_LIMIT"
     assert error["message"].startswith("More than 0.001 seconds of work")
     assert answer["data"] == {"shop": {"sizes": {"totalCount": None}}}
+
+
+async def test_the_preparation_of_writes_has_a_budget(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_store(f"sqlite:{file}", graph.table) as store:
+        asked = Service(build_schema(graph), store, secret=SECRET)
+        monkeypatch.setattr(WorkBudget, "spent", 1e9)
+        answer = await asked.execute('mutation { deleteShop(input: {shopId: "1"}) { deletedId } }')
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["COST_LIMIT"]
 
 
 # --- Walks ----------------------------------------------------------------------------------------------
@@ -225,21 +274,31 @@ class Below:
 folders = Graph(Table("Folders", partition_key="PK", sort_key="SK"), Folder, Below, store_key_fields=False)
 
 
-async def test_a_walk_over_many_lists_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """Thousands of lists of one level would be begun at once, while nobody else is answered."""
-    async with open_store(f"sqlite:{tmp_path / 'folders.sqlite'}", folders.table) as store:
+async def longest_turn_of_walks(folder: Path, keys: Sequence[tuple[int, int]], at_once: int) -> float:
+    """The longest turn of walks over folders, each the child of another, so many at once: all have a place."""
+    async with open_store(f"sqlite:{folder / 'folders.sqlite'}", folders.table) as store:
         await store.send(CreateTable())
-        made: list[Item] = [{"PK": "FOLDER#0", "SK": f"CHILD#{number}"} for number in range(1, 4_000)]
-        made.append({"PK": "FOLDER#0", "SK": "FOLDER#0"})
+        made: list[Item] = [{"PK": "FOLDER#0", "SK": "FOLDER#0"}]
+        made += [{"PK": f"FOLDER#{parent}", "SK": f"CHILD#{child}"} for parent, child in keys]
         batches = ((made[at : at + BATCH_ITEMS], None) for at in range(0, len(made), BATCH_ITEMS))
         await write_batches(store, batches, lambda _: None)
-        asked = Service(build_schema(folders), store, secret=SECRET)
-        document = '{ folder(number: "0") { descendants(first: 1) { totalCount } } }'
-        answer = await asked.execute(document)
-        assert answer["data"]["folder"]["descendants"]["totalCount"] == 3_999
-        # A collection of 50,000 new objects takes as long again, and comes once in many turns.
-        gc.disable()
+        asked = Service(build_schema(folders), store, secret=SECRET, limits=Limits(max_running=100_000))
+        document = '{ folder(number: "0") { descendants(first: 1, maxDistance: 2) { totalCount } } }'
+        descendants = (await asked.execute(document))["data"]["folder"]["descendants"]
+        assert descendants == {"totalCount": len(keys)}
+        gc.disable()  # a collection takes as long again, and comes once in many turns
         try:
-            assert await longest_turn(asked, document) < MOST_SECONDS
+            return await longest_turn(asked, document, at_once=at_once)
         finally:
             gc.enable()
+
+
+async def test_a_walk_over_many_lists_keeps_nobody_waiting(tmp_path: Path) -> None:
+    keys = [(0, number) for number in range(1, 4_000)]
+    assert await longest_turn_of_walks(tmp_path, keys, 1) < MOST_SECONDS
+
+
+async def test_many_walks_at_once_keep_nobody_waiting(tmp_path: Path) -> None:
+    keys = [(0, child) for child in range(1, 31)]
+    keys += [(parent, 100 * parent + child) for _, parent in keys for child in range(30)]
+    assert await longest_turn_of_walks(tmp_path, keys, 60) < MOST_SECONDS

@@ -31,34 +31,12 @@ async def teams(make_store: MakeStore) -> World:
 
 
 def told(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """The errors: paths with dots, and codes."""
     return [
         (".".join(map(str, error["path"])), error["extensions"]["code"]) for error in answer.get("errors", [])
     ]
 
 
-# --- Keys and merging -----------------------------------------------------------------------------------
-
-
-async def test_keys_are_in_the_order_of_the_document(teams: World) -> None:
-    """A client that shows columns as they come would show others than it asked for."""
-    document = """
-      query ($no: Boolean!) {
-        later: __typename
-        ...First
-        team(teamId: "t1") { rank ... on Team { motto rank } teamId ...T hidden: motto @include(if: $no) }
-        now
-      }
-      fragment First on Query { b: now(zone: "B") team(teamId: "t1") { id } a: now(zone: "A") }
-      fragment T on Team { initial motto }
-    """
-    data = await teams.ask(document, no=False)
-    assert list(data) == ["later", "b", "team", "a", "now"]
-    assert list(data["team"]) == ["id", "rank", "motto", "teamId", "initial"]
-
-
 async def test_fields_are_merged(teams: World) -> None:
-    """A field that stands in several places would show only what one of them selects, or be read for each."""
     document = """{
       team(teamId: "t1") { m: members(first: 1) { edges { since } } }
       ... { team(teamId: "t1") { m: members(first: 1) { edges { node { name } } totalCount } } }
@@ -74,46 +52,10 @@ async def test_fields_are_merged(teams: World) -> None:
     assert teams.operations == {"GetItem": 2, "Query": 1, "Count": 1}
 
 
-async def test_one_list_under_two_names(teams: World) -> None:
-    """Two pages of a list would be one, or take each other's arguments."""
-    document = """{ team(teamId: "t1") {
-      a: members(first: 1) { nodes { personId } } b: members(last: 1) { nodes { personId } }
-      c: slowRank(times: 2) d: slowRank(times: 3) e: slowRank } }"""
-    assert await teams.ask(document) == {
-        "team": {
-            "a": {"nodes": [{"personId": "p0"}]},
-            "b": {"nodes": [{"personId": "p4"}]},
-            "c": 2,
-            "d": 3,
-            "e": 1,
-        }
-    }
-
-
-@pytest.mark.parametrize("skip", [True, False])
-@pytest.mark.parametrize("include", [True, False])
-async def test_skip_and_include(teams: World, skip: bool, include: bool) -> None:
-    """A kept document would go on with what the first client's variables said."""
-    document = """query ($s: Boolean!, $i: Boolean = false) { team(teamId: "t1") {
-      rank @skip(if: $s) @include(if: $i) ... @skip(if: $s) { motto } ...F @include(if: $i) } }
-      fragment F on Team { teamId }"""
-    wanted: dict[str, Any] = {}
-    if include and not skip:
-        wanted["rank"] = 1
-    if not skip:
-        wanted["motto"] = "b"
-    if include:
-        wanted["teamId"] = "t1"
-    variables = {"s": skip, "i": True} if include else {"s": skip}
-    for _ in range(2):
-        assert await teams.ask(document, **variables) == {"team": wanted}
-
-
 # --- Types ----------------------------------------------------------------------------------------------
 
 
 async def test_abstract_types(teams: World) -> None:
-    """A node of one type would show another's fields, or the wrong type."""
     types = methodical.types
     ids = [
         global_id(types["Team"], ("t1",)),
@@ -143,7 +85,6 @@ async def test_abstract_types(teams: World) -> None:
 
 
 async def test_typenames_cost_nothing(teams: World) -> None:
-    """A client that adds __typename everywhere, as most do, would pay for reads."""
     teams.forget()
     document = """{ __typename matchesIn(hall: "a", first: 1) { __typename pageInfo { __typename }
       edges { __typename node { __typename team { __typename members(first: 1) { __typename edges { __typename
@@ -155,15 +96,7 @@ async def test_typenames_cost_nothing(teams: World) -> None:
     assert teams.operations == {"Query": 2}
 
 
-async def test_lists_of_lists(teams: World) -> None:
-    """A list in a list would lose its holes or its empty lists."""
-    assert await teams.ask('{ team(teamId: "t2") { grid points { y x } } }') == {
-        "team": {"grid": [[1, None], [], [2]], "points": [{"y": 2, "x": 1}, None, {"y": 4, "x": 3}]}
-    }
-
-
 async def test_introspection_beside_data(teams: World) -> None:
-    """A tool that asks for types and data at once would get one of them."""
     document = """{ __type(name: "Match") { kind fields { name } } team(teamId: "t1") { motto }
       s: __schema { queryType { name } } }"""
     data = await teams.ask(document)
@@ -178,7 +111,6 @@ async def test_introspection_beside_data(teams: World) -> None:
 
 
 async def test_a_null_goes_up_to_what_may_be_null(teams: World) -> None:
-    """Null would stand where the schema promises a value, or take away more than it must."""
     document = '{ a: team(teamId: "t1") { certainRank motto } b: team(teamId: "t5") { motto certainRank } }'
     answer = await teams.service.execute(document)
     assert answer["data"] == {"a": {"certainRank": 1, "motto": "b"}, "b": None}
@@ -186,7 +118,6 @@ async def test_a_null_goes_up_to_what_may_be_null(teams: World) -> None:
 
 
 async def test_a_null_goes_up_to_an_edge(teams: World) -> None:
-    """One bad edge would take its whole list away."""
     answer = await teams.service.execute('{ team(teamId: "t1") { members { edges { years } totalCount } } }')
     assert answer["data"]["team"]["members"] == {
         "edges": [{"years": 24}, {"years": 21}, {"years": 18}, None],
@@ -196,7 +127,6 @@ async def test_a_null_goes_up_to_an_edge(teams: World) -> None:
 
 
 async def test_a_null_goes_up_through_lists(teams: World) -> None:
-    """An element that may not be null would leave a hole, or a hole that may be would take its list away."""
     document = """query ($id: ID!) { team(teamId: $id) { squares } }"""
     assert await teams.ask(document, id="t2") == {"team": {"squares": [1, 4]}}
     answer = await teams.service.execute(document, {"id": "t3"})
@@ -211,7 +141,6 @@ async def test_a_null_goes_up_through_lists(teams: World) -> None:
 
 
 async def test_a_list_that_cannot_be_read_takes_nothing_with_it(teams: World) -> None:
-    """What stands beside a list would be lost with it; or a list would be shown in part, against its type."""
     answer = await teams.service.execute('{ teams(after: "x") { nodes { teamId } } now }')
     assert answer["data"] == {"teams": None, "now": "now in UTC"}
     assert told(answer) == [("teams", "BAD_USER_INPUT")]
@@ -221,7 +150,6 @@ async def test_a_list_that_cannot_be_read_takes_nothing_with_it(teams: World) ->
 
 
 async def test_paths_and_locations(teams: World) -> None:
-    """A client could not tell which part of its document has failed."""
     document = '{\n  t: team(teamId: "t2") {\n    slow: slowRank\n    ...F\n  }\n}\nfragment F on Team { slow: slowRank }'
     answer = await teams.service.execute(document)
     assert answer["data"] == {"t": {"slow": None}}
@@ -232,7 +160,6 @@ async def test_paths_and_locations(teams: World) -> None:
 
 
 async def test_methods_that_give_nodes(teams: World) -> None:
-    """A node that a method names would be shown although it does not exist, or its error would be another's."""
     document = """query ($id: ID!) { team(teamId: $id) { rival { teamId motto } name: rival { teamId } slowRival { motto } } }"""
     assert await teams.ask(document, id="t1") == {
         "team": {
@@ -253,13 +180,11 @@ async def test_methods_that_give_nodes(teams: World) -> None:
 
 
 async def test_added_fields_of_the_root(teams: World) -> None:
-    """What a model adds to the root would be missing beside the graph's own fields, or out of order."""
     data = await teams.ask('query ($n: Int!) { x: later(number: $n) team(teamId: "t1") { motto } now }', n=4)
     assert list(data.items()) == [("x", 20), ("team", {"motto": "b"}), ("now", "now in UTC")]
 
 
 async def test_added_fields_run_beside_the_graph(teams: World) -> None:
-    """A slow one would hold up every read of the graph, and its time would be added to theirs."""
     is_read = asyncio.Event()
 
     @strawberry.type
@@ -281,7 +206,6 @@ async def test_added_fields_run_beside_the_graph(teams: World) -> None:
 
 
 async def test_a_null_for_an_argument_that_may_not_be(teams: World) -> None:
-    """It is the client's mistake: the log would fill with it, and the client could not tell what is wrong."""
     document = 'query ($number: Int) { team(teamId: "t1") { slowRank(times: $number) } }'
     answer = await teams.service.execute(document, {"number": None})
     assert told(answer) == [("team.slowRank", "BAD_USER_INPUT")]
@@ -290,7 +214,6 @@ async def test_a_null_for_an_argument_that_may_not_be(teams: World) -> None:
 
 
 async def test_paths_are_made_for_reports_alone(teams: World) -> None:
-    """Every object of every answer would get a path, which nobody is told: that takes as long as writing it."""
     with paths_made() as paths:
         await teams.ask("""{
           now team(teamId: "t1") { id initial rival { motto } lineup: members(last: 2) {
@@ -303,8 +226,6 @@ async def test_paths_are_made_for_reports_alone(teams: World) -> None:
 
 
 async def test_errors_are_told_in_the_order_of_the_answer(teams: World) -> None:
-    """Errors would be sorted by field, and a client could not tell which comes first; or those would be told that
-    stand behind an error for which all of it is null."""
     document = """{
       b: team(teamId: "t5") { slowRival { motto } members(first: 3) { edges { n: node { greeting(word: "no") } } }
         certainRank shouted }
@@ -325,7 +246,6 @@ async def test_errors_are_told_in_the_order_of_the_answer(teams: World) -> None:
 
 
 async def test_added_fields_that_fail(teams: World) -> None:
-    """One that fails would take the graph's answer with it, or say what is internal."""
     answer = await teams.service.execute('{ broken team(teamId: "t2") { slowRank motto } }')
     assert answer["data"] == {"broken": None, "team": {"slowRank": None, "motto": "c"}}
     assert told(answer) == [("broken", "BAD_USER_INPUT"), ("team.slowRank", "THROTTLED")]
@@ -338,7 +258,6 @@ async def test_added_fields_that_fail(teams: World) -> None:
 
 
 async def test_mutations_run_one_after_another(teams: World) -> None:
-    """Two writes of one operation would overtake each other."""
     log: list[str] = []
 
     @strawberry.type
@@ -404,7 +323,6 @@ things = Graph(
     ],
 )
 async def test_values_that_do_not_fit(make_store: MakeStore, name: str, texts: Any, number: Any) -> None:
-    """A text would be a list of its characters, or a number too large for its type would be sent."""
     made = world(things, await make_store(things.table))
     key = f"THING#{name}"
     await made.put({"PK": key, "SK": key, "kind": "Thing"})
@@ -423,7 +341,6 @@ async def test_values_that_do_not_fit(make_store: MakeStore, name: str, texts: A
     ],
 )
 async def test_parts_of_an_answer_cannot_be_put_off(teams: World, document: str) -> None:
-    """A client that waits for the rest of an answer would wait for ever: no directive is passed over in silence."""
     teams.forget()
     answer = await teams.service.execute(document)
     assert "data" not in answer

@@ -6,6 +6,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
 from keygraph.dynamo.store import BatchGet, Count, Query
+from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.worlds import World, world
 
@@ -68,7 +69,6 @@ FROM_THE_TABLE = """{ room(roomId: "r") { name
 
 
 async def test_everything_is_read_consistently(rooms: World) -> None:
-    """A client would not see what it has just written."""
     plain = await rooms.ask(FROM_THE_TABLE)
     assert are_consistent(rooms)
     assert not any(are_consistent(rooms))
@@ -80,7 +80,6 @@ async def test_everything_is_read_consistently(rooms: World) -> None:
 
 
 async def test_a_global_index_is_refused_with_its_list(rooms: World) -> None:
-    """The list would lack what was just written, although the client asked for it."""
     document = 'query @consistent { shelf(shelfId: "1") { name things { nodes { number } } } }'
     answer = await rooms.service.execute(document)
     assert answer["data"] == {"shelf": {"name": "Top", "things": None}}
@@ -97,10 +96,10 @@ async def test_a_global_index_is_refused_with_its_list(rooms: World) -> None:
 
 @on_exact_engines
 async def test_the_bound_and_the_cost_are_twice_as_high(rooms: World) -> None:
-    """An operation would cost more than it was admitted for."""
     documents = (FROM_THE_TABLE, "query @consistent " + FROM_THE_TABLE)
     once, twice = [
-        (await rooms.service.execute(each, with_cost=True))["extensions"]["cost"] for each in documents
+        (await rooms.service.execute(OperationRequest(each, with_cost=True)))["extensions"]["cost"]
+        for each in documents
     ]
     for name in ("bound", "actual"):
         assert twice[name]["readUnits"] == 2 * once[name]["readUnits"]
@@ -112,7 +111,6 @@ async def test_the_bound_and_the_cost_are_twice_as_high(rooms: World) -> None:
 
 
 async def test_what_a_mutation_answers_is_consistent(rooms: World) -> None:
-    """A payload would be without what the mutation has just written, where a node is read with its lists."""
     room = await rooms.ask(
         """mutation { updateRoom(input: {roomId: "r", name: "Attic"}) { room { name things { nodes { number } } } } }"""
     )
@@ -128,5 +126,4 @@ async def test_what_a_mutation_answers_is_consistent(rooms: World) -> None:
     "document", ["mutation @consistent { __typename }", '{ room(roomId: "r") @consistent { name } }']
 )
 async def test_where_the_directive_has_no_meaning(rooms: World, document: str) -> None:
-    """A client would think that a part of a query could be read so."""
     assert await rooms.codes(document) == ["GRAPHQL_VALIDATION_FAILED"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from keygraph_resolvers import DocumentLimits
+from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.plan.bound import Bound
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import World, book_item, loan_item, member_item
 
@@ -17,7 +18,6 @@ LOANS = '{ member(memberId: "ann") { name loans(first: %d) { nodes { title } } }
 
 
 async def lend(books: World, count: int, **fields: Any) -> World:
-    """So many loans of one member."""
     numbers = [f"{number:03d}" for number in range(count)]
     await books.put(member_item("ann"), *(loan_item("ann", each, "2024-01-01", **fields) for each in numbers))
     await books.put(*(book_item(each, **fields) for each in numbers))
@@ -26,7 +26,6 @@ async def lend(books: World, count: int, **fields: Any) -> World:
 
 
 async def test_what_may_cost_more_than_the_limit_is_refused(books: World) -> None:
-    """A limit that is checked afterwards would be paid for first."""
     limited = (await lend(books, 3)).served(cost_limit=20)
     [error] = (await limited.service.execute(LOANS % 100))["errors"]
     assert error == {
@@ -43,10 +42,42 @@ async def test_what_may_cost_more_than_the_limit_is_refused(books: World) -> Non
     assert "errors" not in await limited.service.execute(LOANS % 10)
 
 
-async def test_a_refusal_has_no_data_and_tells_its_cost_when_asked(books: World) -> None:
-    """A client would take a refused operation for one that found nothing."""
+async def test_an_operation_that_is_refused_again_is_not_computed_again(
+    books: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limited = books.served(cost_limit=20)
-    answer = await limited.service.execute(LOANS % 100, with_cost=True)
+    first = await limited.service.execute(LOANS % 100)
+    monkeypatch.delattr(Bound, "_each_step")
+    assert first["errors"][0]["extensions"]["code"] == "COST_LIMIT"
+    assert await limited.service.execute(LOANS % 100) == first
+
+
+async def test_bounds_of_new_page_sizes_are_computed_one_at_a_time(
+    books: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = books.served(cost_limit=20).service
+    document = (
+        (LOANS % 0).replace("{ member", "query ($first: Int) { member").replace("first: 0", "first: $first")
+    )
+    await service.execute(document, {"first": 1})
+    events: list[str] = []
+    total = Bound._total
+    monkeypatch.setattr(Bound, "_total", lambda bound: (events.append("bound"), total(bound))[1])
+
+    async def others() -> None:
+        while events.count("bound") < 5:
+            events.append("other")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(
+        *(service.execute(document, {"first": 90 + number}) for number in range(5)), others()
+    )
+    assert "bound bound" not in " ".join(events)
+
+
+async def test_a_refusal_has_no_data_and_tells_its_cost_when_asked(books: World) -> None:
+    limited = books.served(cost_limit=20)
+    answer = await limited.service.execute(OperationRequest(LOANS % 100, with_cost=True))
     assert "data" not in answer
     told = answer["extensions"]["cost"]
     assert told["bound"]["readUnits"] == 63
@@ -54,7 +85,6 @@ async def test_a_refusal_has_no_data_and_tells_its_cost_when_asked(books: World)
 
 
 async def test_the_field_that_costs_most_is_named_by_its_alias(books: World) -> None:
-    """Somebody would look for a field that their document does not have."""
     limited = books.served(cost_limit=20)
     document = """{ few: member(memberId: "ann") { loans(first: 1) { nodes { title } } }
       many: member(memberId: "bob") { borrowed: loans(first: 90) { edges { node { title } } } } }"""
@@ -63,7 +93,6 @@ async def test_the_field_that_costs_most_is_named_by_its_alias(books: World) -> 
 
 
 async def test_an_operation_whose_items_are_larger_than_declared_is_stopped(books: World) -> None:
-    """Items that are larger than all before would let an operation cost whatever it does."""
     limited = (await lend(books, 60, note="x" * 30_000)).served(cost_limit=60)
     answer = await asyncio.wait_for(limited.service.execute(LOANS % 60), 30)
     assert answer["data"] is None
@@ -93,7 +122,6 @@ async def lend_much(books: World) -> World:
 @pytest.mark.parametrize("limit", [1_000, 3_000])
 @pytest.mark.long
 async def test_what_is_under_way_is_counted(books: World, limit: int) -> None:
-    """All lists would be sent before the first of them is counted: 256 times what a page may cost, beyond the limit."""
     limited = (await lend_much(books)).served(cost_limit=limit)
     [error] = (await limited.service.execute(ALL_LOANS))["errors"]
     numbers = error["extensions"]
@@ -103,11 +131,10 @@ async def test_what_is_under_way_is_counted(books: World, limit: int) -> None:
 
 
 async def test_what_is_reserved_is_given_back(books: World) -> None:
-    """Operations would be refused, or would wait forever, that cost a small part of what they might."""
     for number in range(60):
         await books.put(member_item(f"m{number}", GSI1PK="MEMBER", GSI1SK=f"{number:02d}"))
     asked = books.served(cost_limit=600)
-    answer = await asyncio.wait_for(asked.service.execute(ALL_LOANS, with_cost=True), 30)
+    answer = await asyncio.wait_for(asked.service.execute(OperationRequest(ALL_LOANS, with_cost=True)), 30)
     assert "errors" not in answer
     assert answer["extensions"]["cost"]["actual"]["requests"] == 61
     assert answer["extensions"]["cost"]["actual"]["roundTrips"] == 2
@@ -115,15 +142,13 @@ async def test_what_is_reserved_is_given_back(books: World) -> None:
 
 @pytest.mark.long
 async def test_a_count_reserves_its_pages(books: World) -> None:
-    """Counts, of which nobody knows how large they are, would all be sent at once."""
     limited = (await lend_much(books)).served(cost_limit=8_000, count_pages=1)
     document = "{ members(first: 60) { nodes { loans { totalCount } } } }"
-    answer = await limited.service.execute(document, with_cost=True)
+    answer = await limited.service.execute(OperationRequest(document, with_cost=True))
     assert answer["extensions"]["cost"]["actual"]["readUnits"] <= 8_000 + 178
 
 
 async def test_other_operations_go_on(books: World) -> None:
-    """The budget of one operation would be that of all."""
     limited = (await lend(books, 60, note="x" * 30_000)).served(cost_limit=60)
     small = '{ member(memberId: "ann") { name } }'
     answers = await asyncio.gather(
@@ -147,12 +172,12 @@ async def test_other_operations_go_on(books: World) -> None:
     ],
 )  # fmt: skip
 async def test_depth(books: World, document: str, depth: int) -> None:
-    """A client would be refused for fewer levels than the limit says, or nobody for any number."""
-
     def limited(most: int) -> World:
-        return books.served(document_limits=DocumentLimits(depth=most))
+        return books.served(depth_limit=most)
 
     assert "errors" not in await limited(depth).service.execute(document)
+    if depth == 1:
+        return  # a limit of 0 means none
     [error] = (await limited(depth - 1).service.execute(document))["errors"]
     assert error == {
         "message": f"This operation nests more than {depth - 1} root fields, lists and ends. "

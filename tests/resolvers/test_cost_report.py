@@ -8,7 +8,7 @@ import pytest
 import strawberry
 
 from keygraph.errors import BadUserInput
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.cost import Spent
 from tests.conftest import on_exact_engines
@@ -24,16 +24,14 @@ DOCUMENT = """{
 
 @on_exact_engines
 async def test_nothing_is_told_unasked(shop: World) -> None:
-    """Every answer would carry what its reader has not asked for, and tell strangers how the table is used."""
     answer = await shop.service.execute(DOCUMENT)
     assert list(answer) == ["data"]
-    assert answer["data"] == (await shop.service.execute(DOCUMENT, with_cost=True))["data"]
+    assert answer["data"] == (await shop.service.execute(OperationRequest(DOCUMENT, with_cost=True)))["data"]
 
 
 @on_exact_engines
 async def test_what_is_told(shop: World) -> None:
-    """Somebody would look for what is slow in a report that says something else than what was sent."""
-    told = (await shop.service.execute(DOCUMENT, with_cost=True))["extensions"]["cost"]
+    told = (await shop.service.execute(OperationRequest(DOCUMENT, with_cost=True)))["extensions"]["cost"]
     actual = told["actual"]
     assert (actual["requests"], actual["roundTrips"]) == (7, 4)
     assert actual["waitedMs"] > 0
@@ -77,11 +75,10 @@ async def test_what_is_told(shop: World) -> None:
 
 @on_exact_engines
 async def test_a_request_of_several_places_is_shared_out_by_keys(shop: World) -> None:
-    """The first of several fields would be told to cost what all of them do."""
     ids = [global_id(shop.graph.types["User"], (user,)) for user in ("67890", "98765")]
     document = """query ($ids: [ID!]!) { one: user(userId: "12345") { name }
       two: nodes(ids: $ids) { ... on User { name } } }"""
-    answer = await shop.service.execute(document, {"ids": ids}, with_cost=True)
+    answer = await shop.service.execute(OperationRequest(document, {"ids": ids}, with_cost=True))
     assert "errors" not in answer
     told = answer["extensions"]["cost"]
     assert told["actual"]["requests"] == 1
@@ -94,23 +91,19 @@ async def test_a_request_of_several_places_is_shared_out_by_keys(shop: World) ->
 
 @on_exact_engines
 async def test_a_place_where_nothing_was_read_says_so(shop: World) -> None:
-    """What an operation was expected to read and did not would be missing from the report."""
     document = '{ user(userId: "nobody") { name orders { nodes { items { nodes { productId } } } } } }'
-    told = (await shop.service.execute(document, with_cost=True))["extensions"]["cost"]
+    told = (await shop.service.execute(OperationRequest(document, with_cost=True)))["extensions"]["cost"]
     assert told["byPath"]["user.orders.items"]["actual"] is None
     assert told["byPath"]["user.orders.items"]["bound"]["requests"] == 20
 
 
 def test_waiting_is_counted_once_for_requests_at_one_time() -> None:
-    """Ten requests at the same time would be told to have taken ten times as long."""
     spent = Spent(times=[(0.0, 0.010), (0.005, 0.015), (0.002, 0.003), (0.100, 0.120)])
     assert spent.waited == pytest.approx(35)
 
 
 @on_exact_engines
 async def test_what_graphql_core_answers_is_said(shop: World) -> None:
-    """Whoever looks for what is slow would not know which fields run on another execution, outside the plan."""
-
     @strawberry.type
     class Query:
         @strawberry.field
@@ -129,7 +122,7 @@ async def test_what_graphql_core_answers_is_said(shop: World) -> None:
     service = Service(schema, shop.tracer, secret=SECRET)
 
     async def told(document: str) -> Any:
-        return (await service.execute(document, with_cost=True))["extensions"]["cost"]
+        return (await service.execute(OperationRequest(document, with_cost=True)))["extensions"]["cost"]
 
     cost = await told(
         '{ b: now user(userId: "12345") { name } __type(name: "User") { name } ...F } fragment F on Query { a: now }'
@@ -157,16 +150,17 @@ async def test_what_an_added_field_reads_beside_the_plan_counts_too(shop: World)
 
     schema = build_schema(shop.graph, query=Query)
     service = Service(schema, shop.tracer, secret=SECRET)
-    answer = await service.execute('{ raw user(userId: "12345") { name } }', with_cost=True)
+    answer = await service.execute(OperationRequest('{ raw user(userId: "12345") { name } }', with_cost=True))
     assert answer["data"]["user"]["name"], answer
     assert answer["extensions"]["cost"]["actual"]["requests"] == len(shop.tracer.requests) == 2
 
 
 @on_exact_engines
 async def test_the_bound_of_each_place_holds_for_later_mutations(shop: World) -> None:
-    """The second of two mutations would seem to take more round trips than it may."""
     change = 'updateOrder(input: {orderId: "ORD001", status: SHIPPED}) { order { items { nodes { name } } } }'
-    told = await shop.service.execute(f"mutation {{ a: {change} b: {change} }}", with_cost=True)
+    told = await shop.service.execute(
+        OperationRequest(f"mutation {{ a: {change} b: {change} }}", with_cost=True)
+    )
     places = told["extensions"]["cost"]["byPath"]
     assert {place: each["bound"]["roundTrips"] for place, each in places.items()} == {
         "a": 1,
@@ -180,10 +174,11 @@ async def test_the_bound_of_each_place_holds_for_later_mutations(shop: World) ->
 
 @on_exact_engines
 async def test_the_bound_of_a_place_counts_each_batch_that_its_keys_may_be_in(shop: World) -> None:
-    """A place whose keys begin in one BatchGetItem and end in the next would exceed its bound."""
     ids = [global_id(shop.graph.types["Product"], (f"P{number}",)) for number in range(120)]
     document = "query ($x: [ID!]!, $y: [ID!]!) { x: nodes(ids: $x) { id } y: nodes(ids: $y) { id } }"
-    told = await shop.service.execute(document, {"x": ids[:60], "y": ids[60:]}, with_cost=True)
+    told = await shop.service.execute(
+        OperationRequest(document, {"x": ids[:60], "y": ids[60:]}, with_cost=True)
+    )
     cost = told["extensions"]["cost"]
     assert cost["bound"]["requests"] == cost["actual"]["requests"] == 2
     found = {

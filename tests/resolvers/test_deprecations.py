@@ -86,7 +86,6 @@ graph = Graph(
 
 
 def test_deprecations() -> None:
-    """Clients would go on with what will be removed, or be warned of what stays."""
     found = {}
     for name, type_ in core_schema(build_schema(graph)).type_map.items():
         if isinstance(type_, GraphQLObjectType | GraphQLInputObjectType) and not name.startswith("__"):

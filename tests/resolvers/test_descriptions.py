@@ -39,7 +39,6 @@ STORAGE = re.compile(
 
 
 def described(schema: GraphQLSchema) -> Iterator[tuple[str, str | None]]:
-    """The descriptions of a schema by their places."""
     for name, type_ in schema.type_map.items():
         if name.startswith("__"):
             continue
@@ -67,7 +66,6 @@ def descriptions_of(graph: Graph) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_part_has_a_description(name: str) -> None:
-    """Somebody who has the schema alone would have to guess what a field, an argument or a value is."""
     found = descriptions_of(GRAPHS[name])
     assert len(found) > 100
     assert [place for place, text in found.items() if not (text or "").strip()] == []
@@ -76,7 +74,6 @@ def test_every_part_has_a_description(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_none_tells_of_the_store(name: str) -> None:
-    """A client would read how the data is stored, which is nobody's business and may change."""
     graph = GRAPHS[name]
     names = " ".join(
         f"{record.name} {' '.join((*record.order, *record.lists))}" for record in graph.types.values()
@@ -93,7 +90,6 @@ def test_none_tells_of_the_store(name: str) -> None:
 
 
 def test_what_the_model_says_comes_first() -> None:
-    """A model's own words would be replaced by a rule's."""
     found = descriptions_of(everything)
     told = {
         "Book": "A printed book.\n\nIts ISBN is its name.",
@@ -109,7 +105,6 @@ def test_what_the_model_says_comes_first() -> None:
 
 
 def test_what_the_rules_say() -> None:
-    """A rule would make no sentence, or say another thing than the field is."""
     found = descriptions_of(everything)
     told = {
         "Book.isbn": "The isbn: the key of the book.",
@@ -140,7 +135,6 @@ def test_what_the_rules_say() -> None:
 
 
 def test_scalars_name_their_specifications() -> None:
-    """A code generator could not tell which of the many formats of a date is meant."""
     types = core_schema(build_schema(everything)).type_map
     scalars = ("Long", "Decimal", "DateTime", "Date", "Base64", "JSON")
     urls = [type_.specified_by_url for name in scalars if isinstance(type_ := types[name], GraphQLScalarType)]

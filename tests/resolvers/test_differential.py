@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.resolvers.differential import MODELS, Served, difference, errors_of, served
+from tests.resolvers.made_operations import questions
 
 OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "16"))
 """How many operations are made of each model."""
@@ -23,7 +24,6 @@ NUMBERS = st.lists(st.integers(0, 2**16), min_size=100, max_size=1000)
 
 @pytest.fixture(params=MODELS)
 async def tables(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[Served]]:
-    """A table in order and an awkward one of each model."""
     logging.getLogger("keygraph").disabled = True  # errors are meant, and many
     try:
         async with served(request.param, 0, tmp_path) as whole, served(request.param, 1, tmp_path) as awkward:
@@ -43,7 +43,6 @@ async def tables(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     suppress_health_check=list(HealthCheck),
 )
 async def test_one_answer(tables: list[Served], data: st.DataObject) -> None:
-    """A nested query would give another answer than its parts, or hide an error, or tell one that there is not."""
     chosen = iter(data.draw(NUMBERS))
 
     def choose(below: int) -> int:
@@ -52,16 +51,22 @@ async def test_one_answer(tables: list[Served], data: st.DataObject) -> None:
     await tables[choose(2)].check(choose)
 
 
+@pytest.mark.parametrize("tables", ["commerce", "everything", "several", "social", "walks"], indirect=True)
+async def test_one_answer_to_every_question(tables: list[Served]) -> None:
+    [whole, _] = tables
+    documents = [*questions(whole.schema, whole.words, Random(0).randrange)]
+    assert documents
+    assert all([await whole.ask(each) for each in documents])
+
+
 @pytest.mark.long
 async def test_most_that_is_made_is_valid(tables: list[Served]) -> None:
-    """The test above would pass because it asked nothing."""
     [whole, _] = tables
     asked = [await whole.check(Random(seed).randrange) for seed in range(12)]
     assert sum(each > 0 for each in asked) >= 8
 
 
 def test_the_law_sees_differences() -> None:
-    """Two answers would pass for one."""
     error = {"path": ["a", 0, "b"], "extensions": {"code": "CORRUPT_ITEM"}}
     answer = {"data": {"a": [{"b": None}]}, "errors": [error]}
     assert difference(answer, answer) is None

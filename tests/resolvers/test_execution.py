@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from keygraph.dynamo.store import Answer, BatchGet, Count, Query, Request, Store
-from keygraph.dynamo.table import Table
+from keygraph.dynamo.store import BatchGet, Count, Query, Request
 from keygraph.errors import Throttled, Unavailable
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.resolvers.test_request_counts import line_item, order_item, product_item, user_item
 from tests.resolvers.worlds import World, world
+from tests.tracing import Before, HeldStore
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])  # what is asked, not how it is answered
-
-Before = Callable[[Request[Any]], Awaitable[None]]
-
-
-class HeldStore:
-    """A store that calls a function before each request, which may wait or raise."""
-
-    def __init__(self, store: Store, before: Before) -> None:
-        self.store = store
-        self.before = before
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        await self.before(request)
-        return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()
 
 
 def held(shop: World, before: Before) -> World:
@@ -56,7 +32,6 @@ def codes(found: dict[str, Any]) -> list[tuple[list[Any], str]]:
 
 
 def gets(shop: World) -> list[list[str]]:
-    """The partition keys of each BatchGet."""
     return [
         [str(key[0]) for key in request.keys]
         for request in shop.tracer.requests
@@ -81,7 +56,6 @@ async def shop(empty_shop: World) -> World:
 
 
 async def test_a_node_and_its_lists_are_one_round_trip(shop: World) -> None:
-    """A nested query would wait for each level's nodes before it asks for their lists."""
     together = asyncio.Event()
     waiting: list[Request[Any]] = []
 
@@ -99,7 +73,6 @@ async def test_a_node_and_its_lists_are_one_round_trip(shop: World) -> None:
 
 
 async def test_a_slow_list_that_leads_to_no_node_is_not_waited_for(shop: World) -> None:
-    """A seller's name would come only when some slow list has come that has nothing to do with it."""
     seen = asyncio.Event()
 
     async def before(request: Request[Any]) -> None:
@@ -116,8 +89,6 @@ async def test_a_slow_list_that_leads_to_no_node_is_not_waited_for(shop: World) 
 
 
 async def test_a_batch_waits_for_the_slowest_list_that_can_add_to_it(shop: World) -> None:
-    """The products of a slow list would be a request of their own."""
-
     async def before(request: Request[Any]) -> None:
         if isinstance(request, Query) and request.partition == "ORDER#u0o0":
             await asyncio.sleep(0.05)
@@ -132,7 +103,6 @@ async def test_a_batch_waits_for_the_slowest_list_that_can_add_to_it(shop: World
 
 
 async def test_a_full_batch_does_not_wait(empty_shop: World) -> None:
-    """A hundred products that are known would wait for a slow list, and all below them too."""
     lines = [line_item("big", f"p{number:03d}") for number in range(100)]
     products = [product_item(f"p{number:03d}") for number in range(101)]
     orders = [order_item("big", "u0", 0), order_item("small", "u0", 1)]
@@ -151,11 +121,7 @@ async def test_a_full_batch_does_not_wait(empty_shop: World) -> None:
     assert counts == [100, 1]
 
 
-# --- What was read for nothing --------------------------------------------------------------------------
-
-
 async def test_what_was_read_ahead_under_a_missing_node(shop: World) -> None:
-    """Orders, or what is wrong with them, would be shown of a user that does not exist."""
     corrupt = {**order_item("x", "ghost", 1), "total": "much"}
     await shop.put(order_item("y", "ghost", 0), corrupt)
     shop.forget()
@@ -163,22 +129,6 @@ async def test_what_was_read_ahead_under_a_missing_node(shop: World) -> None:
                     product(productId: "p3") { productId } }"""
     assert await answer(shop, document) == {"data": {"user": None, "product": None}}
     assert shop.operations["Query"] >= 1
-
-
-async def test_neighbours_that_do_not_exist(shop: World) -> None:
-    """A product that is gone would be shown with what its categories say of it."""
-    document = """{ order(orderId: "u0o1") { items {
-      totalCount edges { quantity node { name reviews { totalCount } } } nodes { name } named: nodes { productId } } } }"""
-    items = (await answer(shop, document))["data"]["order"]["items"]
-    assert items == {
-        "totalCount": 2,
-        "edges": [
-            {"quantity": 2, "node": {"name": "Name of p2", "reviews": {"totalCount": 0}}},
-            {"quantity": 2, "node": None},
-        ],
-        "nodes": [{"name": "Name of p2"}],
-        "named": [{"productId": "p2"}, {"productId": "p3"}],
-    }
 
 
 # --- What fails -----------------------------------------------------------------------------------------
@@ -191,7 +141,6 @@ FAILURES = [Throttled("much"), Unavailable("off"), RuntimeError("secret"), async
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 @pytest.mark.parametrize("number", range(12))
 async def test_one_request_that_fails(shop: World, failure: BaseException, number: int) -> None:
-    """One request of many that fails would hang the operation, or take down fields that do without it."""
     left = number
 
     async def before(request: Request[Any]) -> None:
@@ -220,8 +169,6 @@ async def test_one_request_that_fails(shop: World, failure: BaseException, numbe
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 async def test_every_request_fails(shop: World, failure: BaseException) -> None:
-    """A store that is down would leave clients without an answer."""
-
     async def before(request: Request[Any]) -> None:
         await asyncio.sleep(0)
         raise failure
@@ -234,7 +181,6 @@ async def test_every_request_fails(shop: World, failure: BaseException) -> None:
 
 
 async def test_what_was_given_up_is_asked_for_again(shop: World) -> None:
-    """A node whose reading was given up would be an error of the server where it is asked for later."""
     is_first = True
 
     async def before(request: Request[Any]) -> None:
@@ -260,7 +206,6 @@ async def test_what_was_given_up_is_asked_for_again(shop: World) -> None:
 
 
 async def test_an_operation_that_is_cancelled(shop: World) -> None:
-    """The rest of a query would be read, and paid for, after its client has hung up."""
     started, released = asyncio.Event(), asyncio.Event()
 
     async def before(request: Request[Any]) -> None:
@@ -283,8 +228,6 @@ async def test_an_operation_that_is_cancelled(shop: World) -> None:
 
 
 async def test_nodes_that_cannot_be_read(shop: World) -> None:
-    """A node that could not be read would be left out of its list as if it did not exist."""
-
     async def before(request: Request[Any]) -> None:
         if isinstance(request, BatchGet) and request.keys[0][0].startswith("PRODUCT"):
             raise Throttled("much")
@@ -295,31 +238,7 @@ async def test_nodes_that_cannot_be_read(shop: World) -> None:
     assert codes(found) == [(["order", "items", "nodes", 0], "THROTTLED")]
 
 
-async def test_a_corrupt_item_fails_alone(shop: World) -> None:
-    """One bad item of many would take away the others."""
-    await shop.put({**product_item("p1"), "price": "cheap"}, {**user_item("u1"), "name": Decimal(3)})
-    found = await answer(
-        shop,
-        "{ products: nodes(ids: IDS) { ... on Product { price } ... on User { name } } }".replace(
-            "IDS", _ids(shop)
-        ),
-    )
-    assert found["data"]["products"] == [{"price": "1.5"}, None, {"name": "Name of u0"}, None]
-    assert codes(found) == [
-        (["products", 1, "price"], "CORRUPT_ITEM"),
-        (["products", 3, "name"], "CORRUPT_ITEM"),
-    ]
-
-
-def _ids(shop: World) -> str:
-    types = shop.graph.types
-    named = [("Product", "p0"), ("Product", "p1"), ("User", "u0"), ("User", "u1")]
-    return json.dumps([global_id(types[type_], (key,)) for type_, key in named])
-
-
 async def test_edges_that_cannot_be_got_are_not_said_to_be_too_many(shop: World) -> None:
-    """A count that failed would be told as one that costs too much."""
-
     async def before(request: Request[Any]) -> None:
         if isinstance(request, BatchGet) and any(key[1] == "PRODUCT#p0" for key in request.keys):
             raise Unavailable("gone")

@@ -101,7 +101,6 @@ async def served(make_store: MakeStore) -> World:
 
 
 def test_the_directives() -> None:
-    """A router could not join the types of several servers."""
     sdl = schema.as_str()
     for line in (
         'type User implements Node @key(fields: "userId", resolvable: true) @key(fields: "id", resolvable: true) @shareable {',
@@ -122,13 +121,11 @@ def test_the_directives() -> None:
 
 
 async def test_the_service_tells_its_schema(served: World) -> None:
-    """A router would not know what can be asked here."""
     assert await served.ask("{ _service { sdl } }") == {"_service": {"sdl": schema.as_str()}}
     assert served.operations == {}
 
 
 async def test_entities_are_read_in_one_batch(served: World) -> None:
-    """A router that has a page of users from elsewhere would cost a request for each."""
     bob = global_id(graph.types["User"], ("bob",))
     badge = global_id(graph.types["Badge"], ("USER#ann",))
     post = {"__typename": "Post", "author": {"userId": "ann"}, "day": "2024-01-02", "number": 7}
@@ -163,7 +160,6 @@ async def test_entities_are_read_in_one_batch(served: World) -> None:
 
 
 async def test_fields_of_other_servers(served: World) -> None:
-    """A method could not use what another server has, or would have to be given it by every client."""
     given = [
         {**ANN, "points": 3, "ranks": ["gold"]},
         {**ANN, "points": 4},
@@ -214,14 +210,12 @@ async def test_fields_of_other_servers(served: World) -> None:
     ],
 )  # fmt: skip
 async def test_representations_that_cannot_be(served: World, given: Any, told: str) -> None:
-    """What a router, or somebody in its place, sends by mistake would be an error of the server."""
     served.forget()
     assert await served.errors(ASKED, given=[given]) == [("BAD_USER_INPUT", told)]
     assert served.operations == {}
 
 
 async def test_a_representation_that_cannot_be_fails_alone(served: World) -> None:
-    """One client's mistake, or a router that knows a newer schema, would take the entities of all others away."""
     many = [ANN, {"__typename": "Comet", "id": "1"}, {**ANN, "points": "many"}, {**ANN, "userId": "bob"}]
     literal = """{ _entities(representations: [{__typename: "Comet"}, {__typename: "User", userId: "bob"}]) {
         ... on User { name } } }"""

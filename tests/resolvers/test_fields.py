@@ -6,13 +6,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node
 from keygraph.dynamo.items import Item
 from tests.conftest import MakeStore
 from tests.resolvers.everything import everything
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
 
 SIZE = {"width": Decimal("120.5"), "height": Decimal(190), "depth": None}
 FORMAT = {"size": SIZE, "pages": Decimal(320), "marks": ["novel", "history"]}
@@ -88,16 +86,10 @@ ITEMS: list[Item] = [
     {"PK": "BOOK#1", "SK": "COVER#red", "kind": "Cover", "gloss": True, "GSI1PK": "COVERS", "GSI1SK": "red"},
 ]
 
-
-@pytest.fixture
-async def all_kinds(make_store: MakeStore) -> World:
-    made = world(everything, await make_store(everything.table))
-    await made.put(*ITEMS)
-    return made
+all_kinds = filled(everything, ITEMS)
 
 
 async def test_values_of_every_kind(all_kinds: World) -> None:
-    """A value would lose digits, characters or its kind on the way to a client."""
     size = "size { width height depth }"
     document = """{ book(isbn: "1") { isbn code title genre grade published bought price copies readTimes weight
       isLent cover words gaps colours format { pages marks %s } formats { %s } extra } }"""
@@ -125,97 +117,7 @@ async def test_values_of_every_kind(all_kinds: World) -> None:
     }
 
 
-async def test_ends_and_edges(all_kinds: World) -> None:
-    """An end would be missing, or an edge would show another edge's attributes."""
-    document = """{
-      book(isbn: "1") { editor { name } authors { edges { since share percent node { name } translator { authorId name } } } }
-      author(authorId: "ann") { debut { since percent node { isbn title } } home { street author { authorId } } }
-    }"""
-    assert await all_kinds.ask(document) == {
-        "book": {
-            "editor": {"name": "Ann"},
-            # Bob is named but has no item.
-            "authors": {
-                "edges": [
-                    {
-                        "since": "2024-01-15",
-                        "share": "0.25",
-                        "percent": "25 %",
-                        "node": {"name": "Ann"},
-                        "translator": None,
-                    }
-                ]
-            },
-        },
-        "author": {
-            "debut": {"since": "2020-01-01", "percent": "100 %", "node": None},
-            "home": {"street": "Main Street", "author": {"authorId": "ann"}},
-        },
-    }
-
-
-async def test_what_does_not_exist(all_kinds: World) -> None:
-    """A node that is gone would be an error, or stand in the list as if it were there."""
-    document = """{ author(authorId: "ann") { books { totalCount nodes { title } edges { node { title } since } } }
-      keys: author(authorId: "ann") { books { nodes { isbn } } } }"""
-    found = await all_kinds.ask(document)
-    assert found["author"]["books"] == {
-        "totalCount": 2,
-        "nodes": [{"title": "Ästhetik 📖"}],
-        "edges": [
-            {"node": {"title": "Ästhetik 📖"}, "since": "2024-01-15"},
-            {"node": None, "since": "2020-01-01"},
-        ],
-    }
-    # Its key says nothing of its item.
-    assert found["keys"]["books"]["nodes"] == [{"isbn": "1"}, {"isbn": "2"}]
-    assert await all_kinds.ask(
-        '{ book(isbn: "2") { isbn } author(authorId: "zed") { home { street } } }'
-    ) == {
-        "book": None,
-        "author": None,
-    }
-
-
-async def test_one_neighbour(all_kinds: World) -> None:
-    """Where there are several after all, another would come each time; where there is none, an error."""
-    document = """{ book(isbn: "%s") { current { price since book { isbn } } coverStory { gloss node { name } } } }"""
-    assert (await all_kinds.ask(document % "1"))["book"] == {
-        "current": {"price": "5", "since": "2024-01-01T00:00:00Z", "book": {"isbn": "1"}},
-        "coverStory": {"gloss": True, "node": {"name": "red"}},
-    }
-    await all_kinds.put(
-        {**BOOK, "PK": "BOOK#3", "SK": "BOOK#3", "isbn": "3", "GSI1SK": "2024-01-15T10:30:00Z#x"}
-    )
-    assert (await all_kinds.ask(document % "3"))["book"] == {"current": None, "coverStory": None}
-
-
-async def test_keys_of_several_fields(all_kinds: World) -> None:
-    """A node whose key has an end and a number in it could not be asked for, or not again by its id."""
-    document = (
-        '{ note(authorId: "ann", day: "2024-03-01", number: %d) { id day number text author { name } } }'
-    )
-    note = (await all_kinds.ask(document % 7))["note"]
-    assert note == {
-        "id": note["id"],
-        "day": "2024-03-01",
-        "number": 7,
-        "text": "n7",
-        "author": {"name": "Ann"},
-    }
-    again = "query ($id: ID!) { node(id: $id) { __typename ... on Note { text } } }"
-    assert (await all_kinds.ask(again, id=note["id"]))["node"] == {"__typename": "Note", "text": "n7"}
-    assert (await all_kinds.ask(document % 8))["note"] is None
-    assert await all_kinds.codes(document % -1) in ([], ["BAD_USER_INPUT"])
-    lists = '{ author(authorId: "ann") { notes { nodes { number text } } } diary { nodes { number author { name } } } }'
-    found = await all_kinds.ask(lists)
-    assert found["author"]["notes"]["nodes"] == [{"number": 7, "text": "n7"}, {"number": 12, "text": None}]
-    # They are of one day, so that their order there is the store's.
-    assert sorted(node["number"] for node in found["diary"]["nodes"]) == [7, 12]
-
-
 async def test_root_lists_and_finders(all_kinds: World) -> None:
-    """What an index lists or finds would not be found, or be of another genre."""
     document = """{
       history: booksByGenre(genre: HISTORY, published: {from: "2024-01-15T00:00:00Z"}) { totalCount nodes { isbn } }
       novels: booksByGenre(genre: NOVEL) { nodes { isbn } }
@@ -234,33 +136,6 @@ async def test_root_lists_and_finders(all_kinds: World) -> None:
         "covers": {"nodes": [{"gloss": True, "book": {"title": "Ästhetik 📖"}, "shade": {"name": "red"}}]},
         "shade": {"name": "red", "covers": {"edges": [{"gloss": True, "node": {"title": "Ästhetik 📖"}}]}},
     }
-
-
-async def test_methods(all_kinds: World) -> None:
-    """A model's own method would not see its arguments, or the item that it needs."""
-    document = """query ($end: String) { book(isbn: "1") { loudTitle reader { name }
-      a: excerpt(length: 3) b: excerpt(length: 2, start: 1, end: $end) c: excerpt(length: 1, end: null) } }"""
-    assert (await all_kinds.ask(document, end="…"))["book"] == {
-        "loudTitle": "ÄSTHETIK 📖",
-        "reader": {"name": "Ann"},
-        "a": "Äst",
-        "b": "st…",
-        "c": "Ä",
-    }
-    await all_kinds.put({**BOOK, "editorId": "bob"})
-    assert (await all_kinds.ask('{ book(isbn: "1") { reader { name } } }'))["book"] == {"reader": None}
-    assert (await all_kinds.ask('{ book(isbn: "1") { reader { authorId } } }'))["book"] == {
-        "reader": {"authorId": "bob"}
-    }
-
-
-async def test_readings_of_a_room(all_kinds: World) -> None:
-    """An enum or a day in a sort key would not narrow the list."""
-    document = """{ book(isbn: "1") { readings(room: "hall", %s) { nodes { room day grade } } } }"""
-    high = await all_kinds.ask(document % 'day: {eq: "2024-05-01"}, grade: {eq: HIGH}')
-    assert high["book"]["readings"]["nodes"] == [{"room": "hall", "day": "2024-05-01", "grade": "HIGH"}]
-    both = await all_kinds.ask(document % 'day: {to: "2024-05-01"}')
-    assert [node["grade"] for node in both["book"]["readings"]["nodes"]] == ["LOW", "HIGH"]
 
 
 # --- Indexes that project less -------------------------------------------------------------------------
@@ -291,7 +166,6 @@ class Lane:
 
 
 async def test_indexes_that_project_less(make_store: MakeStore) -> None:
-    """What an index lacks would be missing, or be read where nobody asked for it."""
     graph = Graph(
         Table("Cities", partition_key="PK", sort_key="SK", indexes=[keys_only, some]),
         *(City, Town, Lane),
@@ -335,26 +209,6 @@ async def test_indexes_that_project_less(make_store: MakeStore) -> None:
     }
 
 
-@node("STOP#{stop_id}", keys_only("STOPS", "{stop_id}", lists="stops"))
-class Stop:
-    stop_id: ID
-    name: str
-
-
-async def test_the_index_does_not_say_the_type(make_store: MakeStore) -> None:
-    """An item that says another type of itself would be answered as one of this type."""
-    graph = Graph(
-        Table("Stops", partition_key="PK", sort_key="SK", indexes=[keys_only]), Stop, type_attribute="kind"
-    )
-    stops = world(graph.check(), await make_store(graph.table))
-    for number, kind in enumerate(("Stop", "Closed", "Stop")):
-        key = {"PK": f"STOP#{number}", "SK": f"STOP#{number}", "GSI1PK": "STOPS", "GSI1SK": str(number)}
-        await stops.put({**key, "kind": kind, "name": f"N{number}"})
-    found = await stops.ask("{ stops { nodes { name } edges { node { name } } } }")
-    names = [{"name": "N0"}, {"name": "N2"}]
-    assert found == {"stops": {"nodes": names, "edges": [{"node": each} for each in names]}}
-
-
 EVENTS = Index("ByTime", "Day", "At")
 
 
@@ -368,7 +222,6 @@ class Event:
 
 
 async def test_times_that_stand_in_keys_or_attributes(make_store: MakeStore) -> None:
-    """An item would show the time of another one with the same key, or that of its key, which nobody updates."""
     graph = Graph(Table("Events", partition_key="PK", sort_key="SK", indexes=[EVENTS]), Event).check()
     events = world(graph, await make_store(graph.table))
     at, later, place = "2024-01-15T10:30:00Z", "2024-02-29T00:00:00Z", "p" * 300
@@ -389,7 +242,6 @@ async def test_times_that_stand_in_keys_or_attributes(make_store: MakeStore) -> 
 
 
 async def test_a_time_in_a_key_that_is_none(make_store: MakeStore) -> None:
-    """One broken item would take the times of all others with it, or none would know which one it is."""
     graph = Graph(Table("Events", partition_key="PK", sort_key="SK", indexes=[EVENTS]), Event).check()
     events = world(graph, await make_store(graph.table))
     await events.put(

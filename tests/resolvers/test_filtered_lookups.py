@@ -171,14 +171,12 @@ async def league(make_store: MakeStore) -> World:
 async def test_a_filter_costs_no_request(
     league: World, document: str, answer: Any, operations: dict[str, int]
 ) -> None:
-    """Each named node, and each list whose whole key is given, would be a request of its own."""
     league.forget()
     [found] = (await league.ask(f"{{ {document} }}")).values()
     assert (found, league.operations) == (answer, operations)
 
 
 async def test_a_whole_key_with_a_filter_is_one_batch_for_all_owners(league: World) -> None:
-    """Under twenty nodes this would be twenty requests."""
     league.forget()
     found = await league.ask(
         """query ($final: String) { player(playerId: "01") { teams(first: 9) { nodes {
@@ -192,7 +190,6 @@ async def test_a_whole_key_with_a_filter_is_one_batch_for_all_owners(league: Wor
 
 @pytest.mark.parametrize("where", ["", "where: { childId: { exists: true } }"])
 async def test_nodes_with_the_same_key_have_an_edge_once(league: World, where: str) -> None:
-    """An edge would come once for each named node that differs from another only in a part that its key lacks."""
     to = [global_id(graph.types["Person"], (owner, "2")) for owner in ("u1", "u2", "u3")]
     asked = f"children(to: $to {where}) {{ totalCount nodes {{ owner personId }} }}"
     found = await league.ask(

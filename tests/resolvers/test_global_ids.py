@@ -22,47 +22,10 @@ def made(content: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(content, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-async def test_an_id_leads_back(shop: World) -> None:
-    """A client that keeps an id could not ask for its node again."""
-    found = await shop.ask('{ user(userId: "12345") { id } product(productId: "ABC123") { id } }')
-    ids = [found["user"]["id"], found["product"]["id"]]
-    assert len(set(ids)) == 2
-    assert (await shop.ask(NODE, id=ids[0]))["node"] == {
-        "__typename": "User",
-        "id": ids[0],
-        "name": "John Doe",
-    }
-    nodes = await shop.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }", ids=ids[::-1])
-    assert nodes["nodes"] == [
-        {"__typename": "Product", "id": ids[1]},
-        {"__typename": "User", "id": ids[0]},
-    ]
-
-
-async def test_nodes_that_are_not_there(shop: World) -> None:
-    """A node that was deleted would be an error, or would shift the others."""
-    user, missing = (global_id(commerce.types["User"], (name,)) for name in ("12345", "nobody"))
-    tag = global_id(commerce.types["Tag"], ("anything",))
-    answer = await shop.ask(
-        "query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Tag { tagName } } }",
-        ids=[missing, user, user, missing, tag],
-    )
-    assert answer["nodes"] == [None, {"id": user}, {"id": user}, None, {"id": tag, "tagName": "anything"}]
-    assert (await shop.ask(NODE, id=missing))["node"] is None
-
-
 async def test_no_node_is_read_twice(shop: World) -> None:
-    """The same id under several names would be read several times."""
     user = global_id(commerce.types["User"], ("12345",))
     await shop.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[user] * 5)
     assert shop.operations == {"GetItem": 1}
-
-
-async def test_an_item_of_another_type_under_the_key(shop: World) -> None:
-    """What stands under a key by mistake would be served as a type that it is not."""
-    await shop.put({"PK": "USER#odd", "SK": "USER#odd", "Type": "Product", "name": "no user"})
-    assert (await shop.ask(NODE, id=global_id(commerce.types["User"], ("odd",))))["node"] is None
-    assert await shop.ask('{ user(userId: "odd") { userId } }') == {"user": None}
 
 
 UNUSABLE = [
@@ -99,7 +62,6 @@ UNUSABLE = [
 
 @pytest.mark.parametrize("text", UNUSABLE, ids=range(len(UNUSABLE)))
 async def test_what_is_no_id(shop: World, text: str) -> None:
-    """An id that somebody made up would be an error of the server, or open another type's item."""
     shop.forget()
     assert await shop.codes(NODE, id=text) == ["BAD_USER_INPUT"]
     assert await shop.codes("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[text]) == [
@@ -109,7 +71,6 @@ async def test_what_is_no_id(shop: World, text: str) -> None:
 
 
 async def test_records_and_edges_have_ids(shop: World) -> None:
-    """A client's cache would keep each price as often as it is asked for, and could not ask for one again."""
     found = await shop.ask(
         """{ product(productId: "ABC123") { prices(first: 1) { nodes { id price } } }
              user(userId: "12345") { activities(first: 1) { nodes { id action } } } }"""
@@ -137,7 +98,6 @@ A_KEY = "expected a key, and this is the `id` of the User with the key '12345'"
 
 
 async def test_a_key_where_an_id_is_due(shop: World) -> None:
-    """Whoever mixes the two up would find nothing, and not know why."""
     told = "id: '12345' is not a global id. Pass the value of an `id` field; to look up by key, use `user(userId:)`."
     assert await shop.errors(NODE, id="12345") == [("BAD_USER_INPUT", told)]
 
@@ -164,7 +124,6 @@ async def test_a_key_where_an_id_is_due(shop: World) -> None:
     ],
 )  # fmt: skip
 async def test_an_id_where_a_key_is_due(shop: World, document: str, where: str) -> None:
-    """Whoever mixes the two up would find nothing, or write what nobody finds."""
     shop.forget()
     assert await shop.errors(document, id=USER) == [("BAD_USER_INPUT", f"{where}: {A_KEY}")]
     assert shop.operations in ({}, {"GetItem": 1})  # the product whose list it is
@@ -194,7 +153,6 @@ noted = Graph(
 
 
 async def test_fields_that_hold_ids(make_store: MakeStore) -> None:
-    """A model could not keep the ids of what notes are about, because they are taken for a mistake."""
     notes = world(noted, await make_store(noted.table))
     about = global_id(noted.types["Note"], ("n0",))
     write = """mutation ($about: ID!) {
@@ -207,7 +165,6 @@ async def test_fields_that_hold_ids(make_store: MakeStore) -> None:
 
 
 async def test_to_takes_either(shop: World) -> None:
-    """A client that has keys alone could not ask whether two nodes are joined."""
     document = 'query ($to: [ID!]) { order(orderId: "ORD001") { items(to: $to) { nodes { productId } } } }'
     product = global_id(commerce.types["Product"], ("ABC123",))
     for to in ([product], ["ABC123"], ["ABC123", product], ["ABC123", "none"]):
@@ -220,7 +177,6 @@ async def test_to_takes_either(shop: World) -> None:
 
 
 async def test_as_many_ids_as_are_allowed(shop: World) -> None:
-    """One small operation would read as many nodes as its client likes."""
     document = "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }"
     [user] = [made(["User", "12345"])]
     shop.forget()
@@ -234,7 +190,6 @@ async def test_as_many_ids_as_are_allowed(shop: World) -> None:
 
 @pytest.mark.parametrize("user", ["", "12345#SHARD3", "x" * 2044, "é" * 1022, "\ud800"])
 async def test_keys_that_cannot_be(shop: World, user: str) -> None:
-    """A key field could name an item of another shape, or be refused by DynamoDB as an error of the server."""
     document = "query ($user: ID!) { user(userId: $user) { name } }"
     assert await shop.codes(document, user=user) == ["BAD_USER_INPUT"]
     assert shop.operations == {}
@@ -242,7 +197,6 @@ async def test_keys_that_cannot_be(shop: World, user: str) -> None:
 
 @pytest.mark.parametrize("user", ["x" * 1019, "a#b", "USER#x", "#", " ", "日本", "a\0b", '"', "{user_id}"])
 async def test_keys_that_can_be(shop: World, user: str) -> None:
-    """A name that the table can hold would be refused, or change on its way."""
     key = f"USER#{user}"
     await shop.put({"PK": key, "SK": key, "Type": "User", "userId": user, "name": "found"})
     document = "query ($user: ID!) { user(userId: $user) { id userId name } }"

@@ -23,7 +23,6 @@ OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.long
 async def test_one_answer_for_each_viewer(name: str) -> None:
-    """Somebody would see what no rule lets them see, or not see what one does."""
     logging.getLogger("keygraph").disabled = True  # errors are meant, and many
     try:
         assert await run(OPERATIONS, 0, [name], lambda _: None) == []
@@ -33,7 +32,6 @@ async def test_one_answer_for_each_viewer(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_type_that_is_not_listed_is_told(name: str) -> None:
-    """Somebody with rules who forgets a type would get an error of Python's, which does not say what is wrong."""
     schema, sample = model(name)
     graph, random = schema.graph, Random(name)
     rules = made_rules(graph, made_items(graph, sample, random, awkward=False), random, writes=True)
@@ -42,7 +40,8 @@ def test_a_type_that_is_not_listed_is_told(name: str) -> None:
     with declared(graph, rules):
         for left_out in classes:
             others = [each for each in classes if each is not left_out]
-            made = Graph(graph.table, *others, formats=graph._formats, type_attribute=graph.type_attribute)  # type: ignore[arg-type]  # what was given to it
+            formats, type_attribute = graph.options.get("formats"), graph.type_attribute
+            made = Graph(graph.table, *others, formats=formats, type_attribute=type_attribute)
             about = {each.where.partition(".")[0] for each in made.mistakes}
             named = {record.name for record in graph.types.values() if left_out in _classes_at(record)}
             assert named - {left_out.__name__} <= about

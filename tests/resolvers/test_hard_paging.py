@@ -14,27 +14,21 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, Cost, CreateTable, Request, Store
-from keygraph.dynamo.table import Table
+from keygraph.dynamo.store import Answer, BatchWrite, Cost, CreateTable, Request
 from keygraph.engines.sqlite.engine import open_sqlite
-from keygraph.errors import BadUserInput
-from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page
+from tests.resolvers.paging import BOOK_LOANS, page
 from tests.resolvers.worlds import World, book_item, library, loan_item, member_item, world
+from tests.tracing import PassingStore
 
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
 
 
 @dataclass
-class CostedStore:
+class CostedStore(PassingStore):
     """A store that adds up what its answers cost, and how many items were looked at."""
 
-    store: Store
     cost: Cost = field(default_factory=Cost)
     scanned: int = 0
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
 
     async def send(self, request: Request[Answer], /) -> Answer:
         answer: Any = await self.store.send(request)
@@ -42,61 +36,13 @@ class CostedStore:
         self.scanned += getattr(answer, "scanned", 0)
         return answer  # type: ignore[no-any-return]  # what the store has answered
 
-    async def close(self) -> None:
-        await self.store.close()
-
-
-# --- Shards that grow -----------------------------------------------------------------------------------
 
 DAYS = [f"2024-01-0{day}" for day in range(1, 7)]
-FIRST_LOANS = [("a1", 1, 0), ("b2", 2, 1), ("c3", 3, 1), ("d4", 4, 2), ("e5", 5, 0), ("f6", 6, 1)]
-
-
-@pytest.mark.parametrize("shard", [0, 1, 2])
-@pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("direction", ["ASC", "DESC"])
-async def test_a_shard_grows_while_the_list_is_read(
-    books: World, shard: int, backward: bool, direction: str
-) -> None:
-    """What is written while somebody scrolls would make them see an entry twice, or miss one that was there."""
-    await books.put(*(loan_item(name, "b", DAYS[day - 1], at) for name, day, at in FIRST_LOANS))
-    window = {"last": 3} if backward else {"first": 3}
-    found = await page(books, BRANCH_LOANS, owner="main", direction=direction, **window)
-    is_forward = backward == (direction == "DESC")
-    assert (
-        found["ids"]
-        == {
-            (True, False): ["a1", "b2", "c3"],
-            (False, True): ["d4", "e5", "f6"],
-            (False, False): ["f6", "e5", "d4"],
-            (True, True): ["c3", "b2", "a1"],
-        }[is_forward, backward]
-    )
-    cursor = found["startCursor" if backward else "endCursor"]
-    await books.put(*(loan_item(f"new{day}", "b", DAYS[day - 1], shard) for day in (1, 2, 5, 6)))
-    at = 3 if is_forward else 4
-    await books.put(loan_item(f"new{at}", "b", DAYS[at - 1], shard))
-    window = {"last": 9, "before": cursor} if backward else {"first": 9, "after": cursor}
-    rest = (await page(books, BRANCH_LOANS, owner="main", direction=direction, **window))["ids"]
-    behind = {"d4", "e5", "new5", "f6", "new6"} if is_forward else {"c3", "b2", "new2", "a1", "new1"}
-    # Of equal days the shards stand in the order of their numbers; inside one shard only the store knows.
-    cursors_shard = 1 if is_forward else 2
-    if shard != cursors_shard:
-        behind |= {f"new{at}"} if (shard > cursors_shard) == is_forward else set()
-        assert set(rest) == behind
-    assert set(rest) - {f"new{at}"} == behind - {f"new{at}"}
-    days = [int(name[-1]) for name in rest]
-    assert days == sorted(days, reverse=direction == "DESC")
-    assert len(rest) == len(set(rest))
-
-
-# --- Rare matches -----------------------------------------------------------------------------------------
 
 
 @on_sqlite
 @pytest.mark.parametrize("backward", [False, True])
 async def test_one_match_in_ten_thousand(books: World, backward: bool) -> None:
-    """A filter that matches next to nothing would read a partition for one page, or never come to its end."""
     torn = {3_333: {"note": "torn"}, 13_333: {"note": "torn"}, 19_999: {"note": "torn"}}
     items = [member_item("m"), *(edge_item(number, **torn.get(number, {})) for number in range(20_000))]
     await books.put(*items)
@@ -128,7 +74,6 @@ async def test_one_match_in_ten_thousand(books: World, backward: bool) -> None:
 
 
 def edge_item(number: int, **fields: Any) -> Item:
-    """An edge of member m, in no index."""
     name = f"b{number:06d}"
     return {"PK": "MEMBER#m", "SK": f"BOOK#{name}", "kind": "Loan", "memberId": "m", "bookId": name, **fields}
 
@@ -172,7 +117,6 @@ EDGES = """query ($first: Int, $after: String, $last: Int, $before: String) { me
 
 
 async def test_a_page_costs_a_page(member_of: Any) -> None:
-    """The larger a partition grows, the more a page of it would cost in capacity and memory."""
     costs = []
     for edges in (1_000, 100_000):
         served, costed = await member_of(edges)
@@ -211,7 +155,6 @@ COUNTED = """{ member(memberId: "m") { loans { totalCount } } }"""
 
 
 async def test_a_count_has_a_bound(member_of: Any) -> None:
-    """Whoever asks how many there are would have a whole partition read, whatever its size; or be told a wrong number."""
     served, costed = await member_of(100_000)
     whole = await served.service.execute(COUNTED)
     assert whole == {"data": {"member": {"loans": {"totalCount": 100_000}}}}
@@ -240,7 +183,6 @@ async def test_a_count_has_a_bound(member_of: Any) -> None:
 
 @pytest.fixture
 async def heavy(books: World) -> World:
-    """A member with 25 edges of almost 400 KB each."""
     await books.put(member_item("m"))
     for number in range(25):
         await books.put(edge_item(number, note="x" * 400_000))
@@ -248,7 +190,6 @@ async def heavy(books: World) -> World:
 
 
 async def test_items_of_400_kb(heavy: World, engine: str) -> None:
-    """A page that DynamoDB cuts at 1 MB would be taken for the whole, or a count for that of its first megabyte."""
     heavy.forget()
     loans = (await heavy.ask(EDGES, first=20))["member"]["loans"]
     assert [edge["node"]["bookId"] for edge in loans["edges"]] == [f"b{number:06d}" for number in range(20)]
@@ -269,7 +210,6 @@ async def test_items_of_400_kb(heavy: World, engine: str) -> None:
 
 
 async def test_crossed_cursors_among_equal_keys(books: World) -> None:
-    """Between two cursors of one day, the later one given first, a page would show what is behind both."""
     await books.put(book_item("b"), *(loan_item(f"m{number}", "b", "2024-01-01") for number in range(4)))
     await books.put(loan_item("z", "b", "2024-01-02"))
     whole = await page(books, BOOK_LOANS, owner="b", first=9)
@@ -284,7 +224,6 @@ async def test_crossed_cursors_among_equal_keys(books: World) -> None:
 
 
 async def test_crossed_cursors_read_nothing(books: World) -> None:
-    """A page that can hold nothing would be paid for."""
     await books.put(book_item("b"), *(loan_item(f"m{day}", "b", day) for day in DAYS))
     cursors = (await page(books, BOOK_LOANS, owner="b", first=9))["cursors"]
     books.forget()
@@ -296,24 +235,11 @@ async def test_crossed_cursors_read_nothing(books: World) -> None:
     assert "Query" not in books.operations
 
 
-async def test_a_cursor_whose_item_has_gone_stands_where_it_stood(books: World) -> None:
-    """A page would be empty, or go on behind its end, because the item before which it ends was deleted."""
-    await books.put(book_item("b"), *(loan_item(f"m{number}", "b", "2024-01-01") for number in range(4)))
-    whole = await page(books, BOOK_LOANS, owner="b", first=9)
-    ids, cursors = whole["ids"], whole["cursors"]
-    await books.tracer.store.send(BatchWrite(deletes=((f"MEMBER#{ids[2]}", "BOOK#b"),)))
-    found = await page(books, BOOK_LOANS, owner="b", first=9, after=cursors[0], before=cursors[2])
-    assert found["ids"] == [ids[1]]
-    found = await page(books, BOOK_LOANS, owner="b", last=9, after=cursors[2])
-    assert found["ids"] == [ids[3]]
-
-
 ENDED = """query ($before: String, $after: String, $last: Int, $where: LoanWhere) { book(bookId: "b") {
   loans(before: $before, after: $after, last: $last, where: $where) { nodes { memberId } } } }"""
 
 
 async def test_what_an_end_among_equal_keys_costs(books: World) -> None:
-    """Each page before a cursor would cost another request, or a page would show what stands behind the cursor."""
     loans = [loan_item(f"m{n}", "b", "2024-01-01", pages=Decimal(n)) for n in range(5)]
     await books.put(book_item("b"), *loans, loan_item("z", "b", "2024-01-02", pages=Decimal(7)))
     whole = await page(books, BOOK_LOANS, owner="b", first=9)
@@ -336,7 +262,6 @@ async def test_what_an_end_among_equal_keys_costs(books: World) -> None:
 
 
 async def test_an_end_among_too_many_equal_keys(books: World) -> None:
-    """A page would show what stands behind its end, because to find the end was too much."""
     loans = [loan_item(f"m{n:02d}", "b", "2024-01-01", pages=Decimal(n)) for n in range(40)]
     await books.put(book_item("b"), *loans)
     whole = await page(books, BOOK_LOANS, owner="b", first=40)
@@ -351,25 +276,3 @@ async def test_an_end_among_too_many_equal_keys(books: World) -> None:
         )
     ]
     assert (await books.ask(ENDED, **arguments))["book"]["loans"]["nodes"] == [{"memberId": first}]
-
-
-# --- Items that do not fit an index -----------------------------------------------------------------------
-
-
-async def test_an_item_with_half_of_an_index_key(books: World) -> None:
-    """A list on an index would fail or count items that are not in it, or a sound item would be lost beside them."""
-    halves = [loan_item("only-partition", "b", "2024-01-01"), loan_item("only-sort", "b", "2024-01-01")]
-    for item, name in zip(halves, ["GSI1SK", "GSI1PK"], strict=True):
-        del item[name]
-    await books.put(book_item("b"), loan_item("whole", "b", "2024-01-01"), *halves)
-    found = await page(books, BOOK_LOANS, owner="b", first=9)
-    assert found["ids"] == ["whole"]
-    assert await books.ask('{ book(bookId: "b") { loans { totalCount } } }') == {
-        "book": {"loans": {"totalCount": 1}}
-    }
-
-
-async def test_an_index_key_of_another_type_is_refused(books: World) -> None:
-    """An engine would keep what DynamoDB refuses, so that it could not be moved there."""
-    with pytest.raises(BadUserInput):
-        await books.put(loan_item("m", "b", "2024-01-01") | {"GSI1SK": b"2024-01-01"})

@@ -13,7 +13,7 @@ from strawberry.types import ExecutionResult
 
 from keygraph import ID, Graph, Table, node, ref
 from keygraph.dynamo.store import BatchWrite
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_resolvers.errors import NotAQuery
 from tests.conftest import MakeStore
 from tests.tracing import TracingStore
@@ -58,7 +58,6 @@ def service(store: TracingStore, *extensions: Any) -> Service:
 
 
 async def test_hooks_run_around_each_step(store: TracingStore) -> None:
-    """An extension that measures, logs or counts would do nothing, or only the first time that a document comes."""
     seen: list[str] = []
 
     class Steps(SchemaExtension):
@@ -91,7 +90,9 @@ async def test_hooks_run_around_each_step(store: TracingStore) -> None:
     for _ in range(2):
         seen.clear()
         store.requests.clear()
-        answer = await asked.execute(document, {"id": "ada"}, context={"host": "h"}, with_cost=True)
+        answer = await asked.execute(
+            OperationRequest(document, {"id": "ada"}, context={"host": "h"}, with_cost=True)
+        )
         assert answer["data"] == {"user": {"name": "Ada"}}
         assert answer["extensions"]["steps"] == len(seen)
         assert answer["extensions"]["cost"]["actual"]["requests"] == 1
@@ -112,12 +113,13 @@ async def test_hooks_run_around_each_step(store: TracingStore) -> None:
     assert seen == ["operation None", "None: None"]
     with pytest.raises(NotAQuery):
         await asked.execute(
-            'mutation { deleteUser(input: { userId: "1" }) { deletedId } }', only_queries=True
+            OperationRequest(
+                'mutation { deleteUser(input: { userId: "1" }) { deletedId } }', only_queries=True
+            )
         )
 
 
 async def test_each_operation_has_extensions_of_its_own(store: TracingStore) -> None:
-    """What one operation leaves in an extension would be seen by the next; a factory could not be given."""
     made: list[SchemaExtension] = []
 
     class Named(SchemaExtension):
@@ -135,8 +137,6 @@ async def test_each_operation_has_extensions_of_its_own(store: TracingStore) -> 
 
 
 async def test_a_subgraph_and_an_extension_that_is_made_already(store: TracingStore) -> None:
-    """A part of a supergraph could have no extensions; or what Strawberry still allows would fail in each operation."""
-
     class Named(SchemaExtension):
         def get_results(self) -> dict[str, Any]:
             return {"by": "Ada"}
@@ -151,7 +151,6 @@ async def test_a_subgraph_and_an_extension_that_is_made_already(store: TracingSt
 
 
 async def test_resolve_runs_around_fields_of_ones_own(store: TracingStore) -> None:
-    """An extension could not see the fields that somebody added; or those of the graph would be read one by one."""
     seen: list[tuple[str, dict[str, Any]]] = []
 
     class Around(SchemaExtension):
@@ -161,7 +160,7 @@ async def test_resolve_runs_around_fields_of_ones_own(store: TracingStore) -> No
             return found.upper() if isinstance(found, str) else found
 
     document = '{ motto(loud: true) me(name: "ada") { name } user(userId: "ada") { name } __typename }'
-    answer = await service(store, Around).execute(document, context={"host": "rovers"})
+    answer = await service(store, Around).execute(OperationRequest(document, context={"host": "rovers"}))
     assert answer["data"] == {
         "motto": "ROVERS!",
         "me": {"name": "Ada"},
@@ -172,8 +171,6 @@ async def test_resolve_runs_around_fields_of_ones_own(store: TracingStore) -> No
 
 
 async def test_extensions_refuse_and_answer(store: TracingStore) -> None:
-    """An extension that guards the server, or that keeps answers, would be passed by."""
-
     class NoNames(ValidationRule):
         def enter_field(self, node: FieldNode, *_: object) -> None:
             if node.name.value == "name":
@@ -211,8 +208,6 @@ async def test_extensions_refuse_and_answer(store: TracingStore) -> None:
 
 
 async def test_extensions_change_errors(store: TracingStore) -> None:
-    """Errors could not be masked, or would lose their codes and places where nobody touches them."""
-
     class Nothing(SchemaExtension):
         def on_execute(self) -> Iterator[None]:
             yield

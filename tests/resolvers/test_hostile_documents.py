@@ -14,7 +14,10 @@ from graphql import get_introspection_query
 
 from keygraph.dynamo.store import Answer, Request, UnreadStore
 from keygraph_examples.commerce import graph
-from keygraph_resolvers import NO_LIMITS, DocumentLimits, Service, build_schema
+from keygraph_resolvers import NO_LIMITS, Limits, OperationRequest, Service, build_schema
+from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.schema import mutations as schema_mutations
+from keygraph_resolvers.steps import write
 from keygraph_server.processes.collection import tune_collection
 from tests.resolvers.bombs import bomb, subsets
 from tests.resolvers.worlds import library
@@ -31,15 +34,16 @@ MOST_BYTES = 10_000_000
 def collected_as_served() -> Iterator[None]:
     """Garbage is collected as in the server, not among all that other tests have made."""
     before = gc.get_threshold()
-    tune_collection()
+    tune_collection(())
     yield
+    gc.callbacks.pop()
     gc.set_threshold(*before)
     gc.unfreeze()
 
 
 def service(**limits: int) -> Service:
     """The service of a server that nobody has configured, but for these limits."""
-    return Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=DocumentLimits(**limits))
+    return Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, limits=Limits(**limits))
 
 
 def user(selected: str) -> str:
@@ -118,7 +122,6 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_it_is_refused_at_once(name: str) -> None:
-    """One client would stop the server for all others, or fill its memory."""
     document, code = HOSTILE[name]
     asked = service() if "combinations" not in name and "twice" not in name else of_library()
     await asked.execute("{ __typename }")
@@ -136,9 +139,8 @@ async def test_it_is_refused_at_once(name: str) -> None:
 
 
 def of_library(**limits: int) -> Service:
-    table = library.table
-    made = DocumentLimits(**limits)
-    return Service(build_schema(library), UnreadStore(table), secret=SECRET, document_limits=made)
+    limited = Limits(**limits)
+    return Service(build_schema(library), UnreadStore(library.table), secret=SECRET, limits=limited)
 
 
 async def seconds(
@@ -167,7 +169,6 @@ async def codes(asked: Service, document: str, **variables: Any) -> list[str]:
 )
 @pytest.mark.parametrize("kind", ["Int", "Decimal"])
 async def test_long_numbers_are_refused_in_words_of_this_server(number: str, kind: str) -> None:
-    """A client would be told of settings of Python, or that the server has failed."""
     one = f"users(first: {number}) {{ nodes {{ name }} }}"
     if kind == "Decimal":
         one = (
@@ -186,17 +187,17 @@ async def test_long_numbers_are_refused_in_words_of_this_server(number: str, kin
 @pytest.mark.parametrize(
     ("limit", "most", "within", "beyond", "message"),
     [
-        ("characters", 14, "{ __typename }", "{ __typename  }", "This document has more than 14 characters"),
-        ("tokens", 5, "{ a: __typename }", "{ a: __typename b: __typename }", "This document has more than 5 tokens"),
-        ("tokens", 3, "#\n#\n#\n{ __typename }", "#\n#\n#\n#\n{ __typename }", "This document has more than 3 comments"),
-        ("root_fields", 2, "{ a: __typename ...F } fragment F on Query { b: __typename }",
+        ("max_document_characters", 14, "{ __typename }", "{ __typename  }", "This document has more than 14 characters"),
+        ("max_tokens", 5, "{ a: __typename }", "{ a: __typename b: __typename }", "This document has more than 5 tokens"),
+        ("max_tokens", 3, "#\n#\n#\n{ __typename }", "#\n#\n#\n#\n{ __typename }", "This document has more than 3 comments"),
+        ("max_root_fields", 2, "{ a: __typename ...F } fragment F on Query { b: __typename }",
          "{ a: __typename ...F } fragment F on Query { b: __typename c: __typename }", "This operation has more than 2 root fields"),
-        ("aliases", 1, "{ a: __typename ... { __schema { b: __typename } } }",
+        ("max_aliases", 1, "{ a: __typename ... { __schema { b: __typename } } }",
          "{ a: __typename ... { b: __schema { __typename } } }", "This operation has more than 1 aliases in one selection"),
-        ("aliases_in_all", 2, "{ a: __typename __schema { b: __typename } }",
+        ("max_aliases_in_all", 2, "{ a: __typename __schema { b: __typename } }",
          "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { c: __typename }",
          "This operation has more than 2 aliases"),
-        ("fields", 4, "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { __typename }",
+        ("max_fields", 4, "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { __typename }",
          "{ a: __schema { ...F } b: __schema { ...F x: __typename } } fragment F on __Schema { __typename }",
          "This operation has more than 4 fields, with its fragments spread"),
     ],
@@ -204,7 +205,6 @@ async def test_long_numbers_are_refused_in_words_of_this_server(number: str, kin
 async def test_a_limit_is_held_at_its_edge(
     limit: str, most: int, within: str, beyond: str, message: str
 ) -> None:
-    """A client would be refused what the limit allows, or could go beyond it."""
     asked = service(**{limit: most})
     assert await codes(asked, within) == []
     [error] = (await asked.execute(beyond))["errors"]
@@ -213,20 +213,18 @@ async def test_a_limit_is_held_at_its_edge(
 
 
 async def test_the_limits_without_settings() -> None:
-    """A server that nobody has configured would have none, or others than the documents say."""
-    assert DocumentLimits() == DocumentLimits(
-        characters=100_000,
-        tokens=1_000,
-        depth=10,
-        aliases=15,
-        aliases_in_all=100,
-        root_fields=20,
-        fields=2_000,
+    assert Limits() == Limits(
+        max_document_characters=100_000,
+        max_tokens=1_000,
+        depth_limit=10,
+        max_aliases=15,
+        max_aliases_in_all=100,
+        max_root_fields=20,
+        max_fields=2_000,
     )
 
 
 async def test_what_tools_ask_of_introspection_is_answered() -> None:
-    """GraphiQL would show no documentation, and no code would be generated."""
     full = get_introspection_query(
         specified_by_url=True,
         directive_is_repeatable=True,
@@ -241,16 +239,15 @@ async def test_what_tools_ask_of_introspection_is_answered() -> None:
 
 
 async def test_introspection_is_limited_as_anything_else() -> None:
-    """Two times what GraphiQL asks would be answered as often as somebody likes, in one operation."""
     full = get_introspection_query()
     once = full.replace("__schema {", "a: __schema {")
     body = once[once.index("a: __schema") : once.index("fragment")].rstrip().removesuffix("}").rstrip()
     twice = full.replace("__schema {", f"{body} b: __schema {{", 1)
     assert await codes(service(), once) == []
     assert await codes(service(), twice) == ["DOCUMENT_LIMIT"]
-    assert await codes(
-        Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=NO_LIMITS), twice
-    ) == ["DOCUMENT_LIMIT"]
+    assert await codes(Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, limits=NO_LIMITS), twice) == [
+        "DOCUMENT_LIMIT"
+    ]
 
 
 # --- Variables ----------------------------------------------------------------------------------------------
@@ -270,7 +267,6 @@ FILTERED = "query ($where: UserWhere, $ids: [ID!]! = []) { users(where: $where) 
     ],
 )
 async def test_many_values_are_refused_at_once(variables: dict[str, Any]) -> None:
-    """A body of 1 MB would stop the server for seconds, and be answered with as many errors."""
     asked = service()
     assert await codes(asked, FILTERED, **variables) == ["DOCUMENT_LIMIT"]
     assert await seconds(asked, FILTERED, variables) < MOST_SECONDS
@@ -281,7 +277,6 @@ async def test_many_values_are_refused_at_once(variables: dict[str, Any]) -> Non
     [{"ids": [1.5] * 4_900}, {"where": {"or": [1] * 4_900}}, {"where": {"or": [{"nam": 1}] * 2_400}}],
 )
 async def test_few_errors_of_variables_are_told(variables: dict[str, Any]) -> None:
-    """An answer would be hundreds of times as large as its request, and take as long."""
     asked = service()
     found = await codes(asked, FILTERED, **variables)
     assert set(found) == {"BAD_USER_INPUT"}
@@ -290,13 +285,12 @@ async def test_few_errors_of_variables_are_told(variables: dict[str, Any]) -> No
 
 
 async def test_values_of_variables_are_counted_to_the_edge() -> None:
-    """A client would be refused what the limit allows."""
     document = "query ($where: UserWhere) { users(where: $where) { nodes { name } } }"
     where = {"and": [{"name": {"eq": "a"}}, {"name": {"eq": "a"}}]}  # 1 + 1 + 2 * 3
-    assert await codes(service(variable_values=7), document, where=where) == ["DOCUMENT_LIMIT"]
-    [error] = (await service(variable_values=7).execute(document, {"where": where}))["errors"]
+    assert await codes(service(max_variable_values=7), document, where=where) == ["DOCUMENT_LIMIT"]
+    [error] = (await service(max_variable_values=7).execute(document, {"where": where}))["errors"]
     assert error["message"] == "The variables have more values than they may have, and the limit is 7."
-    assert await codes(service(variable_values=8), document, where=where) == ["INTERNAL"]  # reads
+    assert await codes(service(max_variable_values=8), document, where=where) == ["INTERNAL"]  # reads
 
 
 NAMED = '{ name: { eq: "a" } }, '
@@ -311,9 +305,8 @@ NAMED = '{ name: { eq: "a" } }, '
     ],
 )
 async def test_a_where_has_few_conditions(where: str) -> None:
-    """The embedded engine would be busy for seconds with one list."""
     document = f"{{ users(where: {where}) {{ nodes {{ name }} }} }}"
-    asked = Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=NO_LIMITS)
+    asked = Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, limits=NO_LIMITS)
     [error] = (await asked.execute(document))["errors"]
     assert (error["message"], error["extensions"]["code"]) == (
         "where: at most 50 conditions",
@@ -321,6 +314,47 @@ async def test_a_where_has_few_conditions(where: str) -> None:
     )
     fewer = document.replace(NAMED, "", 2)
     assert await codes(asked, fewer) == ["INTERNAL"]  # reads
+
+
+async def test_a_mutation_that_is_refused_again_is_not_prepared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = service(cost_limit=100)
+    prepared: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        prepared.append(1)
+        return schema_mutations.write_requests(*given)
+
+    monkeypatch.setattr(write, "write_requests", counted)
+    document = "mutation ($input: DeleteUsersInput!) { deleteUsers(input: $input) { results { deletedId } } }"
+
+    async def refused(count: int, **more: Any) -> dict[str, Any]:
+        prepared.clear()
+        inputs = [{"userId": f"u{number}", "onEdges": "DETACH"} for number in range(count)]
+        given = OperationRequest(document, {"input": {"atomic": False, "inputs": inputs}}, **more)
+        error: dict[str, Any] = (await asked.execute(given))["errors"][0]
+        assert error["extensions"]["code"] == "COST_LIMIT"
+        return error
+
+    first = await refused(90)
+    assert len(prepared) == 90
+    assert (await refused(90), len(prepared)) == (first, 0)
+    fewer = await refused(80)
+    assert len(prepared) == 80
+    assert fewer["extensions"]["bound"]["readUnits"] * 9 == first["extensions"]["bound"]["readUnits"] * 8
+    assert (await refused(80), len(prepared)) == (fewer, 0)
+    # An idempotency key is another item to read, and a viewer has other rules. Costs by place need all writes.
+    assert (await refused(80, idempotency_key="k"))["extensions"]["bound"] != fewer["extensions"]["bound"]
+    for more in ({"viewer": {"sub": "a"}}, {"with_cost": True}):
+        await refused(80, **more)
+        assert len(prepared) == 80
+    for number in range(20, 40):
+        await refused(100 + number)
+    [plan] = [each for each in asked._documents.kept.values() if isinstance(each, Plan)]
+    assert len(plan.refused) == 16
+    await refused(90)
+    assert len(prepared) == 90
 
 
 # --- Time -----------------------------------------------------------------------------------------------------
@@ -346,8 +380,7 @@ class Hanging(UnreadStore):
     ],
 )
 async def test_an_operation_has_one_deadline(document: str, written: str) -> None:
-    """One operation would take as long as all of its requests may, one after the other; or a query would speak of writes."""
-    asked = Service(SCHEMA, Hanging(graph.table), secret=SECRET, timeout=0.1)
+    asked = Service(SCHEMA, Hanging(graph.table), secret=SECRET, limits=Limits(operation_timeout=0.1))
     began = time.monotonic()
     answer = await asyncio.wait_for(asked.execute(document), 10)
     assert time.monotonic() - began < 5
@@ -360,11 +393,23 @@ async def test_an_operation_has_one_deadline(document: str, written: str) -> Non
             }
         ],
     }
-    assert len(asyncio.all_tasks()) <= 2
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=10)
+    assert all(task.done() for task in others)
+
+
+async def test_a_mutation_that_sent_nothing_has_written_nothing() -> None:
+    limits = Limits(operation_timeout=0.1, max_running=1)
+    asked = Service(SCHEMA, Hanging(graph.table), secret=SECRET, limits=limits)
+    await asked.admission.enter(1)
+    answer = await asked.execute('mutation { deleteUser(input: { userId: "u" }) { deletedId } }')
+    assert [error["message"] for error in answer["errors"]] == ["The operation took more than 0.1 seconds."]
 
 
 async def test_waiting_for_a_turn_counts() -> None:
-    """An operation would wait for its turn as long as others take, and then begin."""
-    asked = Service(SCHEMA, Hanging(graph.table), secret=SECRET, timeout=0.1, max_running=1)
+    asked = Service(
+        SCHEMA, Hanging(graph.table), secret=SECRET, limits=Limits(operation_timeout=0.1, max_running=1)
+    )
     answers = await asyncio.gather(*(asked.execute(user("name")) for _ in range(3)))
     assert [answer["errors"][0]["extensions"]["code"] for answer in answers] == ["TIMEOUT"] * 3

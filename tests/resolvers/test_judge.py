@@ -14,7 +14,6 @@ from tests.resolvers.judge.asking import Court, Wrong, court
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Errors are meant, and many."""
     logging.getLogger("keygraph").disabled = True
     yield
     logging.getLogger("keygraph").disabled = False
@@ -22,7 +21,6 @@ def quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_the_judge_agrees(seed: int, tmp_path: Path) -> None:
-    """A list would show what is not in it, leave out what is, or turn pages wrongly, under keys that no example has."""
     async with court(seed, tmp_path) as before:
         for _ in range(12):
             await before.check()
@@ -30,7 +28,6 @@ async def test_the_judge_agrees(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [*range(9), 48])
 async def test_the_judge_agrees_on_writes(seed: int, tmp_path: Path) -> None:
-    """A mutation would leave something else in the table than its input says, or change other items."""
     async with court(seed, tmp_path) as before:
         clerk = before.clerk()
         for _ in range(4):
@@ -75,7 +72,6 @@ def _promise_more(found: dict[str, Any]) -> bool:
 @pytest.mark.long
 @pytest.mark.parametrize("change", [_lose_a_row, _turn_a_page, _miscount, _promise_more])
 async def test_the_judge_sees_mistakes(change: Callable[[dict[str, Any]], bool], tmp_path: Path) -> None:
-    """The test above would pass whatever is answered. Only edges that differ in nothing but new cursors may be turned."""
     found = changed = 0
     for seed in range(4):
         async with court(seed, tmp_path) as before:

@@ -86,7 +86,6 @@ def kept_texts() -> list[str]:
 
 
 async def test_no_long_text_is_kept(services: list[Service]) -> None:
-    """Each request with another text would take memory that is never free again."""
     for index, (model, document) in enumerate(ASKED):
         service = Service(build_schema(model.graph), Empty(model.graph.table), secret=SECRET)
         services.append(service)
@@ -96,7 +95,6 @@ async def test_no_long_text_is_kept(services: list[Service]) -> None:
 
 
 async def test_no_long_text_of_an_ordinary_operation_is_kept(services: list[Service]) -> None:
-    """A thousand users with long ids would take memory that is never free again."""
     for model, graph in GRAPHS.items():
         service = Service(build_schema(graph), Empty(graph.table), secret=SECRET)
         services.append(service)
@@ -112,7 +110,6 @@ async def test_no_long_text_of_an_ordinary_operation_is_kept(services: list[Serv
 
 
 async def test_moments_have_few_digits() -> None:
-    """A time with a fraction of 100,000 digits would be remembered, and 4,096 of them."""
     service = Service(COMMERCE, Empty(commerce.graph.table), secret=SECRET)
     document = (
         'query ($t: DateTime!) { user(userId: "u") { orders(orderDate: { from: $t }) { totalCount } } }'

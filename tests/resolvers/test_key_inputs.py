@@ -61,7 +61,6 @@ hub = check(
 
 @pytest.fixture
 async def repos(make_store: MakeStore) -> World:
-    """Two repositories, the first with an issue and a star."""
     made = world(hub, await make_store(hub.table))
     await made.ask(
         """mutation {
@@ -75,14 +74,12 @@ async def repos(make_store: MakeStore) -> World:
 
 
 async def titles(repos: World) -> list[list[str]]:
-    """The titles of the issues of each repository."""
     asked = '{ a: repo(name: "book") { ...Titles } b: repo(name: "tea") { ...Titles } }'
     found = await repos.ask(asked + " fragment Titles on Repo { issues { nodes { title } } }")
     return [[each["title"] for each in repo["issues"]["nodes"]] for repo in found.values()]
 
 
 async def test_a_node_under_a_lossy_key_is_changed(repos: World) -> None:
-    """Issues of a repository could be created, and every update, move or delete would fail with INTERNAL."""
     assert await titles(repos) == [["Typo"], []]
     answer = await repos.ask(
         'mutation { updateIssue(input: { repoName: "bOOk", number: 1, title: "Typos" }) '
@@ -102,7 +99,6 @@ async def test_a_node_under_a_lossy_key_is_changed(repos: World) -> None:
 
 
 async def test_an_edge_between_lossy_keys_is_changed(repos: World) -> None:
-    """A star could be put, and neither changed nor taken back."""
     of_stars = '{ repo(name: "book") { stars { edges { note node { login } } } } }'
     key = 'repoName: "book", userLogin: "ANN"'
     answer = await repos.ask(
@@ -116,7 +112,6 @@ async def test_an_edge_between_lossy_keys_is_changed(repos: World) -> None:
 
 
 async def test_records_are_created_with_a_node_under_a_lossy_key(repos: World) -> None:
-    """An issue could not be created together with its comments."""
     answer = await repos.ask(
         'mutation { createIssue(input: { repoName: "TEA", number: 2, title: "Milk", '
         'comments: [{ at: "2024", text: "No." }] }) { issue { comments { nodes { text } } } } }'
@@ -125,7 +120,6 @@ async def test_records_are_created_with_a_node_under_a_lossy_key(repos: World) -
 
 
 async def test_an_empty_key_is_refused_under_a_lossy_key(repos: World) -> None:
-    """The key of no repository would be taken for a failure of the server."""
     mutation = 'mutation { deleteIssue(input: { repoName: "", number: 1 }) { deletedId } }'
     assert ("BAD_USER_INPUT", "name of Repo is empty, and part of its key") in await repos.errors(mutation)
 
@@ -166,7 +160,6 @@ IN_WING = ', wing: "B"'
 
 @pytest.fixture
 async def rooms(make_store: MakeStore) -> World:
-    """Two rooms of one number, one of them in a wing."""
     made = world(hotels, await make_store(hotels.table))
     for wing in ("", IN_WING):
         room = f"{{ hotelId: 1, number: 7, beds: 1{wing} }}"
@@ -176,14 +169,12 @@ async def rooms(make_store: MakeStore) -> World:
 
 
 async def stored_rooms(rooms: World) -> list[tuple[int, str | None, int]]:
-    """The number, the wing and the beds of each room."""
     found = await rooms.ask("{ hotel(hotelId: 1) { rooms { nodes { number wing beds } } } }")
     return [(each["number"], each["wing"], each["beds"]) for each in found["hotel"]["rooms"]["nodes"]]
 
 
 @pytest.mark.parametrize("wing", WITHOUT)
 async def test_a_node_without_an_optional_part_is_changed(rooms: World, wing: str) -> None:
-    """A room that is in no wing could be created, and never be updated, moved or deleted."""
     key = f"hotelId: 1, number: 7{wing}"
     answer = await rooms.ask(f"mutation {{ updateRoom(input: {{ {key}, beds: 3 }}) {{ room {{ wing }} }} }}")
     assert answer["updateRoom"]["room"] == {"wing": None}
@@ -200,7 +191,6 @@ async def test_a_node_without_an_optional_part_is_changed(rooms: World, wing: st
 
 
 async def test_a_move_takes_an_optional_part_away(rooms: World) -> None:
-    """A room could not leave its wing, or would take the place of another room."""
     move = "mutation { moveRoom(input: { hotelId: 1, number: 7%s, to: { wing: %s } }) { room { wing } } }"
     taken = await rooms.errors(move % (IN_WING, "null"))
     assert taken == [("ALREADY_EXISTS", "There is already a Room with this key.")]
@@ -211,7 +201,6 @@ async def test_a_move_takes_an_optional_part_away(rooms: World) -> None:
 
 @pytest.mark.parametrize("wing", [*WITHOUT, IN_WING])
 async def test_a_record_names_a_node_with_or_without_an_optional_part(rooms: World, wing: str) -> None:
-    """No night could be put for a room that is in no wing."""
     key = f'room: {{ hotelId: 1, number: 7{wing} }}, day: "Mon"'
     night = "night { guest room { wing } }"
     put = await rooms.ask(f"mutation {{ putNight(input: {{ {key} }}) {{ {night} }} }}")
@@ -236,7 +225,6 @@ async def test_a_record_names_a_node_with_or_without_an_optional_part(rooms: Wor
     ],
 )
 async def test_an_empty_text_is_no_absent_part(rooms: World, mutation: str) -> None:
-    """A room in the wing with the empty name would be written under the key of the room in no wing."""
     before = await stored_rooms(rooms)
     assert await rooms.errors(f"mutation {{ {mutation} }}") == [
         ("BAD_USER_INPUT", "wing of Room is empty, and part of its key")
@@ -245,7 +233,6 @@ async def test_an_empty_text_is_no_absent_part(rooms: World, mutation: str) -> N
 
 
 def test_what_a_key_input_requires() -> None:
-    """A client that is generated from the schema would ask for parts of a key that a record does not have."""
     types = build_schema(hotels)._schema.type_map
     required = {}
     for name in ("CreateRoomInput", "UpdateRoomInput", "MoveRoomInput", "DeleteRoomInput", "RoomKey"):
@@ -289,7 +276,6 @@ guests = check(
 
 
 async def test_only_the_empty_part_of_an_index_is_named(make_store: MakeStore) -> None:
-    """Somebody without a first name would be told that the last name is empty too, at the last name's place."""
     made = world(guests, await make_store(guests.table))
     create = 'mutation { createGuest(input: { guestId: 1, lastName: "Doe", firstName: "" }) { guest { lastName } } }'
     [error] = (await made.service.execute(create))["errors"]
@@ -311,7 +297,6 @@ boxes = check(Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box))
 
 @pytest.mark.parametrize("action", ["create", "update"])
 async def test_an_empty_set_is_refused_at_its_field(make_store: MakeStore, action: str) -> None:
-    """Of an item with many fields, nobody would know which set is empty."""
     made = world(boxes, await make_store(boxes.table))
     write = f"mutation {{ {action}Box(input: {{ boxId: 1, tags: [] }}) {{ box {{ tags }} }} }}"
     [error] = (await made.service.execute(write))["errors"]

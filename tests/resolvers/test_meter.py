@@ -36,12 +36,10 @@ from tests.resolvers.worlds import library
     ],
 )
 def test_the_most_that_a_request_can_cost(request_: Request[object], units: float) -> None:
-    """Too little would be reserved, and the limit passed; or too much, and requests would wait for nothing."""
     assert most_units(request_) == units
 
 
 async def test_a_request_that_nobody_waits_for_leaves_its_place() -> None:
-    """The requests behind one that was given up would wait forever."""
     held: list[asyncio.Future[None]] = []
 
     class Slow(UnreadStore):

@@ -9,6 +9,7 @@ from enum import Enum
 import pytest
 
 from keygraph import ID, Graph, Many, One, Table, edge, node, one, read, record, version, write
+from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.resolvers.schema_text import part
 from tests.resolvers.worlds import World, world
@@ -93,7 +94,6 @@ def names(type_: str) -> list[str]:
 
 
 async def problems(made: World, mutation: str) -> list[tuple[str, str, list[str | int]]]:
-    """Each error's code, message and place in the input."""
     answer = await made.service.execute(f"mutation {{ {mutation} }}")
     errors = answer.get("errors", [])
     return [(each["extensions"]["code"], each["message"], each["extensions"]["path"]) for each in errors]
@@ -101,7 +101,6 @@ async def problems(made: World, mutation: str) -> list[tuple[str, str, list[str 
 
 @pytest.fixture
 async def clubs(make_store: MakeStore) -> World:
-    """Ann and Bob, and two clubs."""
     made = world(graph, await make_store(graph.table))
     await made.ask(
         """mutation {
@@ -162,7 +161,6 @@ def test_defaults_are_in_the_schema() -> None:
 
 
 async def test_a_default_is_no_value_of_the_client(clubs: World) -> None:
-    """The rules of the model let nobody write these fields."""
     selected = "{ club { stars rank note tags fee { amount months ranks } } }"
     create = 'createClub(input: {clubId: "%s", name: "Bridge"%s}) ' + selected
     fee = {"amount": "9.5", "months": 12, "ranks": ["LOW"]}
@@ -266,7 +264,9 @@ async def test_a_put_reads_only_if_its_payload_says_what_was_there(clubs: World)
         ("created", {"BatchGetItem": 1, "TransactWriteItems": 1}),
     ):
         clubs.forget()
-        answer = await clubs.service.execute(put.replace('"k"', f'"{selected}"') % selected, with_cost=True)
+        answer = await clubs.service.execute(
+            OperationRequest(put.replace('"k"', f'"{selected}"') % selected, with_cost=True)
+        )
         cost = answer["extensions"]["cost"]
         assert clubs.operations == operations
         assert cost["actual"]["requests"] <= cost["bound"]["requests"]
@@ -276,7 +276,6 @@ async def test_a_put_reads_only_if_its_payload_says_what_was_there(clubs: World)
 
 
 async def test_an_upsert_of_a_version(make_store: MakeStore) -> None:
-    """Somebody who has read a version would change another one, or create what somebody has deleted."""
     made = world(versions, await make_store(versions.table))
     upsert = 'upsertPage(input: {pageId: "1", text: "a", %s}) { created page { revision } }'
     problem = ("NOT_FOUND", "There is no Page with this key.", ["input"])

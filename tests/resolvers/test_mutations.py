@@ -12,7 +12,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, new_id, node, record, version
 from keygraph.writing.requests import Delete, Move, WriteRequest
 from keygraph.writing.sending.describe import describe_write
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import ENGINES, MakeStore
 from tests.resolvers.worlds import World, world
@@ -89,7 +89,6 @@ def part(kind: str, name: str) -> list[str]:
 
 
 def test_there_are_mutations_of_what_can_be_written() -> None:
-    """A client could write what the model does not want written, or not write what it does."""
     mutations = core_schema(schema).mutation_type
     assert mutations is not None
     payloads = {name: cast(Any, field.type).fields for name, field in mutations.fields.items()}
@@ -104,7 +103,6 @@ def test_there_are_mutations_of_what_can_be_written() -> None:
 
 
 def test_inputs_are_derived_from_fields() -> None:
-    """A client would have to know how the table is written."""
     assert part("input", "CreateBookInput") == [
         "bookId: ID",
         "title: String!",
@@ -161,7 +159,6 @@ class Library:
         return answer["data"]
 
     async def errors(self, document: str, **variables: Any) -> list[Any]:
-        """Each error's code, message and place in the input."""
         answer = await self._service.execute(document, variables)
         return [
             (each["extensions"]["code"], each["message"], each["extensions"].get("path"))
@@ -169,7 +166,7 @@ class Library:
         ]
 
     async def cost(self, document: str) -> Any:
-        return (await self._service.execute(document, with_cost=True))["extensions"]["cost"]
+        return (await self._service.execute(OperationRequest(document, with_cost=True)))["extensions"]["cost"]
 
 
 @pytest.fixture(params=ENGINES)
@@ -179,7 +176,6 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def library(make_store: MakeStore) -> Library:
-    """One author with one book."""
     library = Library(Service(schema, await make_store(graph.table), secret=b"secret" * 8))
     await library.data('mutation { createAuthor(input: {name: "Ann", prizes: ["A"]}) { author { name } } }')
     await library.data(
@@ -190,7 +186,6 @@ async def library(make_store: MakeStore) -> Library:
 
 
 async def test_a_payload_goes_on_to_any_depth(library: Library) -> None:
-    """A client would have to ask again for what it has just written."""
     created = await library.data(
         """mutation { createBook(input: {title: "Two", authorName: "Ann", genre: POEM, clientMutationId: "m",
             chapters: [{number: 7, heading: "All"}], loans: [{shelf: {room: "R", shelf: "S"}, place: 3}]}) {
@@ -213,7 +208,6 @@ async def test_a_payload_goes_on_to_any_depth(library: Library) -> None:
 
 
 async def test_updates(library: Library) -> None:
-    """A change would not be seen, or would take what nobody asked it to."""
     changed = await library.data(
         """mutation {
           a: updateBook(input: {bookId: "1", title: "Uno", add: {copies: 2}}) { book { title copies revision genre } }
@@ -236,7 +230,6 @@ async def test_updates(library: Library) -> None:
 
 
 async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
-    """A form could not show the error beside its field."""
     assert await library.errors(
         """mutation { createBook(input: {bookId: "1", title: "X", authorName: "Nobody", chapters: [
              {number: 1, heading: "A"}, {number: 1, heading: "B"}]}) { book { bookId } } }"""
@@ -293,7 +286,6 @@ async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
 
 
 async def test_one_mutation_after_the_other(library: Library) -> None:
-    """The second would not see the first, or a failed one would take the others with it."""
     answer = await library._service.execute(
         """mutation {
           a: createAuthor(input: {name: "Bob"}) { author { name } }
@@ -314,7 +306,6 @@ async def test_one_mutation_after_the_other(library: Library) -> None:
 
 
 async def test_what_mutations_cost(library: Library, engine: str) -> None:
-    """What was written would be read again, or the report would not show it."""
     cost = await library.cost(
         """mutation { createBook(input: {bookId: "3", title: "T", authorName: "Ann", chapters: [{number: 1, heading: "H"}]}) {
           book { bookId title revision } } }"""
@@ -345,7 +336,6 @@ async def test_what_mutations_cost(library: Library, engine: str) -> None:
 
 
 def test_deletes_and_moves_say_what_they_do() -> None:
-    """A client could not choose what becomes of edges, or would be asked where nothing can have any."""
     assert part("input", "DeleteBookInput") == [
         "id: ID",
         "bookId: ID",
@@ -381,7 +371,6 @@ def test_deletes_and_moves_say_what_they_do() -> None:
 
 
 async def test_a_node_with_edges_is_deleted_as_the_client_says(library: Library) -> None:
-    """A book would lose its chapters unasked, or could never be deleted."""
     answer = await library._service.execute('mutation { deleteBook(input: {bookId: "1"}) { deletedId } }')
     [error] = answer["errors"]
     assert error["message"] == "This Book cannot be deleted. It is named by 2 Chapters (book)."
@@ -413,7 +402,6 @@ async def test_a_node_with_edges_is_deleted_as_the_client_says(library: Library)
 
 
 async def test_moves(library: Library) -> None:
-    """A wrong number could only be put right by hand."""
     moved = await library.data(
         """mutation { moveChapter(input: {bookId: "1", number: 2, to: {number: 3}, clientMutationId: "m"}) {
           clientMutationId chapter { number heading book { title chapters { nodes { number } } } } } }"""
@@ -443,7 +431,6 @@ async def test_moves(library: Library) -> None:
 
 
 async def test_what_a_delete_costs(library: Library) -> None:
-    """A delete would be refused for its cost, or let through, by a number that has nothing to do with it."""
     cost = await library.cost('mutation { deleteAuthor(input: {name: "Ann"}) { deletedId } }')
     assert [each["operation"] for each in cost["requests"]] == [
         "UpdateItem",
@@ -484,7 +471,6 @@ friends = Graph(
 
 @pytest.fixture
 async def people(make_store: MakeStore) -> World:
-    """Ann and Bob, who are friends."""
     made = world(friends, await make_store(friends.table))
     for name in ("Ann", "Bob"):
         await made.ask(f'mutation {{ createPerson(input: {{name: "{name}"}}) {{ person {{ name }} }} }}')
@@ -494,7 +480,6 @@ async def people(make_store: MakeStore) -> World:
 
 
 async def test_an_object_that_leaves_fields_out(people: World) -> None:
-    """A nested field that may be null, and has no default, would have to be written down, or the server fail."""
     change = 'mutation { updatePerson(input: {name: "Ann", measure: %s}) { person { measure { width depth unit } } } }'
     for given, found in (
         ("{width: 1}", {"width": 1, "depth": None, "unit": "mm"}),
@@ -504,8 +489,6 @@ async def test_an_object_that_leaves_fields_out(people: World) -> None:
 
 
 async def test_an_edge_that_is_its_own_mirror(people: World) -> None:
-    """Whoever is a friend of themselves could not be written; or an item would be left behind."""
-
     async def friendships(*names: str) -> list[list[tuple[str, int]]]:
         found = []
         for name in names:
@@ -548,7 +531,6 @@ async def test_an_edge_that_is_its_own_mirror(people: World) -> None:
 
 
 def test_what_is_explained_of_an_edge_that_is_its_own_mirror() -> None:
-    """A write would be explained with an item that it does not touch."""
     record = friends.types["Friend"]
 
     def written(request: WriteRequest) -> list[str]:
@@ -563,6 +545,5 @@ def test_what_is_explained_of_an_edge_that_is_its_own_mirror() -> None:
 
 
 async def test_a_mirrored_edge_that_stays_where_it_is(people: World) -> None:
-    """A move that changes nothing would be told as a failure of the server."""
     move = 'mutation { moveFriend(input: {oneName: "Ann", otherName: "Bob", to: {otherName: "Bob"}}) { friend { since } } }'
     assert await people.errors(move) == [("BAD_USER_INPUT", "The key of this Friend would stay the same.")]

@@ -16,12 +16,14 @@ from keygraph import (
     Many,
     ModelError,
     One,
+    Reach,
     Table,
     edge,
     field,
     many,
     node,
     one,
+    reach,
     record,
     stored,
 )
@@ -33,7 +35,7 @@ from keygraph_resolvers.naming.names import (
     LIST_ARGUMENTS,
     RESERVED_TYPES,
     connection_prefix,
-    where_name,
+    shared_name,
 )
 from tests.keygraph.checked import TABLE, User, by_date
 from tests.keygraph.checked import mistakes as mistakes_of
@@ -46,8 +48,6 @@ def mistakes(*types: type, **options: Any) -> list[str]:
 
 
 def test_two_generated_names_that_are_one() -> None:
-    """The schema could not be built, and say so in words that are not the model's."""
-
     @node("ORDER#{order_id}")
     class Order:
         order_id: ID
@@ -74,8 +74,6 @@ def test_two_generated_names_that_are_one() -> None:
 
 
 def test_a_class_with_the_name_of_another() -> None:
-    """An enum would be taken for a type."""
-
     def user_enum() -> type:
         class User(Enum):
             A = "a"
@@ -93,8 +91,6 @@ def test_a_class_with_the_name_of_another() -> None:
 
 
 def test_fields_that_are_one_in_the_schema() -> None:
-    """One of the two fields would be lost."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -122,8 +118,6 @@ def test_fields_that_are_one_in_the_schema() -> None:
 
 
 def test_the_names_of_ids_that_are_one_in_the_schema() -> None:
-    """A field `ID` would be the global id's name."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -133,8 +127,6 @@ def test_the_names_of_ids_that_are_one_in_the_schema() -> None:
 
 
 def test_reserved_names() -> None:
-    """The schema could not be built."""
-
     @node("PAGE#{page_id}")
     class PageInfo:
         page_id: ID
@@ -150,10 +142,10 @@ def test_reserved_names() -> None:
         node: str
         cursor: str
 
-    mend = "Rename it."
+    fix = "Rename it."
     assert mistakes(PageInfo, TrainConnection) == [
-        f"PageInfo: PageInfo is a reserved name of the schema. {mend}",
-        f"TrainConnection: TrainConnection is a reserved name of the schema. {mend}",
+        f"PageInfo: PageInfo is a reserved name of the schema. {fix}",
+        f"TrainConnection: TrainConnection is a reserved name of the schema. {fix}",
     ]
     assert mistakes(User, PageInfo, Visit)[1:] == [
         f"Visit.{name}: `{name}` is a field that every edge of a connection has. "
@@ -163,8 +155,6 @@ def test_reserved_names() -> None:
 
 
 def test_fields_with_the_names_of_fields_that_every_input_has() -> None:
-    """The input would have two fields of one name."""
-
     @node("P#{payment_id}")
     class Payment:
         payment_id: ID
@@ -183,8 +173,6 @@ def test_fields_with_the_names_of_fields_that_every_input_has() -> None:
 
 
 def test_a_class_with_the_name_of_a_generated_input() -> None:
-    """A nested class `DateRange` would be taken for the range of a date argument."""
-
     @dataclass
     class DateRange:
         start: date
@@ -201,8 +189,6 @@ def test_a_class_with_the_name_of_a_generated_input() -> None:
 
 
 def test_names_that_are_no_names_of_graphql() -> None:
-    """The schema could not be built."""
-
     class Größe(Enum):
         KLEIN = "k"
 
@@ -225,8 +211,6 @@ def test_names_that_are_no_names_of_graphql() -> None:
 
 
 def test_colliding_arguments() -> None:
-    """A list would have two arguments of one name, of which one is lost."""
-
     @node("MATCH#{match_id}")
     class Match:
         match_id: ID
@@ -241,18 +225,16 @@ def test_colliding_arguments() -> None:
         user: User
         direction: str
 
-    mend = "Rename the key template's field, and name its attribute with stored()."
+    fix = "Rename the key template's field, and name its attribute with stored()."
     assert mistakes(User, Match, Goal) == [
         "the filter of Goal: two of its fields are called userId in the schema. Rename one.",
-        f"Match.goals: two of its arguments are called first. {mend}",
-        f"Match.goals: two of its arguments are called userId. {mend}",
-        f"Match.goals: two of its arguments are called direction. {mend}",
+        f"Match.goals: two of its arguments are called first. {fix}",
+        f"Match.goals: two of its arguments are called userId. {fix}",
+        f"Match.goals: two of its arguments are called direction. {fix}",
     ]
 
 
 def test_a_field_that_stands_in_a_key_in_two_formats() -> None:
-    """Whoever partitions by day would be told to rename a field that is there once."""
-
     @node("TENANT#{tenant_id}")
     class Tenant:
         tenant_id: ID
@@ -270,8 +252,6 @@ def test_a_field_that_stands_in_a_key_in_two_formats() -> None:
 
 
 def test_a_method_with_the_name_of_a_field_in_the_schema() -> None:
-    """The method's field would replace the stored one."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -287,8 +267,6 @@ def test_a_method_with_the_name_of_a_field_in_the_schema() -> None:
 
 
 def test_a_field_called_id() -> None:
-    """`id` would be the item's attribute on one type and the global id on another."""
-
     @node("POST#{id}")
     class Post:
         id: ID
@@ -299,8 +277,6 @@ def test_a_field_called_id() -> None:
 
 
 def test_an_end_a_list_or_a_method_called_id() -> None:
-    """The schema would have two fields of one name, and the global id would be lost."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -321,8 +297,6 @@ def test_an_end_a_list_or_a_method_called_id() -> None:
 
 
 def test_names_that_collide() -> None:
-    """Two types of the schema would have one name, and one of them be lost."""
-
     @node("UO#{user_id}")
     class UserOrOrganization:
         user_id: ID
@@ -345,8 +319,6 @@ def test_names_that_collide() -> None:
 
 
 def test_a_list_whose_name_is_none() -> None:
-    """The schema could not be built, and say so in words that are not the model's."""
-
     @node("T#{thing_id}", by_date("D", "{number}", lists="1st"))
     class Thing:
         thing_id: ID
@@ -358,8 +330,6 @@ def test_a_list_whose_name_is_none() -> None:
 
 
 def test_arguments_of_a_method_and_fields_of_a_nested_class_that_are_one() -> None:
-    """The schema would have the one and leave the other out."""
-
     @dataclass
     class Size:
         max_width: int
@@ -381,8 +351,6 @@ def test_arguments_of_a_method_and_fields_of_a_nested_class_that_are_one() -> No
 
 
 def test_mistakes_of_names_are_told_with_all_others() -> None:
-    """Somebody would mend one kind of mistake, start the server, and be told of the other kind."""
-
     @node("POST#{post_id}")
     class Post:
         post_id: ID
@@ -407,13 +375,11 @@ def test_mistakes_of_names_are_told_with_all_others() -> None:
 
 
 def test_a_draft_takes_no_name_that_the_schema_needs() -> None:
-    """A drafted model would have mistakes, and its types be left out for them."""
     assert RESERVED_TYPES <= TAKEN_TYPES
     assert {*map(snake, LIST_ARGUMENTS), *EDGE_FIELDS, "id"} <= TAKEN_FIELDS
 
 
 def test_names_of_lists_have_the_owner_once() -> None:
-    """Clients would write `PostPostsWithChecksumWhere` and `UserUserPostsConnection`."""
     by_checksum = Index("by-checksum", "checksum", "PK", projection="KEYS_ONLY")
     by_user = Index("by-user", "UserKey", "PK")
 
@@ -444,12 +410,10 @@ def test_names_of_lists_have_the_owner_once() -> None:
         # No more than the type: `Users` beside the root's `User` would be hard to tell from it.
         "users": "UserUsers",
     }
-    assert [where_name(path) for path in made.root_lists] == ["PostsWithChecksumWhere"]
+    assert [shared_name(path, "Where") for path in made.root_lists] == ["PostsWithChecksumWhere"]
 
 
 def test_names_that_mutations_need() -> None:
-    """The schema could not be built, for an input that nobody has written."""
-
     @node("USER#{user_id}")
     class User:
         user_id: ID
@@ -469,4 +433,32 @@ def test_names_that_mutations_need() -> None:
     ]
     assert mistakes(User, OnEdges) == [
         "what becomes of a deleted node's edges: the schema's name OnEdges is that of OnEdges too. Rename one."
+    ]
+
+
+def test_clashes_of_generated_names_are_found_beside_other_mistakes() -> None:
+    @node("FAN#{fan_id}")
+    class Fan:
+        fan_id: ID
+        fans: Many[Fan]
+        friends: Reach[Fan] = reach("fans", depth=2)
+
+        @field(needs=("fan_id",))
+        def broken(self) -> Broken:
+            raise NotImplementedError
+
+    @record("{fan}", "TO#{number}")
+    class FanTo:
+        fan: Fan
+        number: int
+
+    @node("BROKEN#{nothing}")
+    class Broken:
+        broken_id: ID
+
+    assert mistakes(Fan, FanTo, Broken) == [
+        'Broken: the template "BROKEN#{nothing}": {nothing} is not a field of Broken. Its fields are broken_id.',
+        "Fan.fans: there is no path to Fan: Fan has no end that is a Fan. "
+        "Give Fan an index whose partition template contains that end.",
+        "the input of moveFanTo: the schema's name MoveFanToInput is that of the new key of moveFan too. Rename one.",
     ]

@@ -10,6 +10,7 @@ import pytest
 from keygraph import ID, Graph, Index, Long, Many, Table, counts, node, read, record, sums, viewer
 from keygraph.dynamo.actions import Remove, UpdateItem
 from keygraph.dynamo.store import Transaction, Write
+from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
 
@@ -22,6 +23,7 @@ class Jar:
 
     coins: Many[Coin]
     notes: Many[Note]
+    marks: Many[Mark]
     coins_count: Long = counts("coins")
     worth: Decimal = sums("coins.value")
     dust: float = sums("coins.dust")
@@ -43,8 +45,16 @@ class Note:
     number: int
 
 
+@record("{jar}", "MARK#{number:03d}")
+class Mark:
+    jar: Jar
+    number: int
+    value: Decimal
+    dust: float
+
+
 TABLE = Table("Jars", partition_key="PK", sort_key="SK", indexes=[by_kind])
-graph = Graph(TABLE, Jar, Coin, Note, type_attribute="Type")
+graph = Graph(TABLE, Jar, Coin, Note, Mark, type_attribute="Type")
 FILL = """mutation { createJars(input: {inputs: [{name: "blue"}, {name: "red"}]}) { results { jar { name } } }
   putCoins(input: {inputs: [{jarName: "red", number: 1, value: "0.5"}, {jarName: "red", number: 2, value: "1.25", weight: 3}]})
   { results { coin { number } } }
@@ -69,7 +79,6 @@ async def of_red(jars: World, asked: str, **variables: Any) -> Any:
 
 
 async def test_a_count_and_a_sum_are_read_with_their_node(jars: World) -> None:
-    """The list would be read to count it, although its number is there."""
     asked = "coins { totalCount aggregate { all: count sum(field: VALUE) dust: sum(field: DUST) } }"
     assert await of_red(jars, asked) == (
         {"coins": {"totalCount": 2, "aggregate": {"all": 2, "sum": "1.75", "dust": "0.00000013"}}},
@@ -83,7 +92,6 @@ async def test_a_count_and_a_sum_are_read_with_their_node(jars: World) -> None:
 
 
 async def test_the_numbers_of_listed_nodes_take_no_request(jars: World) -> None:
-    """Each node of a list would be counted by a Query of its own."""
     answer = await jars.ask(
         "{ jars { nodes { name coins { totalCount aggregate { sum(field: VALUE) } } } } }"
     )
@@ -105,14 +113,12 @@ async def test_the_numbers_of_listed_nodes_take_no_request(jars: World) -> None:
     ],
 )
 async def test_what_no_number_says_is_read(jars: World, asked: str, expected: Any) -> None:
-    """A number of the whole list would stand for a part of it, or one that may be unknown be taken for known."""
     answer, sent = await of_red(jars, asked)
     assert answer == {"coins": expected}
     assert sent.get("Count", 0) + sent.get("Query", 0) == 1
 
 
 async def test_a_payload_has_the_numbers_after_the_write(jars: World) -> None:
-    """A client would see the count of before its own write."""
     asked = "jar { coins { totalCount aggregate { sum(field: VALUE) } } }"
     answer = await jars.ask(
         f'mutation {{ putCoin(input: {{jarName: "red", number: 3, value: "2"}}) {{ coin {{ {asked} }} }} '
@@ -125,7 +131,6 @@ async def test_a_payload_has_the_numbers_after_the_write(jars: World) -> None:
 
 
 async def test_a_number_that_is_missing_is_told(jars: World) -> None:
-    """Null would be taken for a count that reads too many pages."""
     update = UpdateItem(("JAR#red", "JAR#red"), (Remove(("coins_count",)),))
     await jars.tracer.store.send(Write(update))
     answer: Any = await jars.service.execute('{ jar(name: "red") { coins { totalCount nodes { number } } } }')
@@ -134,21 +139,9 @@ async def test_a_number_that_is_missing_is_told(jars: World) -> None:
     assert [each["extensions"]["code"] for each in answer["errors"]] == ["CORRUPT_ITEM"]
 
 
-async def test_the_bound_is_one(jars: World) -> None:
-    """An operation would be let through that costs more than is allowed."""
-    answer: Any = await jars.service.execute(
-        "{ jars { nodes { coins { totalCount nodes { number } } } } }", with_cost=True
-    )
-    cost = answer["extensions"]["cost"]
-    for name in ("requests", "roundTrips", "items", "readUnits"):
-        assert cost["actual"][name] <= cost["bound"][name]
-
-
 async def test_a_viewer_who_does_not_see_everything_is_not_told_how_much_there_is(
     make_store: MakeStore,
 ) -> None:
-    """A count would tell of items that a rule hides."""
-
     @node("BOX#{name}", access=[read()])
     class Box:
         name: ID
@@ -172,6 +165,46 @@ async def test_a_viewer_who_does_not_see_everything_is_not_told_how_much_there_i
         own = {"Type": "Thing", "number": Decimal(number), "of": of, "box_name": "a"}
         await boxes.put({"PK": "BOX#a", "SK": f"THING#{number:03d}", **own})
     answer: Any = await boxes.service.execute(
-        '{ box(name: "a") { things { totalCount aggregate { count } } } }', viewer={"sub": "Ann"}
+        OperationRequest(
+            '{ box(name: "a") { things { totalCount aggregate { count } } } }', viewer={"sub": "Ann"}
+        )
     )
     assert answer == {"data": {"box": {"things": {"totalCount": 1, "aggregate": {"count": 1}}}}}
+
+
+@pytest.mark.parametrize(
+    ("values", "asked", "expected"),
+    [
+        (["1e-130", "0", "0"], "avg", "0"),
+        (["-1e-130", "1e-130", "5e-130"], "avg", "1." + "6" * 36 + "7E-130"),
+        (["9.9e125", "9.9e125"], "avg", "9.9E+125"),
+        (["9" * 38, "1e-38"], "avg", "5" + "0" * 37),
+        (["9.9e125", "9.9e125"], "sum", None),
+        (["1.5e-130", "-1.4e-130"], "sum", None),
+        (["9" * 38, "0.1"], "sum", None),
+    ],
+)
+async def test_an_aggregate_at_the_ends_of_numbers(
+    jars: World, values: list[str], asked: str, expected: str | None
+) -> None:
+    for number, value in enumerate(values):
+        await jars.ask(
+            f'mutation {{ putMark(input: {{jarName: "blue", number: {number}, value: "{value}", dust: 1.0}}) {{ created }} }}'
+        )
+    document = f'{{ jar(name: "blue") {{ marks {{ aggregate {{ {asked}(field: VALUE) }} }} }} }}'
+    answer = await jars.service.execute(document)
+    found = [error["extensions"]["code"] for error in answer.get("errors", [])]
+    value = answer["data"]["jar"]["marks"]["aggregate"][asked]
+    assert (found, value) == (["BAD_USER_INPUT"] if expected is None else [], expected)
+
+
+async def test_a_sum_of_floats_beyond_all_numbers(jars: World) -> None:
+    for number in range(2):
+        await jars.ask(
+            f'mutation {{ putMark(input: {{jarName: "red", number: {number}, value: "0", dust: 9.9e125}}) {{ created }} }}'
+        )
+    answer = await jars.service.execute(
+        '{ jar(name: "red") { marks { aggregate { sum(field: DUST) avg(field: DUST) } } } }'
+    )
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["BAD_USER_INPUT"]
+    assert answer["data"]["jar"]["marks"]["aggregate"] == {"sum": None, "avg": "9.9E+125"}

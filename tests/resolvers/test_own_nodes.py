@@ -12,9 +12,10 @@ from keygraph import ID, Context, Graph, Many, Table, field, node, record, ref
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
 from keygraph.errors import BadUserInput, FieldName
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
 from tests.conftest import MakeStore
 from tests.resolvers.schema_text import part
+from tests.resolvers.worlds import within_bound
 from tests.tracing import TracingStore
 
 
@@ -27,7 +28,6 @@ class User:
 
     @field(needs=("best",))
     def best_post(self) -> Post | None:
-        """What the user likes best of their own."""
         return ref(Post, author=ref(User, user_id="ada"), post_id=self.best) if self.best else None
 
     @field(needs=("best",))
@@ -37,7 +37,6 @@ class User:
 
     @field(needs=("name",))
     async def translated(self, context: Context, loud: bool = False) -> str:
-        """What it says depends on the request."""
         greeting = f"{context['hello']} {self.name}"
         return greeting.upper() if loud else greeting
 
@@ -136,23 +135,20 @@ async def data(service: Service, document: str, **variables: Any) -> Any:
 
 
 def test_the_fields_are_those_of_the_graph() -> None:
-    """A field of somebody's own could give no more of a node than its key."""
     schema = SCHEMA.as_str()
     assert '  """Who came first."""\n  firstUser: User\n' in schema
     assert "  found(key: String, times: Int! = 1): PostOrUser\n" in schema
 
 
 async def test_a_method_is_given_the_context(blog: Service) -> None:
-    """A method of the model could not know more of the request than who asks."""
     assert "context" not in SCHEMA.as_str()
     asked = "{ firstUser { translated(loud: true) } }"
     for hello in ("Hello", "Salut"):
-        answer = await blog.execute(asked, context={"hello": hello})
+        answer = await blog.execute(OperationRequest(asked, context={"hello": hello}))
         assert answer == {"data": {"firstUser": {"translated": f"{hello} Ada".upper()}}}
 
 
 async def test_a_field_of_the_root_goes_on_to_the_node(blog: Service) -> None:
-    """A person would have to be made up, with a name and all, to say who it is."""
     asked = "{ number firstUser { name posts(first: 1) { nodes { title } } bestPost { title author { name } likes { nodes { day } } } } }"
     assert await data(blog, asked) == {
         "number": 7,
@@ -174,7 +170,6 @@ async def test_a_field_of_the_root_goes_on_to_the_node(blog: Service) -> None:
     ],
 )
 async def test_a_resolver_has_its_arguments(blog: Service, key: str | None, times: int, found: Any) -> None:
-    """Another node would be read, one of another type, or one that does not exist."""
     asked = """query ($key: String, $times: Int!, $yes: Boolean = true) {
       other: found(key: $key, times: $times) @include(if: $yes) {
         __typename ... on User { name } ... on Post { title } } }"""
@@ -190,7 +185,6 @@ async def test_a_resolver_has_its_arguments(blog: Service, key: str | None, time
     ],
 )
 async def test_a_resolver_that_fails(blog: Service, asked: str, code: str, message: str | None) -> None:
-    """What is not permitted would be shown, or what is ours be told."""
     answer = await blog.execute(asked)
     assert answer["data"] == {"found": None, "number": 7}
     [error] = answer["errors"]
@@ -201,16 +195,14 @@ async def test_a_resolver_that_fails(blog: Service, asked: str, code: str, messa
 
 
 async def test_its_node_is_in_the_plan(blog: Service) -> None:
-    """What hangs on the node would be missing in what an operation costs and reads."""
     asked = "{ firstUser { name posts(first: 3) { nodes { title } } } }"
-    answer = await blog.execute(asked, with_cost=True)
+    answer = await blog.execute(OperationRequest(asked, with_cost=True))
     assert answer["extensions"]["cost"]["bound"]["requests"] == 2
     shown = str(blog.explain(asked))
     assert "what the resolver of firstUser gives" in shown
 
 
 async def test_lists_of_nodes_go_on(blog: Service) -> None:
-    """Somebody's own list could give no nodes, or each would be read by itself."""
     asked = """{ user(userId: "ada") { topPosts { title author { name } } }
       several { __typename ... on User { name } ... on Post { title } } none: several(empty: true) { __typename } }"""
     posts = [{"title": title, "author": {"name": "Ada"}} for title in ("Two", "One")]
@@ -224,7 +216,7 @@ async def test_lists_of_nodes_go_on(blog: Service) -> None:
         ],
         "none": None,
     }
-    answer = await blog.execute(asked, with_cost=True)
+    answer = await blog.execute(OperationRequest(asked, with_cost=True))
     cost = answer["extensions"]["cost"]
     assert len(cost["requests"]) <= 3
     for name in ("requests", "roundTrips", "items", "readUnits"):
@@ -240,11 +232,10 @@ async def test_lists_of_nodes_go_on(blog: Service) -> None:
 
 
 async def test_own_mutations_give_nodes(blog: Service) -> None:
-    """A mutation of somebody's own could not say what it was about, or they would not be one after the other."""
     greeted.clear()
     asked = """mutation { a: greet(userId: "ada") { name bestPost { title } } b: greetAll { name }
       updateUser(input: {userId: "ada", name: "Ida"}) { user { name } } c: greet(userId: "ada") { name } }"""
-    answer = await blog.execute(asked, with_cost=True)
+    answer = await blog.execute(OperationRequest(asked, with_cost=True))
     assert answer["data"] == {
         "a": {"name": "Ada", "bestPost": {"title": "Two"}},
         "b": [{"name": "Ada"}],
@@ -252,14 +243,11 @@ async def test_own_mutations_give_nodes(blog: Service) -> None:
         "c": {"name": "Ida"},
     }
     assert greeted == ["ada", "all", "ada"]
-    cost = answer["extensions"]["cost"]
-    for name in ("requests", "roundTrips", "items", "readUnits"):
-        assert cost["actual"][name] <= cost["bound"][name], name
+    within_bound(answer)
     assert '"""Makes nobody younger."""\n  greet(userId: String!): User\n' in SCHEMA.as_str()
 
 
 def test_a_key_that_is_misspelt() -> None:
-    """The node would be looked for where it is not."""
     with pytest.raises(TypeError, match="User has no field user"):
         ref(User, user="ada")
     with pytest.raises(TypeError, match="Like is not a node"):
@@ -267,8 +255,6 @@ def test_a_key_that_is_misspelt() -> None:
 
 
 async def test_a_resolver_that_refuses_its_input(make_store: MakeStore) -> None:
-    """Whoever raises Keygraph's own error would be told how Python writes a method."""
-
     @strawberry.type
     class Query:
         @strawberry.field

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, read, viewer
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, Batch, BatchGet, Request, Store
+from keygraph.dynamo.store import Answer, Batch, BatchGet, Request
 from keygraph.dynamo.table import Key
-from keygraph_resolvers import Observed
+from keygraph_resolvers import Observation, OperationRequest
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
+from tests.tracing import PassingStore
 
 keys = Index("keys", "GPK", "GSK", projection="KEYS_ONLY")
 
@@ -81,7 +80,7 @@ def league_items() -> list[Item]:
 async def cost_of(asked: World, document: str) -> tuple[Any, int, int]:
     """The data of an answer, and the requests and round trips that it took, which its bound and `explain` say too."""
     asked.forget()
-    answer = await asked.service.execute(document, {}, with_cost=True)
+    answer = await asked.service.execute(OperationRequest(document, {}, with_cost=True))
     assert "errors" not in answer, answer["errors"]
     cost = answer["extensions"]["cost"]
     assert cost["actual"]["requests"] == sum(asked.operations.values())
@@ -92,15 +91,10 @@ async def cost_of(asked: World, document: str) -> tuple[Any, int, int]:
     return answer["data"], cost["actual"]["requests"], cost["actual"]["roundTrips"]
 
 
-@pytest.fixture
-async def teams(make_store: MakeStore) -> World:
-    made = world(league, await make_store(league.table))
-    await made.put(*league_items())
-    return made
+teams = filled(league, league_items())
 
 
 async def test_nodes_at_the_far_ends_come_with_the_edges(teams: World) -> None:
-    """Each page of an index that projects keys alone would take a round trip more than its keys allow."""
     document = '{ player(playerId: "1") { teams(first: 2) { edges { shirt node { name } } } } }'
     data, requests, round_trips = await cost_of(teams, document)
     assert data["player"]["teams"]["edges"] == [
@@ -116,7 +110,6 @@ async def test_nodes_at_the_far_ends_come_with_the_edges(teams: World) -> None:
 
 
 async def test_lists_of_nodes_come_with_the_nodes(teams: World) -> None:
-    """The lists of nodes that an index names would wait for the nodes, though their keys are known."""
     for shown in (
         "nodes { name members(first: 2) { edges { shirt } } }",
         "edges { node { name members(first: 2) { edges { shirt } } } }",
@@ -132,7 +125,6 @@ async def test_lists_of_nodes_come_with_the_nodes(teams: World) -> None:
 
 
 async def test_items_that_another_list_brought_whole_are_not_read_again(teams: World) -> None:
-    """Each item of a list that is read from both its ends would be read and paid for twice."""
     document = """{ team(teamId: "a") { members(first: 2) { edges { shirt node { teams(first: 2) { edges { shirt } } } } } } }"""
     teams.forget()
     data = await teams.ask(document)
@@ -162,15 +154,10 @@ async def test_an_only_neighbor(teams: World) -> None:
 
 
 @dataclass
-class Behind:
+class Behind(PassingStore):
     """A store whose indexes still have what the table has no longer, as DynamoDB's may for a moment."""
 
-    store: Store
     gone: set[Key] = field(default_factory=set)
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
 
     async def send(self, request: Request[Answer], /) -> Answer:
         answer = await self.store.send(request)
@@ -180,12 +167,8 @@ class Behind:
                     answer.items[number] = None
         return answer
 
-    async def close(self) -> None:
-        await self.store.close()
-
 
 async def test_what_the_table_no_longer_has_is_left_out(make_store: MakeStore) -> None:
-    """An edge that was deleted would be answered by its node, which was read for nothing."""
     store = await make_store(league.table)
     await world(league, store).put(*league_items())
     behind = Behind(store)
@@ -229,7 +212,6 @@ clubs = Graph(Table("Clubs", partition_key="PK", sort_key="SK", indexes=[owners]
 
 
 async def test_nothing_is_read_below_what_the_viewer_may_not_see(make_store: MakeStore) -> None:
-    """An index may still name the owner of before, who would learn from the time whether a hidden club has visits."""
     made = world(clubs, await make_store(clubs.table))
     await made.put(
         *(
@@ -239,8 +221,10 @@ async def test_nothing_is_read_below_what_the_viewer_may_not_see(make_store: Mak
         *(keyed(f"CLUB#{each}", "VISIT#t", day=Decimal(1)) for each in "ab"),
     )
     document = "{ clubs(first: 2) { nodes { name visits(first: 1) { edges { day } } } } }"
-    observed = Observed()
-    answer = await made.service.execute(document, {}, viewer={"sub": "o"}, observed=observed)
+    observed = Observation()
+    answer = await made.service.execute(
+        OperationRequest(document, {}, viewer={"sub": "o"}, observation=observed)
+    )
     visits = {"edges": [{"day": 1}]}
     assert answer["data"] == {
         "clubs": {"nodes": [{"name": "a", "visits": visits}, {"name": "b", "visits": visits}]}

@@ -28,14 +28,12 @@ INDEX_KEYS = {"GSI1PK", "GSI1SK"}
 
 
 async def test_only_what_is_selected_is_sent(shop: World) -> None:
-    """A list of names would send every description, and take the time to read it."""
     await shop.ask("{ users { nodes { name } } }")
     # The partition key of what is read is known.
     assert projected(shop) == [KEYS | {"GSI1SK", "name"}]
 
 
 async def test_keys_of_an_index_that_tell_nothing_are_not_sent(shop: World) -> None:
-    """Every item of a table with five indexes would bring ten keys that nobody looks at."""
     await shop.ask(
         '{ order(orderId: "ORD001") { items { edges { quantity } } } user(userId: "12345") { name } }'
     )
@@ -43,7 +41,6 @@ async def test_keys_of_an_index_that_tell_nothing_are_not_sent(shop: World) -> N
 
 
 async def test_one_answer_for_all_places_of_a_type(shop: World) -> None:
-    """A node that stands in two places would be read twice, or lack what the second asks for."""
     document = """{ a: user(userId: "12345") { name } b: user(userId: "12345") { email }
       order(orderId: "ORD001") { customer { userType } total } }"""
     found = await shop.ask(document)
@@ -55,7 +52,6 @@ async def test_one_answer_for_all_places_of_a_type(shop: World) -> None:
 
 
 async def test_a_condition_that_is_decided_here_has_what_it_asks(books: World) -> None:
-    """A filter on a field that stands in a key alone would find nothing."""
     await books.put(member_item("ann"), loan_item("ann", "b", "2024-01-02", note="torn"))
     document = '{ member(memberId: "ann") { loans(where: {day: {gte: "2024-01-01"}}) { edges { cursor } } } }'
     assert len((await books.ask(document))["member"]["loans"]["edges"]) == 1

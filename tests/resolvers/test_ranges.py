@@ -58,7 +58,6 @@ async def visits(stacks: World, arguments: str) -> list[tuple[str, int]]:
 async def test_unpadded_numbers_and_texts(
     stacks: World, arguments: str, wanted: list[tuple[int, str]]
 ) -> None:
-    """Floor 3 would find floor 30 as well, or a bound would leave its own item out."""
     assert await copies(stacks, arguments) == wanted
 
 
@@ -77,7 +76,6 @@ async def test_unpadded_numbers_and_texts(
     ],
 )
 async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: list[tuple[str, int]]) -> None:
-    """A bound of a compound sort key would cut off what stands behind it in the key, or the day itself."""
     assert await visits(stacks, arguments) == wanted
 
 
@@ -93,14 +91,12 @@ async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: li
     ],
 )
 async def test_what_cannot_be_said(stacks: World, arguments: str, message: str) -> None:
-    """A range that DynamoDB cannot read would be answered with other items, or by a scan."""
     document = '{ book(bookId: "b") { copies(GIVEN) { totalCount } } }'.replace("GIVEN", arguments)
     assert await stacks.errors(document) == [("BAD_USER_INPUT", message)]
     assert "Count" not in stacks.operations
 
 
 async def test_only_the_last_one_may_be_a_range(stacks: World) -> None:
-    """A range before another one would silently ignore the second."""
     document = """{ member(memberId: "ann") {
       visits(room: "x", day: {from: "2024-01-01"}, minute: {eq: 5}) { nodes { minute } } } }"""
     message = "minute: day comes before it in the key and must use eq"
@@ -108,7 +104,6 @@ async def test_only_the_last_one_may_be_a_range(stacks: World) -> None:
 
 
 async def test_unordered_fields_offer_equality_alone(stacks: World) -> None:
-    """A range over numbers that are compared as texts would find 30 between 3 and 4."""
     document = '{ book(bookId: "b") { copies(floor: {from: 3}) { totalCount } } }'
     assert await stacks.codes(document) == ["GRAPHQL_VALIDATION_FAILED"]
 
@@ -116,7 +111,6 @@ async def test_unordered_fields_offer_equality_alone(stacks: World) -> None:
 @pytest.mark.parametrize("shelf", ["x" * 1025, "é" * 512, "\ud800"])
 @pytest.mark.parametrize("operator", ["eq", "from", "to", "beginsWith"])
 async def test_arguments_that_no_key_can_have(stacks: World, shelf: str, operator: str) -> None:
-    """What DynamoDB refuses would come back as an error of the server."""
     document = """query ($shelf: StringRange) {
       book(bookId: "b") { copies(floor: {eq: 3}, shelf: $shelf) { nodes { floor } } } }"""
     stacks.forget()
@@ -126,7 +120,6 @@ async def test_arguments_that_no_key_can_have(stacks: World, shelf: str, operato
 
 @pytest.mark.parametrize("room", ["", "y#ROOM#z", "x" * 3000, "\ud800"])
 async def test_required_arguments_that_make_no_key(stacks: World, room: str) -> None:
-    """A room could be named that is another list's partition."""
     document = """query ($room: String!) { member(memberId: "ann") { visits(room: $room) { totalCount } } }"""
     codes = await stacks.codes(document, room=room)
     assert codes in (["BAD_USER_INPUT"], []) if room == "y#ROOM#z" else codes == ["BAD_USER_INPUT"]
@@ -145,7 +138,6 @@ def event(timestamp: int, number: int) -> Item:
 
 
 async def test_ranges_over_shards(make_store: MakeStore) -> None:
-    """A range of a list that is spread would be read in one part alone, or out of order."""
     shop = world(commerce, await make_store(commerce.table))
     user = {
         "PK": "USER#u",
@@ -185,7 +177,6 @@ async def test_ranges_over_shards(make_store: MakeStore) -> None:
     ],
 )
 async def test_moments(shop: World, said: dict[str, str], wanted: int) -> None:
-    """A customer's time zone would find other orders, or none."""
     await shop.put(
         {
             "PK": "ORDER#only",
@@ -222,7 +213,6 @@ async def test_moments(shop: World, said: dict[str, str], wanted: int) -> None:
     ],
 )
 async def test_moments_that_are_none(shop: World, moment: str) -> None:
-    """A date that does not exist, or falls out of the calendar in UTC, would be an error of the server."""
     document = """query ($date: DateTimeRange) { user(userId: "12345") {
       orders(orderDate: $date) { totalCount } } }"""
     assert await shop.codes(document, date={"eq": moment}) == ["BAD_USER_INPUT"]

@@ -96,14 +96,12 @@ PUT = 'mutation { putGoal(input: {teamId: "1", number: 1, %s}) { goal { team { p
     ],
 )  # fmt: skip
 async def test_what_could_not_be_read_is_refused(teams: World, document: str, path: Any) -> None:
-    """The record would be CORRUPT_ITEM, or the write INTERNAL."""
     answer = await teams.service.execute(document)
     errors = [(each["extensions"]["code"], each["extensions"]["path"]) for each in answer.get("errors", [])]
     assert errors == ([] if path is None else [("BAD_USER_INPUT", path)]), answer
 
 
 async def test_a_plan_names_what_only_a_read_determines() -> None:
-    """The condition would show the number that stands for it."""
     service = Service(build_schema(TEAMS), UnreadStore(TEAMS.table), secret=SECRET)
     report = service.explain(
         'mutation { updateGoal(input: {teamId: "1", number: 1, points: 3}) { goal { number } } }'

@@ -1,4 +1,4 @@
-"""Laws of rules, for random rules and mutations. `tests.resolvers.rule_laws` asks more."""
+"""Laws of rules, for random rules and mutations, and with kept values. `tests.resolvers.rule_laws` and `kept_laws` ask more."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 
 import pytest
 
+from tests.resolvers import kept_laws, rule_laws
 from tests.resolvers.guarded import MODELS
-from tests.resolvers.rule_laws import run
+from tests.resolvers.many_operations import Run
 
 pytestmark = pytest.mark.long
 
@@ -17,9 +18,11 @@ OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "run", [pytest.param(rule_laws.run, id="rules"), pytest.param(kept_laws.run, id="kept")]
+)
 @pytest.mark.parametrize("name", MODELS)
-async def test_the_laws_hold(name: str) -> None:
-    """What is hidden would tell something, or somebody write what no rule allows."""
+async def test_the_laws_hold(name: str, run: Run) -> None:
     logging.getLogger("keygraph").disabled = True  # errors are meant, and many
     try:
         assert await run(OPERATIONS, 0, [name], lambda _: None) == []

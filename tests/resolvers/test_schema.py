@@ -18,7 +18,6 @@ from tests.resolvers.worlds import library
 
 
 def test_a_node() -> None:
-    """Every kind of field would have a type that a client does not expect."""
     assert (
         part("Book")
         == """type Book implements Node {
@@ -56,7 +55,6 @@ def test_a_node() -> None:
 
 
 def test_one_neighbour() -> None:
-    """The only neighbour would be a list, or lose the attributes of the edge that leads to it."""
     assert fields("Author") == [
         "id: ID!",
         "authorId: ID!",
@@ -79,7 +77,6 @@ def test_one_neighbour() -> None:
 
 
 def test_lists_of_edges() -> None:
-    """What stands on an edge would be lost, or its ends be shown twice."""
     assert (
         part("BookAuthorsConnection")
         == """type BookAuthorsConnection {
@@ -105,7 +102,6 @@ def test_lists_of_edges() -> None:
 
 
 def test_lists_of_records_and_nodes() -> None:
-    """A record, or a node that stands in the list itself, would be wrapped in something of no meaning."""
     assert part("BookPricesEdge") == "type BookPricesEdge {\n  cursor: String!\n  node: Price\n}"
     assert (
         part("Price")
@@ -120,7 +116,6 @@ def test_lists_of_records_and_nodes() -> None:
 
 
 def test_an_edge_listed_from_the_root() -> None:
-    """From the root an edge would have one end alone."""
     assert (
         part("Cover")
         == """type Cover implements Node {
@@ -136,13 +131,11 @@ def test_an_edge_listed_from_the_root() -> None:
 
 
 def test_a_virtual_node() -> None:
-    """A node without an item would not be reached."""
     assert part("Shade").startswith("type Shade implements Node {")
     assert fields("Shade")[:2] == ["id: ID!", "name: ID!"]
 
 
 def test_the_root() -> None:
-    """A node, a list or what an index finds could not be asked for by its name."""
     assert (
         part("Query")
         == """type Query {
@@ -163,7 +156,6 @@ def test_the_root() -> None:
 
 
 def test_nested_objects_and_enums() -> None:
-    """A map inside an item, or an enum, would be shown without its names and descriptions."""
     assert (
         part("Size")
         == """type Size {
@@ -184,7 +176,6 @@ def test_nested_objects_and_enums() -> None:
 
 
 def test_what_every_schema_has() -> None:
-    """A Relay client would not find what it needs."""
     assert (
         part("Node")
         == """interface Node {
@@ -203,14 +194,12 @@ def test_what_every_schema_has() -> None:
 
 
 def test_nothing_else_is_in_the_schema() -> None:
-    """Names that mean nothing to a client would stand in its completions."""
     names = re.findall(r"^(?:type|input|enum|interface|scalar) (\w+)", SDL, re.MULTILINE)
     assert len(names) == len(set(names))
     assert not [name for name in names if "_" in name or "Strawberry" in name or "Keygraph" in name]
 
 
 def test_the_models_enums_stay_as_they_are() -> None:
-    """A model that is used without GraphQL would carry GraphQL's marks, and two schemas would share them."""
     for enum in (Genre, Grade):
         assert isinstance(enum, type)
         assert issubclass(enum, Enum)
@@ -219,7 +208,6 @@ def test_the_models_enums_stay_as_they_are() -> None:
 
 
 def test_a_graph_gives_the_same_schema_again() -> None:
-    """A server that starts anew would change its schema, and clients would be generated again."""
     assert build_schema(everything).as_str() == SDL
     assert build_schema(library).as_str() == build_schema(library).as_str()
 
@@ -243,7 +231,6 @@ class Changes:
 
 
 async def test_further_fields_of_the_root() -> None:
-    """A model could not offer what its keys do not tell."""
     schema = build_schema(everything, query=Extra, mutation=Changes)
     assert part("Query", schema.as_str()).endswith(
         '  bookByCode(code: String!, isbn: ID): Book\n  now(zone: String! = "UTC"): String!\n  answer: Int!\n}'
@@ -254,7 +241,6 @@ async def test_further_fields_of_the_root() -> None:
 
 
 def test_a_graph_with_mistakes_gives_no_schema() -> None:
-    """A wrong model would be served, and be wrong at every question."""
     broken = Graph(Table("Tests", partition_key="PK"), *[record.cls for record in everything.types.values()])
     with pytest.raises(ModelError):
         build_schema(broken)

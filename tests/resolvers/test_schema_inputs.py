@@ -8,7 +8,6 @@ from tests.resolvers.schema_text import fields, part
 
 
 def test_where() -> None:
-    """A filter would offer what cannot be compared, or lack what can."""
     assert (
         part("BookWhere")
         == """input BookWhere {
@@ -63,7 +62,6 @@ ORDER = ["lt", "lte", "gt", "gte", "between"]
     ],
 )
 def test_conditions(name: str, scalar: str, operators: list[str]) -> None:
-    """A comparison that DynamoDB has would not be offered, or one that it has not."""
     types = {"in": f"[{scalar}!]", "between": f"{scalar}Between"}
     shown = [f"{operator}: {types.get(operator, scalar)}" for operator in operators]
     assert fields(name) == [*shown, "exists: Boolean"]
@@ -83,5 +81,4 @@ def test_conditions(name: str, scalar: str, operators: list[str]) -> None:
     ],
 )
 def test_ranges(name: str, scalar: str, operators: list[str]) -> None:
-    """A range would be offered over texts whose order is not that of the values."""
     assert fields(name) == [f"{operator}: {scalar}" for operator in operators]

@@ -12,6 +12,7 @@ from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 
 inverted = Index("inverted", "SK", "PK")
+
 by_name = Index("by-name", "GPK", "GSK", projection=["name"])
 
 
@@ -63,7 +64,6 @@ async def service(make_store: MakeStore) -> Service:
 async def test_a_range_has_the_values_that_are_in_it(
     service: Service, said: str, wanted: set[str], direction: str
 ) -> None:
-    """A client would get versions that it has not asked for, or miss some, without an error."""
     answer = await service.execute(
         f'{{ tool(toolId: "a") {{ versions(version: {said}, direction: {direction}) '
         "{ totalCount nodes { version } } } }"
@@ -74,7 +74,6 @@ async def test_a_range_has_the_values_that_are_in_it(
 
 
 async def test_a_bound_with_more_digits_than_the_format(service: Service) -> None:
-    """Whoever asks for builds up to 1000 would not get build 999."""
     answer = await service.execute(
         '{ tool(toolId: "a") { versions(version: {eq: "3"}, build: {from: 5, to: 1000}) { nodes { build } } } }'
     )
@@ -126,7 +125,6 @@ JOBS = [
     ],
 )
 async def test_a_choice_that_begins_another_one(make_store: MakeStore, asked: str, wanted: list[str]) -> None:
-    """Whoever asks for what is new would get what is new again too."""
     store = await make_store(jobs.check().table)
     await store.send(BatchWrite(tuple(JOBS)))  # type: ignore[arg-type]  # plain texts
     answer = await Service(build_schema(jobs), store, secret=b"a secret").execute(
@@ -138,14 +136,11 @@ async def test_a_choice_that_begins_another_one(make_store: MakeStore, asked: st
 
 
 def test_shards_beside_an_inverted_index() -> None:
-    """The commonest index of such tables could not stand beside a type that is spread over shards."""
     assert graph.check() is graph
     assert "shard" not in build_schema(graph).as_str().lower()
 
 
 def test_a_list_at_the_root_in_an_index_that_projects_less() -> None:
-    """A right model would be refused, with nothing to rename."""
-
     @node("S_{shop_id}")
     class Shop:
         shop_id: ID

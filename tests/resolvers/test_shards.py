@@ -5,18 +5,17 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from graphql import parse
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Scan
-from keygraph_resolvers import build_schema
+from keygraph.dynamo.store import Query, Scan
+from keygraph_resolvers import OperationRequest, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.differential import difference, errors_of
 from tests.resolvers.naive import Naive
-from tests.resolvers.worlds import SECRET, World, world
+from tests.resolvers.worlds import SECRET, World, filled, world
 
 
 @node("ROOM#{room_id}#{shard}", "ROOM", shards=3)
@@ -54,26 +53,24 @@ def room_item(room: str, shard: int, name: str, kind: str = "Room") -> Item:
     return {"PK": f"ROOM#{room}#{shard}", "SK": "ROOM", "kind": kind, "name": name}
 
 
-@pytest.fixture
-async def built(make_store: MakeStore) -> World:
-    """A house with three rooms: one in the last shard, one behind an item of another type, one in two shards."""
-    made = world(houses, await make_store(houses.table))
-    await made.put(
+built = filled(
+    houses,
+    [
         room_item("a", 2, "Attic"),
         room_item("b", 0, "Ghost", kind="Ghost"),
         room_item("b", 1, "Bath"),
         room_item("c", 0, "Cellar"),
         room_item("c", 2, "Cellar, too"),
         *({"PK": "HOUSE#h", "SK": f"ROOM#{room}", "kind": "Has"} for room in "abcd"),
-    )
-    return made
+    ],
+)
+"""A house with three rooms: one in the last shard, one behind an item of another type, one in two shards."""
 
 
 TWICE = "Room: two items, in different shards, have the key of this one"
 
 
 async def test_the_item_of_a_node_is_looked_for_in_all_shards(built: World) -> None:
-    """A node would be missing because something else has its key in another shard."""
     found = await built.ask(
         '{ a: room(roomId: "a") { name } b: room(roomId: "b") { name } d: room(roomId: "d") { name } }'
     )
@@ -81,7 +78,6 @@ async def test_the_item_of_a_node_is_looked_for_in_all_shards(built: World) -> N
 
 
 async def test_two_items_of_one_identity(built: World) -> None:
-    """One of the two would be answered without a word, now the one, now the other."""
     document = """query ($ids: [ID!]!) { room(roomId: "c") { name } nodes(ids: $ids) { ... on Room { name } }
       house(houseId: "h") { rooms { edges { node { roomId name } } } } }"""
     ids = [global_id(houses.types["Room"], (room,)) for room in "ac"]
@@ -108,7 +104,6 @@ async def test_two_items_of_one_identity(built: World) -> None:
 
 
 async def test_records_of_one_identity_are_told_by_their_list_and_by_no_id(built: World) -> None:
-    """A record would be answered or refused as it happens, and otherwise by the naive execution than by the planned."""
     await built.put(
         {"PK": "HOUSE#h", "SK": "HOUSE", "kind": "House"},
         *(
@@ -132,7 +127,9 @@ async def test_records_of_one_identity_are_told_by_their_list_and_by_no_id(built
     items = (await built.tracer.store.send(Scan(consistent=True))).items
     naive = Naive(build_schema(houses), items, SECRET)
     assert difference(answer, await naive.execute(parse(document), given)) is None
-    both = await built.service.execute("query ($id: ID!) { node(id: $id) { id } }", given, with_cost=True)
+    both = await built.service.execute(
+        OperationRequest("query ($id: ID!) { node(id: $id) { id } }", given, with_cost=True)
+    )
     cost = both["extensions"]["cost"]
     assert cost["actual"]["items"] == 2 <= cost["bound"]["items"]
 
@@ -188,8 +185,6 @@ def result_item(result: str, game: str, shard: int, points: int, player: str, ri
 
 
 async def test_a_batch_waits_for_a_shard_that_skips_what_stands_at_the_cursor(make_store: MakeStore) -> None:
-    """What has the cursor's sort key may fill the first page of another shard: the nodes behind the next one would be read
-    in a batch of their own."""
     made = world(games, await make_store(games.table))
     await made.put(
         result_item("r0", "g", 0, 5, "p", "u"),
@@ -216,3 +211,39 @@ async def test_a_batch_waits_for_a_shard_that_skips_what_stands_at_the_cursor(ma
     assert found["long"]["results"]["nodes"][0]["player"]["results"]["nodes"] == [{"rival": {"name": "x"}}]
     # The games, and the rivals of both.
     assert made.operations["BatchGetItem"] == 2
+
+
+by_day = Index("ByDay", "ByDayPK", "ByDaySK")
+
+
+@record("{house}", "PARTY#{party_id}", by_day("PARTY#{shard}", "{day}", shards=2, lists="parties"))
+class Party:
+    house: House
+    party_id: ID
+    day: str
+
+
+async def test_a_key_that_is_no_text_is_no_place_in_a_list(make_store: MakeStore) -> None:
+    parties = Graph(
+        Table("Parties", partition_key="PK", sort_key="SK", indexes=[by_day]), House, Has, Room, Visit, Party
+    )
+    made = world(parties, await make_store(parties.table))
+    await made.put(
+        *(
+            {"PK": "HOUSE#h", "SK": f"PARTY#{day}", "day": day, "ByDayPK": f"PARTY#{shard}", "ByDaySK": day}
+            for shard, day in ((0, "mon"), (1, "tue"))
+        )
+    )
+    store: Any = made.tracer.store
+    send = store.send
+
+    async def answers(request: Any) -> Any:
+        answer = await send(request)
+        for item in answer.items if isinstance(request, Query) else ():
+            if item["ByDaySK"] == "tue":
+                item["ByDaySK"] = True
+        return answer
+
+    store.send = answers
+    answer = await made.service.execute("{ parties { nodes { partyId } } }")
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["CORRUPT_ITEM"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, node, read, record, rule, viewer, write
+from keygraph import ID, Graph, Index, Many, Table, many, node, read, record, rule, viewer, write
+from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled, world
 
 
 @node("PERSON#{person_id}", access=[read()])
@@ -50,24 +51,14 @@ ITEMS: list[dict[str, Any]] = [
     {"editor_id": "7"},
 ]
 
-
-@pytest.fixture
-async def notes(make_store: MakeStore) -> World:
-    """Notes whose IDs are texts and numbers."""
-    made = world(NOTES, await make_store(NOTES.table))
-    items = [
-        {"PK": "PERSON#1", "SK": f"NOTE#{number}", "number": Decimal(number), **item}
-        for number, item in enumerate(ITEMS)
-    ]
-    await made.put({"PK": "PERSON#1", "SK": "PERSON#1", "person_id": Decimal(1)}, *items)
-    return made
-
+OWN = [{"PK": "PERSON#1", "SK": f"NOTE#{n}", "number": Decimal(n), **item} for n, item in enumerate(ITEMS)]
+notes = filled(NOTES, [{"PK": "PERSON#1", "SK": "PERSON#1", "person_id": Decimal(1)}, *OWN])
 
 LIST = """query ($where: NoteWhere) { person(personId: "1") { notes(where: $where) { totalCount nodes { number } } } }"""
 
 
 async def found(notes: World, where: Any, sub: object = "nobody") -> list[int]:
-    answer = await notes.service.execute(LIST, {"where": where}, viewer={"sub": sub})
+    answer = await notes.service.execute(OperationRequest(LIST, {"where": where}, viewer={"sub": sub}))
     assert "errors" not in answer, answer
     listed = answer["data"]["person"]["notes"]
     assert listed["totalCount"] == len(listed["nodes"])
@@ -92,6 +83,19 @@ async def found(notes: World, where: Any, sub: object = "nobody") -> list[int]:
         ({"ownerId": {"lt": "7.5"}}, [0, 1, 3]),
         ({"ownerId": {"between": {"from": "7", "to": "7.5"}}}, [0, 1, 4]),
         ({"ownerId": {"between": {"from": "10", "to": "7"}}}, [1]),
+        ({"not": {"ownerId": {"contains": "7"}}}, [2, 5]),
+        ({"not": {"not": {"ownerId": {"contains": "7"}}}}, [0, 1, 3]),
+        ({"not": {"ownerId": {"contains": "a"}}}, [0, 1, 2, 3, 4, 5]),
+        ({"not": {"ownerId": {"beginsWith": "7"}}}, [2, 3, 5]),
+        ({"ownerId": {"lt": "a"}}, [0, 1, 2, 3, 4]),
+        ({"not": {"ownerId": {"lt": "a"}}}, [5]),
+        ({"not": {"ownerId": {"gt": "a"}}}, [0, 1, 2, 3, 4, 5]),
+        ({"ownerId": {"gte": "#"}}, [0, 1, 2, 3, 4]),
+        ({"not": {"ownerId": {"lte": "."}}}, [0, 1, 2, 3, 4, 5]),
+        ({"ownerId": {"lt": "7a"}}, [1, 3]),
+        ({"not": {"ownerId": {"lt": "7a"}}}, [2, 5]),
+        ({"ownerId": {"between": {"from": "5", "to": "a"}}}, [0, 1, 2, 4]),
+        ({"not": {"ownerId": {"between": {"from": "7a", "to": "b"}}}}, [1, 3, 5]),
         ({"tagIds": {"contains": "7"}}, [0, 1]),
         ({"tagIds": {"contains": "9"}}, [2]),
         ({"readerIds": {"contains": "8"}}, [0, 2]),
@@ -101,14 +105,35 @@ async def found(notes: World, where: Any, sub: object = "nobody") -> list[int]:
     ],
 )  # fmt: skip
 async def test_an_id_is_found_in_each_form(notes: World, where: Any, wanted: list[int]) -> None:
-    """A condition would compare with text alone, and `ne` and `not` would then give what they exclude."""
     assert await found(notes, where) == wanted
 
 
 @pytest.mark.parametrize("sub", ["42", 42])
 async def test_a_rule_hides_from_an_id_in_each_form(notes: World, sub: object) -> None:
-    """A note that hides from 42 would be shown to viewer 42."""
     assert await found(notes, None, sub) == [0, 1, 2, 5]
+
+
+NOT_SEVENS = {"not": {"owner_id": {"contains": "7"}}}
+
+
+@pytest.mark.parametrize("where", [NOT_SEVENS, {"not": {"owner_id": {"contains": viewer("sub")}}}])
+async def test_a_rule_that_cannot_be_decided_of_a_number_allows_nothing(
+    make_store: MakeStore, where: dict[str, Any]
+) -> None:
+    """The text of 7.5 contains what the rule excludes, and the store compares no texts of numbers."""
+
+    @node("MEMO#{memo_id}", access=[read(where=where)])
+    class Memo:
+        memo_id: ID
+        owner_id: ID | None
+        text: str | None
+
+    table = Table("Memos", partition_key="PK")
+    made = world(Graph(table, Memo).check(), await make_store(table))
+    await made.put(*({"PK": f"MEMO#{n}", "memo_id": str(n), **item} for n, item in enumerate(ITEMS)))
+    aliases = " ".join(f"m{n}: memo(memoId: {n}) {{ memoId }}" for n in range(len(ITEMS)))
+    seen = (await made.service.execute(OperationRequest(f"{{ {aliases} }}", viewer={"sub": "7"})))["data"]
+    assert [name for name, memo in seen.items() if memo] == ["m2", "m5"]
 
 
 UPDATE = 'mutation { updateNote(input: {authorId: "1", number: %s, %s}) { note { number text tagIds } } }'
@@ -127,6 +152,38 @@ UPDATE = 'mutation { updateNote(input: {authorId: "1", number: %s, %s}) { note {
 async def test_a_write_compares_ids_in_each_form(
     notes: World, number: int, given: str, code: str | None
 ) -> None:
-    """The owner, whose ID is stored as a number, would be refused; the tag 7, which is one, allowed."""
-    answer = await notes.service.execute(UPDATE % (number, given), viewer={"sub": "7"})
+    answer = await notes.service.execute(OperationRequest(UPDATE % (number, given), viewer={"sub": "7"}))
     assert [each["extensions"]["code"] for each in answer.get("errors", [])] == ([code] if code else [])
+
+
+by_level = Index("by-level", "level")
+by_boss = Index("by-boss", "boss_no")
+
+
+@node("W#{worker_no}", by_level(lists="of_level"))
+class Worker:
+    worker_no: int
+    level: int
+    hours: int = 0
+    boss: Worker | None
+    staff: Many[Worker] = many(index=by_boss)
+
+
+async def test_a_number_whose_attribute_is_a_text_key(make_store: MakeStore) -> None:
+    graph = Graph(Table("Workers", partition_key="PK", indexes=[by_level, by_boss]), Worker).check()
+    made = world(graph, await make_store(graph.table))
+    made_two = "a: createWorker(input: {workerNo: 1, level: 9}) { clientMutationId } b: createWorker(input: {workerNo: 2, level: 10, bossNo: 1}) { clientMutationId }"
+    await made.ask(f"mutation {{ {made_two} }}")
+    assert await made.ask(
+        """{ ofLevel(level: 10) { nodes { boss { level staff(where: {level: {gt: 9}}) { nodes { workerNo } } } } }
+          found: ofLevel(level: 10, where: {bossNo: {in: [1, 2]}}) { totalCount }
+          others: ofLevel(level: 10, where: {bossNo: {ne: 1}}) { totalCount } }"""
+    ) == {
+        "ofLevel": {"nodes": [{"boss": {"level": 9, "staff": {"nodes": [{"workerNo": 2}]}}}]},
+        "found": {"totalCount": 1},
+        "others": {"totalCount": 0},
+    }
+    [(_, message)] = await made.errors(
+        "mutation { updateWorker(input: {workerNo: 2, add: {level: 1}}) { clientMutationId } }"
+    )
+    assert message.endswith("not to include unknown field 'level', found: { level: 1 }.")

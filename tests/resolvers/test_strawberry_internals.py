@@ -20,12 +20,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_pinned_version_is_tested() -> None:
-    """The tests below would hold for another Strawberry than the one that is pinned."""
     assert f"strawberry-graphql=={version('strawberry-graphql')}" in (ROOT / "constraints.txt").read_text()
 
 
 def test_internals_are_named_once() -> None:
-    """An upgrade of Strawberry would break places that nobody looks at."""
     names = ("schema._schema", "__strawberry_definition__", "DEFINITION_BACKREF")
     found = {
         path.name
@@ -37,21 +35,17 @@ def test_internals_are_named_once() -> None:
 
 
 def test_a_type_is_marked() -> None:
-    """No derived type would be one for Strawberry."""
     definition = get_object_definition(object_type("Shell", "Of something."), strict=True)
     assert (definition.name, definition.description) == ("Shell", "Of something.")
 
 
 def test_fields_are_found() -> None:
-    """No field would be known as the graph's."""
     query = core_schema(build_schema(library)).query_type
     assert query is not None
     assert isinstance(strawberry_field(query.fields["nodes"]), ServedField)
 
 
 def test_an_added_field_is_found() -> None:
-    """A field that somebody added to the root would be taken for one of the graph's."""
-
     @strawberry.type
     class Query:
         @strawberry.field

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.dynamo.items import Item
-from keygraph_resolvers import build_schema
+from keygraph_resolvers import OperationRequest, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
-from tests.conftest import MakeStore
 from tests.resolvers.union_worlds import (
     company_item,
     membership_item,
@@ -23,16 +21,13 @@ from tests.resolvers.union_worlds import (
     told_by_reading,
     user_item,
 )
-from tests.resolvers.worlds import World, world
+from tests.resolvers.worlds import World, filled
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "unions.graphql"
 
-
-@pytest.fixture
-async def owned(make_store: MakeStore) -> World:
-    """Types that are told by their keys."""
-    made = world(told_by_keys, await make_store(told_by_keys.table))
-    await made.put(
+owned = filled(
+    told_by_keys,
+    [
         *map(user_item, ["ann", "bob"]),
         *map(org_item, ["acme"]),
         *map(team_item, ["red", "blue"]),
@@ -49,35 +44,16 @@ async def owned(make_store: MakeStore) -> World:
         membership_item("red", "TEAM#blue", "part"),
         membership_item("blue", "USER#ann", "guest"),
         {"PK": "BADGE#USER#ann", "SK": "BADGE#USER#ann", "Type": "Badge", "colour": "green"},
-    )
-    return made
+    ],
+)
+"""Types that are told by their keys."""
 
 
 def node_id(type_: str, *identity: str) -> str:
     return global_id(told_by_keys.types[type_], identity)
 
 
-OWNER = "owner { __typename ... on User { userId name } ... on Organization { orgId name } }"
-
-
-async def test_an_end_is_the_node_that_its_key_tells(owned: World) -> None:
-    """A project's owner would be lost, or be of the wrong type."""
-    found = await owned.ask("""{
-      a: project(projectId: "p1") { OWNER reviewer { __typename } }
-      b: project(projectId: "p2") { OWNER reviewer { __typename ... on User { name } } }
-      c: project(projectId: "p3") { reviewer { ... on Organization { name } ... on Node { id } } }
-      d: project(projectId: "p4") { owner { __typename ... on Organization { orgId } } read: OWNER }
-    }""".replace("OWNER", OWNER))  # fmt: skip
-    ann = {"__typename": "User", "userId": "ann", "name": "Name of ann"}
-    acme = {"__typename": "Organization", "orgId": "acme", "name": "Name of acme"}
-    assert found["a"] == {"owner": ann, "reviewer": None}
-    assert found["b"] == {"owner": acme, "reviewer": {"__typename": "User", "name": "Name of bob"}}
-    assert found["c"] == {"reviewer": {"name": "Name of acme", "id": node_id("Organization", "acme")}}
-    assert found["d"] == {"owner": {"__typename": "Organization", "orgId": "gone"}, "read": None}
-
-
 async def test_what_the_key_tells_is_not_read(owned: World) -> None:
-    """Each owner would cost a read, though the project's key says all that was asked for."""
     owned.forget()
     found = await owned.ask("""{ user(userId: "ann") { projects { nodes {
       owner { __typename ... on User { id userId } ... on Organization { name } } } } } }""")
@@ -88,7 +64,6 @@ async def test_what_the_key_tells_is_not_read(owned: World) -> None:
 
 
 async def test_only_the_types_are_read_of_which_more_is_selected(owned: World) -> None:
-    """A fragment on one type would have the nodes of another read."""
     owned.forget()
     found = await owned.ask("""query { notes: allNotes {
       nodes { day author { ...name ... on User { userId } ... on Bot { vendor number } } } } }
@@ -102,28 +77,7 @@ async def test_only_the_types_are_read_of_which_more_is_selected(owned: World) -
     assert owned.operations == {"Query": 1, "GetItem": 1}
 
 
-async def test_each_member_has_its_list(owned: World) -> None:
-    """From one of the types what it owns could not be reached, or another's would be found."""
-    found = await owned.ask("""{
-      user(userId: "ann") { projects { nodes { projectId } } notes { nodes { day } } }
-      organization(orgId: "acme") { projects { nodes { projectId } totalCount } notes { nodes { day } } }
-      bot(vendor: "x", number: 7) { notes { nodes { day text } } }
-    }""")
-    assert found == {
-        "user": {
-            "projects": {"nodes": [{"projectId": "p1"}]},
-            "notes": {"nodes": [{"day": "2024-01-01"}, {"day": "2024-01-02"}]},
-        },
-        "organization": {
-            "projects": {"nodes": [{"projectId": "p2"}, {"projectId": "p3"}], "totalCount": 2},
-            "notes": {"nodes": [{"day": "2024-01-03"}]},
-        },
-        "bot": {"notes": {"nodes": [{"day": "2024-01-04", "text": "BOT#x#0007 on 2024-01-04"}]}},
-    }
-
-
 async def test_the_far_end_of_an_edge(owned: World) -> None:
-    """The members of a team, which are people, organizations and teams, could not be listed together."""
     document = """query ($to: [ID!]) { team(teamId: "red") { members(to: $to) { totalCount edges { role node {
       __typename ... on User { name } ... on Organization { orgId } ... on Team { members { totalCount } }
     } } } } }"""
@@ -151,7 +105,6 @@ async def test_the_far_end_of_an_edge(owned: World) -> None:
 
 
 async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
-    """A raw id would not say which of the types is meant; a badge could not be found by its owner."""
     document = "query ($owner: ID!) { badge(ownerId: $owner) { colour id owner { __typename } } }"
     found = await owned.ask(document, owner=node_id("User", "ann"))
     assert found["badge"] == {
@@ -177,7 +130,6 @@ async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
 
 
 async def test_along_a_sort_key(owned: World) -> None:
-    """What the notes of somebody in a list of all are could not be asked, or what they are about."""
     document = """query ($author: ID, $about: ID) {
       allNotes(authorId: {eq: $author}) { nodes { day } }
       user(userId: "ann") { notes(day: {eq: "2024-01-01"}, aboutId: {eq: $about}) {
@@ -191,19 +143,7 @@ async def test_along_a_sort_key(owned: World) -> None:
     assert found["user"]["notes"]["nodes"] == []
 
 
-async def test_an_end_that_the_key_has_not(owned: World) -> None:
-    """A note about nobody would be an item that cannot be read."""
-    found = await owned.ask("{ allNotes { nodes { day about { __typename ... on User { name } } } } }")
-    assert [(each["day"], each["about"]) for each in found["allNotes"]["nodes"]] == [
-        ("2024-01-04", None),
-        ("2024-01-03", {"__typename": "User", "name": "Name of bob"}),
-        ("2024-01-01", {"__typename": "Organization"}),
-        ("2024-01-02", None),
-    ]
-
-
 async def test_where_compares_nodes(owned: World) -> None:
-    """The projects that somebody reviews could not be told from the others."""
     document = """query ($where: ProjectWhere) {
       organization(orgId: "acme") { projects(where: $where) { nodes { projectId } } } }"""
 
@@ -224,7 +164,6 @@ async def test_where_compares_nodes(owned: World) -> None:
 
 
 async def test_methods_see_and_give_nodes(owned: World) -> None:
-    """A method would not see of which type the owner is, or could not answer with one of several."""
     found = await owned.ask("""{
       a: project(projectId: "p1") { ownerWord contact { ... on User { name } } }
       b: project(projectId: "p2") { ownerWord contact { __typename ... on User { userId } } }
@@ -237,7 +176,6 @@ async def test_methods_see_and_give_nodes(owned: World) -> None:
 
 @pytest.mark.parametrize("held", ["ann", "TEAM#red", "USER#"])
 async def test_a_key_of_no_member(owned: World, held: str) -> None:
-    """An attribute that holds no key of a member would be taken for one, or end the whole answer."""
     await owned.put(project_item("bad", "USER#ann", ReviewedBy=held))
     document = '{ project(projectId: "bad") { title reviewer { __typename } } }'
     assert await owned.errors(document) == [
@@ -248,23 +186,19 @@ async def test_a_key_of_no_member(owned: World, held: str) -> None:
 # --- Keys that are alike ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def accounts(make_store: MakeStore) -> World:
-    """Types whose keys are alike."""
-    made = world(told_by_reading, await make_store(told_by_reading.table))
-    items: list[Item] = [
+accounts = filled(
+    told_by_reading,
+    [
         person_item("ann"),
         company_item("acme"),
         repository_item("ann", "one", forkedByLogin="acme"),
         repository_item("acme", "two"),
         repository_item("gone", "three"),
-    ]
-    await made.put(*items)
-    return made
+    ],
+)
 
 
 async def test_alike_keys_are_told_by_reading(accounts: World) -> None:
-    """A company would be taken for a person, since their keys are alike."""
     accounts.forget()
     document = """{
       a: repository(ownerLogin: "ann", name: "one") { owner { __typename ... on Person { name } }
@@ -285,7 +219,6 @@ async def test_alike_keys_are_told_by_reading(accounts: World) -> None:
 
 
 async def test_alike_keys_in_lists_and_methods(accounts: World) -> None:
-    """The list of one type would be that of the other, or a method would not have the key."""
     found = await accounts.ask("""{
       person(login: "ann") { repositories { nodes { name address sameOwner { ... on Person { login } } } } }
       company(login: "acme") { repositories(where: {forkedByLogin: {exists: false}}) { nodes { name } } }
@@ -300,18 +233,13 @@ async def test_alike_keys_in_lists_and_methods(accounts: World) -> None:
 
 
 async def test_what_telling_a_type_costs(accounts: World) -> None:
-    """A node that is read only to tell its type would cost nothing, and what hangs on it would start too early."""
     document = """{ repository(ownerLogin: "ann", name: "one") { forkedBy { ... on Person { login
       repositories { nodes { name } } } ... on Company { login repositories { nodes { name } } } } } }"""
-    cost = (await accounts.service.execute(document, with_cost=True))["extensions"]["cost"]
+    cost = (await accounts.service.execute(OperationRequest(document, with_cost=True)))["extensions"]["cost"]
     # The repository; whoever forked it; their repositories, which count for each type that it can be.
     assert (cost["bound"]["requests"], cost["bound"]["roundTrips"]) == (4, 3)
     assert (cost["actual"]["requests"], cost["actual"]["roundTrips"]) == (3, 3)
 
 
-# --- The schema ---------------------------------------------------------------------------------------
-
-
 def test_the_schema() -> None:
-    """A change of the schema of unions would go unnoticed."""
     assert build_schema(told_by_keys).as_str() + "\n" == SNAPSHOT.read_text("utf-8")

@@ -67,7 +67,6 @@ def schema() -> GraphQLSchema:
 
 @pytest.mark.parametrize("given", FITTING)
 def test_values_are_those_of_graphql_core(schema: GraphQLSchema, given: Mapping[str, Any]) -> None:
-    """A resolver would get other values than the specification says, or fields in another order."""
     operation = operation_of(OPERATION)
     variables = InputReaders(schema).variables(operation)
     assert variables is not None
@@ -85,14 +84,12 @@ def test_values_are_those_of_graphql_core(schema: GraphQLSchema, given: Mapping[
 
 @pytest.mark.parametrize("given", OTHERS)
 def test_what_does_not_fit_is_left_to_graphql_core(schema: GraphQLSchema, given: Mapping[str, Any]) -> None:
-    """A value that does not fit its type would reach a resolver, or be refused in other words."""
     variables = InputReaders(schema).variables(operation_of(OPERATION))
     assert variables is not None
     assert read_variables(variables, given) is None
 
 
 def test_inputs_in_themselves_are_left_to_graphql_core(schema: GraphQLSchema) -> None:
-    """A value that is nested without end would take all of the stack."""
     readers = InputReaders(schema)
     assert readers.variables(operation_of("query ($tree: Tree) { a(tree: $tree) }")) is None
     assert readers.variables(operation_of("query ($trees: [Tree!]) { a }")) is None

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from graphql import build_client_schema, get_introspection_query, validate_schema
 
-from keygraph import ID, Graph, Many, Table, node, read, record, stored, write
-from keygraph_resolvers import NO_LIMITS, Service, build_schema
+from keygraph import ID, Graph, Many, Ranked, Table, edge, node, ranked, read, record, stored, write
+from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import MakeStore
 from tests.resolvers import test_access_writes
@@ -17,7 +17,7 @@ from tests.resolvers.worlds import SECRET
 
 
 def service_of(served: Any, store: Any) -> Service:
-    return Service(build_schema(served), store, secret=SECRET, shows_all=False, document_limits=NO_LIMITS)
+    return Service(build_schema(served), store, secret=SECRET, shows_all=False, limits=NO_LIMITS)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def service(make_store: MakeStore) -> Service:
 
 async def shown(service: Service, claims: Any) -> Any:
     """The schema that a viewer is shown, by types and the names of their fields."""
-    found = await service.execute(get_introspection_query(), viewer=claims)
+    found = await service.execute(OperationRequest(get_introspection_query(), viewer=claims))
     assert "errors" not in found, found
     made = build_client_schema(found["data"])
     assert validate_schema(made) == []
@@ -39,7 +39,6 @@ async def shown(service: Service, claims: Any) -> Any:
 
 
 async def test_fields_lists_and_filters_that_no_rule_gives(service: Service) -> None:
-    """Names of fields would tell what else there is."""
     found = await shown(service, AUDIT)
     assert "total" not in found["Order"]
     assert {"orderId", "state", "customer"} <= found["Order"]
@@ -58,7 +57,6 @@ async def test_fields_lists_and_filters_that_no_rule_gives(service: Service) -> 
 
 
 async def test_nobody_in_particular(service: Service) -> None:
-    """Strangers would be shown types of which they see nothing."""
     found = await shown(service, None)
     assert "Order" not in found
     assert "order" not in found["Query"]
@@ -68,7 +66,6 @@ async def test_nobody_in_particular(service: Service) -> None:
 
 
 async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
-    """A stranger would be shown what they may not do."""
     served = test_access_writes.graph
     service = service_of(served, await make_store(served.table))
     whole = {
@@ -116,8 +113,6 @@ async def test_mutations_that_no_rule_allows(make_store: MakeStore) -> None:
 
 
 async def test_what_cannot_be_filled_in(make_store: MakeStore) -> None:
-    """Somebody would be shown a mutation that asks them for what they may not give."""
-
     @node("CLUB#{club_id}", access=[read(), write()])
     class Club:
         club_id: ID
@@ -141,31 +136,80 @@ async def test_what_cannot_be_filled_in(make_store: MakeStore) -> None:
     assert "CreateClubInput" not in others
 
 
+async def test_filters_of_lists_of_several_types(make_store: MakeStore) -> None:
+    @node("CLUB#{club_id}", access=[read()])
+    class Club:
+        club_id: ID
+        events: Many[Game | Party]
+
+    @record("{club}", "GAME#{number}", access=[read()])
+    class Game:
+        club: Club
+        number: int
+        score: int = stored(access=[read(role="boss")])
+
+    @record("{club}", "PARTY#{number}", access=[read()])
+    class Party:
+        club: Club
+        number: int
+
+    table = Table("Clubs", partition_key="PK", sort_key="SK")
+    service = service_of(Graph(table, Club, Game, Party).check(), await make_store(table))
+    boss, others = await shown(service, {"roles": ["boss"]}), await shown(service, {})
+    assert boss["GameWhere"] - others["GameWhere"] == {"score"}
+
+
 async def test_an_answer_that_was_kept_is_not_another_viewers(service: Service) -> None:
-    """Whoever asks second would be shown what the first one may see."""
     document = '{ __type(name: "User") { fields { name } } }'
     answers = [
-        (await service.execute(document, viewer=claims))["data"] for claims in (HELP, AUDIT, HELP, None)
+        (await service.execute(OperationRequest(document, viewer=claims)))["data"]
+        for claims in (HELP, AUDIT, HELP, None)
     ]
     assert answers[0] == answers[2]
     assert [{"name": "email"} in each["__type"]["fields"] for each in answers] == [True, False, True, False]
 
 
 async def test_viewers_who_are_shown_the_same_share_a_schema(service: Service) -> None:
-    """Each viewer would keep a schema of their own in memory."""
     for number in range(40):
         await shown(service, {"sub": f"u{number}", "name": "n"})
-    visible = service._visible
+    visible = service._core.visible
     assert visible is not None
     assert len(visible._kept) == 1
     for claims in (A, B, HELP, AUDIT, None):
-        await service.execute("{ __schema { queryType { name } } }", viewer=claims)
+        await service.execute(OperationRequest("{ __schema { queryType { name } } }", viewer=claims))
     assert len(visible._kept) <= 4
 
 
 async def test_the_rest_of_the_operation_is_answered(service: Service) -> None:
-    """An operation that asks for the schema and for data would lose one of them."""
-    found = await service.execute('{ user(userId: "a") { name } __type(name: "Secret") { name } }', viewer=B)
+    found = await service.execute(
+        OperationRequest('{ user(userId: "a") { name } __type(name: "Secret") { name } }', viewer=B)
+    )
     assert found["data"] == {"user": None, "__type": {"name": "Secret"}}
     found = await service.execute('{ __type(name: "Order") { name } }')
     assert found["data"] == {"__type": None}
+
+
+async def test_aggregates_adds_and_rankings_by_what_no_rule_gives(make_store: MakeStore) -> None:
+    @node("CAT#{cat_id}", access=[read(), write()])
+    class Cat:
+        cat_id: ID
+        likes: Many[Like]
+        best: Ranked[Cat] = ranked("likes", weight="warmth")
+
+    @edge("{cat}", "LIKES#{other.cat_id}", access=[read(), write()])
+    class Like:
+        cat: Cat
+        other: Cat
+        warmth: int = stored(default=1, access=[read(role="vet"), write()])
+        days: int = 0
+
+    cats = Graph(Table("Cats", partition_key="PK", sort_key="SK"), Cat, Like)
+    service = service_of(cats, await make_store(cats.table))
+    query = get_introspection_query()
+    for roles, told in ([], {"DAYS"}), (["vet"], {"DAYS", "WARMTH"}):
+        answer = await service.execute(OperationRequest(query, viewer={"roles": roles}))
+        types = {each["name"]: each for each in answer["data"]["__schema"]["types"]}
+        assert {each["name"] for each in types["LikeAggregateNumber"]["enumValues"]} == told
+        assert {each["name"].upper() for each in types["LikeAddInput"]["inputFields"]} == told
+        assert ("best" in {each["name"] for each in types["Cat"]["fields"]}) == ("WARMTH" in told)
+        assert "warmth" in {each["name"] for each in types["UpdateLikeInput"]["inputFields"]}

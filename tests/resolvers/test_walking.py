@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from graphql.execution.values import VariableValues
@@ -10,19 +11,22 @@ from graphql.execution.values import VariableValues
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchWrite, Query, Request
 from keygraph.errors import StoreError
+from keygraph.limits import Limits
 from keygraph.lists.projection import Attributes
 from keygraph.walks.reach import Reach, from_node, reach
 from keygraph.walks.walk import Budget, Vertex
 from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers.engine.engine import Engine, Task
 from keygraph_resolvers.read.cursors import Cursors
-from keygraph_resolvers.read.run import Limits, Run
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.walks.walk import WalkedLists, Walking
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET
-from tests.tracing import TracingStore
+from tests.tracing import PassingStore, TracingStore
 
 CATEGORY = commerce.types["Category"]
-CHILDREN = commerce.path(CATEGORY, "children")
+CHILDREN = commerce.node_lists[CATEGORY.name, "children"]
 
 
 def below(parent: str, child: str) -> Item:
@@ -44,21 +48,18 @@ async def walked(store: Any, budget: int = 100) -> tuple[Reach | Exception, int,
     """What is below the top, the round trip that is next, and the run."""
     attributes = Attributes.of(commerce, {commerce.types["CategoryChild"]: frozenset()})
     run = Run(commerce, store, Cursors(SECRET), Limits(), VariableValues({}, {}), attributes, frozenset())
-    came: list[tuple[Reach | Exception, int]] = []
-
-    def start(run: Run, objects: Any, unread: Any, round_trip: int, place: str) -> None:
-        lists = WalkedLists(run, [CHILDREN])
-        began = Vertex(CATEGORY, ("top",))
-        walk = reach(from_node(began), lists.of, 10, Budget(budget))
-        Walking(lists, walk, "place", frozenset(), lambda *done: came.append(done)).start(began, round_trip)
-
-    await run.read(start)
+    lists, began = WalkedLists.shared(run, [CHILDREN], is_alone=False), Vertex(CATEGORY, ("top",))
+    left = Budget(budget)
+    walking = Walking(lists, reach(from_node(began), lists.of, 10, left), left)
+    engine, came = Engine(run), list[tuple[Reach | Exception, int]]()
+    step = MagicMock(spec=Step)
+    task = Task(engine, step, walking.run(began), 1, "place", lambda *done: came.append(done))
+    await engine.run(task.send)
     [(result, round_trip)] = came
     return result, round_trip, run
 
 
 async def test_a_level_is_one_round_trip(tree: TracingStore) -> None:
-    """A tree would take a round trip for each category, or read one twice."""
     result, round_trip, run = await walked(tree)
     assert isinstance(result, Reach)
     assert [each.node.identity[0] for each in result.nodes] == [
@@ -71,7 +72,6 @@ async def test_a_level_is_one_round_trip(tree: TracingStore) -> None:
 
 
 async def test_the_budget_holds(tree: TracingStore) -> None:
-    """A walk over a large graph would read without an end."""
     for budget in range(1, 30):
         result, _, run = await walked(tree, budget)
         assert isinstance(result, Reach)
@@ -79,24 +79,16 @@ async def test_the_budget_holds(tree: TracingStore) -> None:
         assert sum(max(1, sent.items) for sent in run.meter.sent) <= budget
 
 
-class Broken:
+class Broken(PassingStore):
     """A store that cannot read one category."""
-
-    def __init__(self, store: TracingStore) -> None:
-        self._store = store
-        self.table = store.table
 
     async def send(self, request: Request[Answer], /) -> Answer:
         if isinstance(request, Query) and request.partition == "CATEGORY#a1":
             raise StoreError("it cannot be read")
-        return await self._store.send(request)
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        return await self.store.send(request)
 
 
 async def test_an_error_ends_the_walk(tree: TracingStore) -> None:
-    """What is below a list that cannot be read would be missing without a word."""
     result, _, run = await walked(Broken(tree))
     assert isinstance(result, StoreError)
     assert max(sent.round_trip for sent in run.meter.sent) == 2

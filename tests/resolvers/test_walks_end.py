@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ import pytest
 
 from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, node, ranked, reach
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, CreateTable, Page, Query, Request, Store
+from keygraph.dynamo.store import Answer, BatchWrite, CreateTable, Page, Query, Request
 from keygraph.engines.open import open_store
-from keygraph_resolvers import Service
-from tests.resolvers.worlds import SECRET
+from keygraph_resolvers import OperationRequest, Service
+from tests.resolvers.worlds import SECRET, limits_of
 from tests.schemas import schema_of
+from tests.tracing import PassingStore
 
 
 @node("PERSON#{name}")
@@ -57,20 +58,17 @@ def items() -> list[Item]:
     ]
 
 
-class Halting:
+@dataclass(eq=False)
+class Halting(PassingStore):
     """A store that answers some requests, each at a price, and no others."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.table = store.table
-        self.price = 1.0
-        self.most = 10_000
-        self.sent = 0
-        self.halted = 0
-        self.reached = asyncio.Event()
+    price: float = 1.0
+    most: int = 10_000
+    sent: int = 0
+    halted: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, most: int = 10_000, price: float = 1.0) -> None:
-        """From now on it answers so many."""
         self.most, self.price, self.sent = most, price, 0
         self.reached.clear()
 
@@ -90,9 +88,6 @@ class Halting:
             )
         return answer  # type: ignore[no-any-return]  # the same, at another price
 
-    async def close(self) -> None:
-        """The store is somebody else's."""
-
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Halting]:
@@ -103,13 +98,12 @@ async def store(tmp_path: Path) -> AsyncIterator[Halting]:
 
 
 def service(store: Halting, **limits: Any) -> Service:
-    return Service(schema_of(graph), store, secret=SECRET, read_budget=2_000, **limits)
+    return Service(schema_of(graph), store, secret=SECRET, limits=limits_of(read_budget=2_000, **limits))
 
 
 async def asked_for(store: Halting, document: str) -> tuple[int, float]:
-    """How many requests it takes, and what it may cost."""
     store.begin()
-    answer = await service(store).execute(document, with_cost=True)
+    answer = await service(store).execute(OperationRequest(document, with_cost=True))
     assert "errors" not in answer
     assert answer["extensions"]["cost"]["actual"]["roundTrips"] > 1
     return store.sent, answer["extensions"]["cost"]["bound"]["readUnits"]
@@ -125,7 +119,6 @@ def document(request: pytest.FixtureRequest) -> str:
 
 
 async def test_items_that_are_dearer_than_declared_stop_a_walk(store: Halting, document: str) -> None:
-    """A walk over items that are larger than all before would cost whatever it does."""
     requests, bound = await asked_for(store, document)
     store.begin(price=8 * bound / requests)
     answer = await service(store, cost_limit=bound).execute(document)
@@ -137,10 +130,9 @@ async def test_items_that_are_dearer_than_declared_stop_a_walk(store: Halting, d
 async def test_time_runs_out_in_the_middle(
     store: Halting, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A walk that nobody waits for any more would go on, and pay for it."""
     requests, _ = await asked_for(store, document)
     store.begin(requests // 2)
-    asking = asyncio.create_task(service(store, timeout=60).execute(document))
+    asking = asyncio.create_task(service(store, operation_timeout=60).execute(document))
     await store.reached.wait()
     loop = asyncio.get_running_loop()
     later = loop.time() + 60
@@ -150,7 +142,6 @@ async def test_time_runs_out_in_the_middle(
 
 
 async def test_a_walk_that_is_given_up_ends(store: Halting, document: str) -> None:
-    """The rest of a walk would be read, and paid for, after its client has hung up."""
     requests, _ = await asked_for(store, document)
     store.begin(requests // 2)
     asking = asyncio.create_task(service(store).execute(document))

@@ -84,14 +84,12 @@ NEGATIVE, NOTHING, BAD = (each.message for each in graph.types["Order"].rules)
 
 @pytest.fixture
 async def orders(make_store: MakeStore) -> World:
-    """Order 1 with a total of 10."""
     made = world(graph, await make_store(graph.table))
     await made.ask('mutation { createOrder(input: {orderId: "1", total: "10"}) { order { total } } }')
     return made
 
 
 async def refused(orders: World, document: str) -> list[Any]:
-    """The code, the message and the place of each error."""
     answer = await orders.service.execute(f"mutation {{ {document} }}")
     return [
         (error["extensions"]["code"], error["message"], error["extensions"]["path"])
@@ -100,7 +98,6 @@ async def refused(orders: World, document: str) -> list[Any]:
 
 
 async def test_what_the_input_decides_is_refused_at_once(orders: World) -> None:
-    """A rule would cost a request, or not be kept by what is new."""
     order = '%sOrder(input: {orderId: "2", %s}) { order { total } }'
     assert await refused(orders, order % ("create", 'total: "-1"')) == [
         ("BAD_USER_INPUT", NEGATIVE, ["input", "total"])
@@ -118,8 +115,6 @@ async def test_what_the_input_decides_is_refused_at_once(orders: World) -> None:
 
 
 async def test_what_is_stored_decides_the_rest(orders: World) -> None:
-    """A change of one field could break a rule on two, or a number be counted down too far."""
-
     def update(said: str, name: str = "update") -> str:
         return f'{name}Order(input: {{orderId: "1", {said}}}) {{ order {{ total state }} }}'
 
@@ -144,7 +139,6 @@ async def test_what_is_stored_decides_the_rest(orders: World) -> None:
 
 
 async def test_a_rule_that_is_broken_already_keeps_nobody_from_other_fields(orders: World) -> None:
-    """What was stored before there was a rule could not be changed at all, nor be mended."""
     await orders.put(
         {
             "pk": "ORDER#3",
@@ -160,7 +154,6 @@ async def test_a_rule_that_is_broken_already_keeps_nobody_from_other_fields(orde
 
 
 async def test_a_default_that_is_not_stored_counts(orders: World) -> None:
-    """What was stored before a field was added could not be changed: its default would break rules that it keeps."""
     await orders.put({"pk": "SHELF#1", "sk": "SHELF#1"})
     update = 'updateShelf(input: {shelfId: "1", %s}) { shelf { height isLocked } }'
     assert await refused(orders, update % "isFull: true") == []
@@ -171,7 +164,6 @@ async def test_a_default_that_is_not_stored_counts(orders: World) -> None:
 
 @on_exact_engines  # between moto's look at a condition and its write, another request can write
 async def test_writers_at_the_same_time(orders: World) -> None:
-    """Two that each take what is left would both get it."""
     taken = 'updateOrder(input: {orderId: "1", add: {total: "-3"}}) { order { total } }'
     found = await asyncio.gather(*(refused(orders, taken) for _ in range(6)))
     left = (await orders.ask('{ order(orderId: "1") { total } }'))["order"]["total"]
@@ -180,7 +172,6 @@ async def test_writers_at_the_same_time(orders: World) -> None:
 
 
 def test_mistakes() -> None:
-    """A rule that says nothing would be kept by everything."""
     good = rule({"name": {"ne": "x"}}, "No x.")
 
     @node(
@@ -204,12 +195,12 @@ def test_mistakes() -> None:
         name: str
         tags: set[str] | None
 
-    mend = 'Write it as a filter: rule({"total": {"gte": 0}}, "A total is not negative.").'
+    fix = 'Write it as a filter: rule({"total": {"gte": 0}}, "A total is not negative.").'
     assert mistakes(A, B) == [
-        f"A: its rule 1 cannot be used: A has no field nam. {mend}",
-        f"A: its rule 2 cannot be used: name.eq=1 is not a value of type string. {mend}",
-        f"A: its rule 3 cannot be used: it says nothing, or has no message. {mend}",
-        f"B: its rule 1 cannot be used: tags has no exists; it has contains. {mend}",
-        f'B: its rule 2 cannot be used: name is not compared: write {{"name": {{"eq": …}}}}. {mend}',
-        f"B: its rule 3 cannot be used: it says nothing, or has no message. {mend}",
+        f"A: its rule 1 cannot be used: A has no field nam. {fix}",
+        f"A: its rule 2 cannot be used: name.eq=1 is not a value of type string. {fix}",
+        f"A: its rule 3 cannot be used: it says nothing, or has no message. {fix}",
+        f"B: its rule 1 cannot be used: tags has no exists; it has contains. {fix}",
+        f'B: its rule 2 cannot be used: name is not compared: write {{"name": {{"eq": …}}}}. {fix}',
+        f"B: its rule 3 cannot be used: it says nothing, or has no message. {fix}",
     ]

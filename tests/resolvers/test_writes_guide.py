@@ -13,7 +13,6 @@ GUIDE = (Path(__file__).parents[2] / "docs/writes.md").read_text("utf-8")
 
 @on_exact_engines
 async def test_every_operation_of_the_page(shop: World) -> None:
-    """A reader would get an error for what the page shows."""
     found: list[str] = re.findall(r"^```graphql\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     assert len(found) >= 5
     answers = [(document, await shop.errors(document)) for document in found]

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 
-from keygraph import ID, Graph, Index, Many, One, Ranked, Reach, Table, edge, many, node, ranked, reach
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    One,
+    Ranked,
+    Reach,
+    Ref,
+    Table,
+    edge,
+    many,
+    node,
+    ranked,
+    reach,
+    stored,
+)
 from keygraph.dynamo.items import Item
 
 inverted = Index("inverted", "SK", "PK")
@@ -24,6 +41,13 @@ class Topic:
     """Everything below it."""
     ancestors: Reach[Topic] = reach("parents", depth=6)
     few: Reach[Topic] = reach("children", depth=6, budget=5)
+    see_also: list[Ref[Topic]] = stored(default=[])
+    experts: set[Ref[Person | Topic]] | None = stored(whole_key=True)
+    related: Reach[Topic] = reach("see_also", depth=5)
+    around: Reach[Topic] = reach("children", "see_also", "experts", depth=4)
+    who: Reach[Person] = reach("see_also", "experts", "friends", depth=4)
+    suggested: Ranked[Topic] = ranked("see_also", "see_also")
+    advised: Ranked[Person] = ranked("children", "experts", include_first=True)
 
 
 @edge("{parent}", "CHILD#{child.topic_id}", gsi1("{child}", "PARENT#{parent.topic_id}"))
@@ -97,9 +121,11 @@ walks = Graph(
 # --- Items --------------------------------------------------------------------------------------------
 
 
-def topic(name: object, size: int = 1) -> Item:
+def topic(name: object, size: int = 1, see_also: str = "", experts: Sequence[str] = ()) -> Item:
     key = f"TOPIC#{name}"
     return {
+        **({"see_also_ids": [*see_also]} if see_also else {}),
+        **({"expert_ids": frozenset(experts)} if experts else {}),
         "PK": key,
         "SK": key,
         "type": "Topic",
@@ -142,7 +168,9 @@ def box(name: str, inside: str | None) -> Item:
 def walk_items() -> tuple[Item, ...]:
     """A bit of everything, with cycles, and edges that lead to nothing."""
     return (
-        *map(topic, "abcdef", range(6)),
+        *map(topic, "abcdef", range(6), ("bcb", "dx", "", "ea", "b", "")),
+        topic("g", 6, "aagf", ("PERSON#a", "TOPIC#c", "PERSON#x")),
+        topic("h", 7, "", ("PERSON#g", "TOPIC#g", "BOX#a")),
         *(below(*each) for each in ("ab", "ac", "bd", "cd", "ce", "dd", "df", "fa", "fx", "xb")),
         *map(person, "abcdefg"),
         *(

@@ -7,13 +7,15 @@ fields, fields that stand in keys alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import keygraph_examples
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
@@ -22,7 +24,8 @@ from keygraph.dynamo.store import BatchWrite, Request, Store
 from keygraph.engines.dynamodb.requests import render
 from keygraph.tables.interchange import Interchange
 from keygraph_examples.commerce import graph as commerce
-from keygraph_resolvers import Service
+from keygraph_resolvers import Limits, Service
+from tests.conftest import MakeStore
 from tests.schemas import schema_of
 from tests.tracing import TracingStore
 
@@ -44,12 +47,10 @@ class World:
         return answer["data"]
 
     async def errors(self, document: str, **variables: Any) -> list[tuple[str, str]]:
-        """The errors of an answer: their codes and messages."""
         answer = await self.service.execute(document, variables)
         return [(error["extensions"]["code"], error["message"]) for error in answer.get("errors", [])]
 
     async def codes(self, document: str, **variables: Any) -> list[str]:
-        """The codes of an answer's errors."""
         return [code for code, _ in await self.errors(document, **variables)]
 
     async def put(self, *items: Item) -> None:
@@ -57,7 +58,6 @@ class World:
         await self.tracer.store.send(BatchWrite(puts=items))
 
     def forget(self) -> None:
-        """Forgets the requests so far."""
         self.tracer.requests.clear()
 
     @property
@@ -66,7 +66,6 @@ class World:
         return dict(operations(self.tracer.requests, self.graph.table))
 
     def served(self, **limits: Any) -> World:
-        """The same world with other limits."""
         return world(self.graph, self.tracer, **limits)
 
 
@@ -76,10 +75,37 @@ def operations(requests: Sequence[Request[Any]], table: Table) -> Counter[str]:
     return Counter("Count" if wire.body.get("Select") == "COUNT" else wire.operation for wire in wires)
 
 
+def within_bound(answer: Mapping[str, Any]) -> Any:
+    """The cost that an answer reports, of which nothing exceeds its bound."""
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], (name, cost["requests"])
+    return cost
+
+
+def limits_of(**limits: Any) -> Limits:
+    """These limits, which may be lower than those of settings, and no limit on the cost unless it is given."""
+    return Limits(cost_limit=0).model_copy(update=limits)
+
+
 def world(graph: Graph, store: Store, *, secret: bytes = SECRET, **limits: Any) -> World:
-    """A service over a store."""
     tracer = store if isinstance(store, TracingStore) else TracingStore(store)
-    return World(graph, tracer, Service(schema_of(graph), tracer, secret=secret, **limits))
+    return World(graph, tracer, Service(schema_of(graph), tracer, secret=secret, limits=limits_of(**limits)))
+
+
+def filled(graph: Graph, items: Iterable[Item] = ()) -> Any:
+    """A fixture: the graph, served from a store with these items."""
+
+    found = [*items]  # which may be made only once
+
+    @pytest.fixture
+    async def made(make_store: MakeStore) -> World:
+        served = world(graph, await make_store(graph.table))
+        if found:
+            await served.put(*found)
+        return served
+
+    return made
 
 
 # --- The shop -----------------------------------------------------------------------------------------
@@ -248,5 +274,4 @@ def visit_item(member: str, room: str, day: str, minute: int) -> Item:
 
 
 def far_ids(connection: Mapping[str, Any], field: str) -> list[str]:
-    """A field of the nodes of a page's edges."""
     return [edge["node"][field] for edge in connection["edges"]]

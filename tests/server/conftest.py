@@ -15,7 +15,6 @@ from tests.server.tables import FILE
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps the settings of whoever runs the tests out of them."""
     for name in Settings.model_fields:
         monkeypatch.delenv(environment_name(name), raising=False)
 
@@ -48,7 +47,6 @@ def address(engine: str, folder: Path, request: pytest.FixtureRequest) -> str:
 
 
 def forget_models(folder: Path) -> None:
-    """Makes the modules of the folder be loaded anew."""
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         paths = [file] if file else list(getattr(module, "__path__", ()))

@@ -23,5 +23,4 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
 
 
 def book(isbn: str, title: str) -> Item:
-    """The item of a book."""
     return {"pk": f"book_{isbn}", "sk": f"book_{isbn}", "isbn": isbn, "title": title, "kind": "BOOK"}

@@ -12,7 +12,6 @@ from keygraph.dynamo.items import Item
 
 
 def user(number: int, **attributes: Any) -> Item:
-    """A user of the shop."""
     key = f"USER#{number:05}"
     return {
         "PK": key,

@@ -6,16 +6,16 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import uvicorn
 
 from keygraph_server.connections.factory import Connections
 from keygraph_server.connections.guarded import GuardedConnection
+from keygraph_server.connections.settings import ConnectionSettings
 from keygraph_server.listening import listen
 from keygraph_server.processes.server import Server
-from keygraph_server.settings.connections import ConnectionSettings
 
 
 class App:
@@ -23,15 +23,19 @@ class App:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.addresses: list[str] = []
         self.fields: list[dict[str, str]] = []
+        self.scope: Any = None
+        """The last one."""
         self.is_gone = asyncio.Event()
         self.gone_at_once = 0
         """How many clients were gone before their requests were read."""
         self.is_open = asyncio.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        path = scope["path"]
+        self.scope, path = scope, scope["path"]
         self.asked.append(path)
+        self.addresses.append(scope["client"][0])
         match path.strip("/").partition("/"):
             case "unread", _, _:
                 await self._answer(send, 413, b"too large")
@@ -49,12 +53,10 @@ class App:
                 await self._answer(send, 200, b"x" * int(size))
             case _:
                 body = await _body(receive)
-                self.fields.append(
-                    {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-                )
-                await self._answer(
-                    send, 200, b"%s %s %d" % (scope["method"].encode(), path.encode(), len(body))
-                )
+                fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+                self.fields.append(fields)
+                text = b"%s %s %d" % (scope["method"].encode(), path.encode(), len(body))
+                await self._answer(send, 200, text)
 
     async def _answer(self, send: Any, status: int, body: bytes) -> None:
         headers = [(b"content-length", b"%d" % len(body))]
@@ -84,7 +86,6 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The code of the only error."""
         (error,) = json.loads(self.body)["errors"]
         return str(error["extensions"]["code"])
 
@@ -96,11 +97,12 @@ class Client:
         self.reader, self.writer = reader, writer
 
     async def send(self, data: bytes) -> None:
+        """Sends bytes. What the server wrote before it closed the connection can be read afterwards."""
         self.writer.write(data)
-        await self.writer.drain()
+        with suppress(ConnectionError):
+            await self.writer.drain()
 
     async def read(self) -> Answer:
-        """The next final answer."""
         while True:
             head = (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 20))[:-4]
             answer = Answer(head, b"")
@@ -153,11 +155,17 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    protocol: type[GuardedConnection], *, https_only: bool = False, served: Any = None, **settings: Any
+    protocol: type[GuardedConnection],
+    *,
+    https_only: bool = False,
+    hosts: list[str] | None = None,
+    served: Any = None,
+    **settings: Any,
 ) -> AsyncIterator[Running]:
     """A server whose connections are bounded by these settings. It serves another application than App if that is given."""
     listening = listen("127.0.0.1", 0)
-    app, connections = App(), Connections(ConnectionSettings(**settings), protocol, https_only=https_only)
+    limits = ConnectionSettings(**settings)
+    app, connections = App(), Connections(limits, protocol, https_only=https_only, hosts=hosts)
     config = uvicorn.Config(
         served or app,
         http=connections,  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class

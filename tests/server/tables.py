@@ -17,8 +17,6 @@ FILE = "sqlite:table.db"
 
 
 def make_table(address: str, items: Iterable[Item] = (), table: Table = commerce.table) -> None:
-    """Makes the table anew, with those items."""
-
     async def made() -> None:
         async with open_store(address, table) as store:
             await store.send(DeleteTable())
@@ -29,8 +27,6 @@ def make_table(address: str, items: Iterable[Item] = (), table: Table = commerce
 
 
 def drop_table(address: str, table: Table = commerce.table) -> None:
-    """Deletes the table, if it is there."""
-
     async def dropped() -> None:
         async with open_store(address, table) as store:
             await store.send(DeleteTable())
@@ -39,10 +35,8 @@ def drop_table(address: str, table: Table = commerce.table) -> None:
 
 
 def items_in(address: str, table: Table = commerce.table) -> list[Item]:
-    """The items of the table in the order of their keys."""
-
     async def read() -> list[Item]:
         async with open_store(address, table) as store:
             return [item async for item in whole_table(store)]
 
-    return sorted(asyncio.run(read()), key=lambda item: (str(item["PK"]), str(item["SK"])))
+    return sorted(asyncio.run(read()), key=lambda item: [str(item[key.name]) for key in table.keys])

@@ -20,11 +20,10 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
-from keygraph_server.app import app_from_environment, create_app
+from keygraph_server.app import SERVED_FILE, app_from_environment, create_app, identity
 from keygraph_server.cursor_secret import kept_secret, with_secret
 from keygraph_server.errors import SettingsError
-from keygraph_server.models import load_model
-from keygraph_server.schema_text import printed
+from keygraph_server.models import load_model, printed
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import look_at_items
 from tests.server.conftest import forget_models
@@ -39,7 +38,6 @@ def settings(folder: Path) -> Settings:
 
 @asynccontextmanager
 async def running(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the application while it runs."""
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
@@ -60,7 +58,6 @@ async def ask(client: httpx.AsyncClient, query: str) -> dict[str, Any]:
 
 class TestRoutes:
     async def test_graphql_answers_from_the_store(self, settings: Settings) -> None:
-        """The server would run and not serve what the table holds."""
         await make_table(settings, book("1", "Emma"), book("2", "Ulysses"))
         async with running(create_app(settings)) as client:
             query = '{ book(isbn: "2") { title } books(direction: DESC) { nodes { title } } }'
@@ -75,7 +72,6 @@ class TestRoutes:
     async def test_an_address_with_a_slash_behind_it_is_the_same(
         self, settings: Settings, prefix: str
     ) -> None:
-        """A redirect would lead out of HTTPS and the proxy's path, or to the host that a client names."""
         app = create_app(settings)
         async with running(app) as client:
             client = httpx.AsyncClient(
@@ -89,7 +85,6 @@ class TestRoutes:
             assert (await client.get(f"{prefix}/playground/page")).status_code == 404
 
     async def test_the_settings_limit_pages_and_bodies(self, settings: Settings) -> None:
-        """KEYGRAPH_MAX_PAGE_SIZE and KEYGRAPH_MAX_BODY_BYTES would do nothing."""
         await make_table(settings, book("1", "Emma"))
         limited = settings.model_copy(update={"max_page_size": 5, "max_body_bytes": 100})
         async with running(create_app(limited)) as client:
@@ -102,7 +97,6 @@ class TestRoutes:
             assert response.status_code == 413
 
     async def test_the_read_budget_ends_a_page(self, settings: Settings) -> None:
-        """KEYGRAPH_READ_BUDGET would do nothing, and a filter that finds nothing would read a whole list."""
         await make_table(settings, *(book(str(number), f"Volume {number:02}") for number in range(40)))
         query = '{ books(where: {isbn: {eq: "39"}}) { nodes { isbn } pageInfo { hasNextPage } } }'
         async with running(create_app(settings.model_copy(update={"read_budget": 10}))) as client:
@@ -115,7 +109,6 @@ class TestRoutes:
             }
 
     async def test_a_count_that_costs_too_much_is_null_with_a_warning(self, settings: Settings) -> None:
-        """KEYGRAPH_COUNT_PAGES would do nothing, or a client could not tell why there is no number."""
         await make_table(
             settings, *({**book(str(n), f"Volume {n}"), "note": "x" * 300_000} for n in range(5))
         )
@@ -134,7 +127,6 @@ class TestRoutes:
             assert (await ask(client, "{ books { totalCount } }")) == {"data": {"books": {"totalCount": 5}}}
 
     async def test_the_schema_is_served_as_it_is_printed(self, settings: Settings) -> None:
-        """A client's code would be generated from another schema than the committed one."""
         async with running(create_app(settings)) as client:
             response = await client.get("/schema.graphql")
         assert response.headers["content-type"] == "text/plain; charset=utf-8"
@@ -144,7 +136,6 @@ class TestRoutes:
     async def test_the_playground_has_the_queries_of_the_model(
         self, settings: Settings, folder: Path
     ) -> None:
-        """A newcomer's playground would be empty, or would ask for another model's fields."""
         (folder / "library.graphql").write_text("query Everything { books { totalCount } }\n")
         async with running(create_app(settings)) as client:
             response = await client.get("/")
@@ -153,12 +144,10 @@ class TestRoutes:
         assert "query Everything { books { totalCount } }" in response.text
 
     async def test_the_playground_has_queries_also_where_none_are_written(self, settings: Settings) -> None:
-        """Who brings a model of his own would face an empty editor."""
         async with running(create_app(settings)) as client:
             assert "query Books {" in (await client.get("/")).text
 
     async def test_get_of_graphql_is_for_queries(self, settings: Settings) -> None:
-        """urql would not work by its defaults, or a link could make a browser change something."""
         await make_table(settings, book("1", "Emma"))
         async with running(create_app(settings)) as client:
             asked = await client.get("/graphql", params={"query": '{ book(isbn: "1") { title } }'})
@@ -172,8 +161,6 @@ class TestRoutes:
     async def test_what_an_endpoint_hides_stays_hidden(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A secret in an exception's text would be sent to whoever asks."""
-
         async def fail(request: Request) -> Response:
             raise RuntimeError("the password is hunter2")
 
@@ -189,27 +176,23 @@ class TestRoutes:
 
 class TestHealth:
     async def test_it_is_alive_without_its_table(self, settings: Settings) -> None:
-        """A container would be killed again and again while its table is being made."""
         async with running(create_app(settings)) as client:
             response = await client.get("/healthz")
         assert (response.status_code, response.text) == (200, "ok")
 
     async def test_it_is_ready_with_its_table(self, settings: Settings) -> None:
-        """A load balancer would send nothing to a server that could answer."""
         await make_table(settings)
         async with running(create_app(settings)) as client:
             response = await client.get("/readyz")
         assert (response.status_code, response.json()) == (200, {"ready": True})
 
     async def test_it_is_not_ready_without(self, settings: Settings) -> None:
-        """A load balancer would send clients to a server that can only fail."""
         async with running(create_app(settings)) as client:
             response = await client.get("/readyz")
         assert response.status_code == 503
         assert response.json() == {"ready": False, "reason": "the store has no table Library"}
 
     async def test_it_is_not_ready_with_another_table(self, settings: Settings, folder: Path) -> None:
-        """Queries of a list would fail one by one for an index that nobody made."""
         await make_table(settings)
         (folder / "library.py").write_text(MODEL.replace('"by_kind", "kind"', '"by_type", "kind"'))
         forget_models(folder)
@@ -222,7 +205,6 @@ class TestHealth:
         }
 
     async def test_it_is_not_ready_while_the_store_does_not_answer(self, settings: Settings) -> None:
-        """An outage of DynamoDB would look like a healthy server."""
         away = settings.model_copy(update={"store": "http://127.0.0.1:9", "deadline": 0.2})
         async with running(create_app(away)) as client:
             response = await client.get("/readyz")
@@ -233,7 +215,6 @@ class TestHealth:
 
 class TestLifespan:
     async def test_the_store_is_one_and_is_closed_at_the_end(self, settings: Settings) -> None:
-        """Connections would leak with every request or every reload."""
         await make_table(settings)
         app = create_app(settings)
         async with running(app) as client:
@@ -247,7 +228,6 @@ class TestLifespan:
 
 class TestSecret:
     async def test_cursors_outlive_a_restart(self, settings: Settings) -> None:
-        """Whoever pages through a list would begin anew after every restart of a server on a file."""
         await make_table(settings, book("1", "Emma"), book("2", "Ulysses"))
         unset = settings.model_copy(update={"secret": None})
         async with running(create_app(unset)) as client:
@@ -258,7 +238,6 @@ class TestSecret:
             assert await ask(client, query) == {"data": {"books": {"nodes": [{"title": "Ulysses"}]}}}
 
     def test_it_is_kept_for_the_owner_alone(self, folder: Path) -> None:
-        """Other users of the machine could make cursors."""
         file = folder / "data/library.sqlite.secret"
         secret = kept_secret(file)
         assert len(bytes.fromhex(secret)) == 32
@@ -269,7 +248,6 @@ class TestSecret:
     def test_processes_that_make_it_at_once_agree(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Workers would refuse each other's cursors."""
         file = folder / "library.sqlite.secret"
         first = kept_secret(file)
         # The other process has looked before the file was there.
@@ -277,7 +255,6 @@ class TestSecret:
         assert kept_secret(file) == first
 
     def test_a_short_one_is_refused(self, folder: Path) -> None:
-        """Whoever has a cursor could try all secrets of a file that somebody wrote by hand."""
         file = folder / "library.sqlite.secret"
         file.write_text("x" * 31)
         with pytest.raises(SettingsError, match="has a secret of fewer than 32 characters"):
@@ -288,7 +265,6 @@ class TestSecret:
     def test_with_another_store_it_is_new_and_the_log_says_so(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Nobody would know why cursors stop working with every restart."""
         unset = settings.model_copy(update={"store": "aws", "secret": None})
         first, second = with_secret(unset).secret, with_secret(unset).secret
         assert isinstance(first, SecretStr)
@@ -297,7 +273,6 @@ class TestSecret:
         assert "KEYGRAPH_SECRET is not set: cursors become invalid at a restart" in caplog.text
 
     def test_one_that_is_given_is_used(self, settings: Settings, folder: Path) -> None:
-        """Servers behind one load balancer would refuse each other's cursors."""
         assert with_secret(settings) == settings
         assert not list(folder.glob("*.secret"))
 
@@ -306,17 +281,33 @@ class TestFactory:
     async def test_a_worker_serves_what_the_environment_says(
         self, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Workers would serve the default model."""
         await make_table(settings)
         for name, value in settings.environment().items():
             monkeypatch.setenv(name, value)
         async with running(app_from_environment()) as client:
             assert (await client.get("/readyz")).json() == {"ready": True}
 
+    async def test_a_worker_opens_only_the_file_of_the_others(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        await make_table(settings)
+        file = settings.sqlite_file
+        assert file is not None
+        for name, value in {**settings.environment(), SERVED_FILE: identity(file)}.items():
+            monkeypatch.setenv(name, value)
+        app_from_environment()
+        file.rename(file.with_name("away.sqlite"))
+        for _ in range(2):
+            with pytest.raises(SystemExit):
+                app_from_environment()
+            assert (
+                "is not the file that the server was started with" in capsys.readouterr().err.splitlines()[-1]
+            )
+            file.write_bytes(file.with_name("away.sqlite").read_bytes())
+
     def test_a_worker_that_cannot_start_says_why_in_a_line(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """With --reload a typing error in the model would fill the terminal with a traceback."""
         monkeypatch.setenv("KEYGRAPH_MODEL", "nope")
         with pytest.raises(SystemExit) as caught:
             app_from_environment()
@@ -330,7 +321,6 @@ class TestFirstLook:
     async def test_a_field_that_no_item_has_is_logged_once_by_type(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A field would be null in all answers, and nobody would look for a wrong name."""
         renamed: list[Item] = [
             {("titel" if name == "title" else name): value for name, value in book(str(n), "Emma").items()}
             for n in range(3)
@@ -349,7 +339,6 @@ class TestFirstLook:
     async def test_right_items_are_not_logged(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Every start would have lines in the log that nobody can do anything about."""
         await make_table(settings, book("1", "Emma"))
         with caplog.at_level(logging.INFO, "keygraph_server"):
             await look_at_items(settings, load_model("library").graph)
@@ -358,7 +347,6 @@ class TestFirstLook:
     async def test_a_table_that_cannot_be_scanned_is_served(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A server without the permission to scan would not start."""
         await make_table(settings)
         other = settings.model_copy(update={"store": "http://127.0.0.1:9", "deadline": 0.2})
         with caplog.at_level(logging.INFO, "keygraph_server"):

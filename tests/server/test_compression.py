@@ -14,6 +14,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.read.meter import Memory
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
 from keygraph_server.playground import PageSettings, playground_routes
@@ -24,10 +26,10 @@ ABOVE = 1000
 class EchoingService:
     """Answers with the document, so that a test says how long an answer is."""
 
-    async def execute(
-        self, document: str, variables: dict[str, Any] | None, operation_name: str | None, **options: Any
-    ) -> dict[str, Any]:
-        return {"data": {"text": document}}
+    memory = Memory(1_000_000)
+
+    async def execute(self, request: OperationRequest) -> dict[str, Any]:
+        return {"data": {"text": request.document}}
 
 
 @pytest.fixture
@@ -87,7 +89,6 @@ async def answer(
 async def test_the_client_says_whether(
     client: httpx.AsyncClient, accepted: str | None, is_compressed: bool
 ) -> None:
-    """A client that cannot read gzip would get it, or one that can would wait for eight times the bytes."""
     headers, _ = await answer(client, 5000, accepted)
     assert headers.get("content-encoding") == ("gzip" if is_compressed else None)
     # A cache would give what one client takes to another that does not.
@@ -95,7 +96,6 @@ async def test_the_client_says_whether(
 
 
 async def test_several_fields_are_one(client: httpx.AsyncClient) -> None:
-    """A proxy that adds a field of its own would turn compression off."""
     response = await client.post(
         "/graphql",
         json={"query": "x" * 2000},
@@ -108,26 +108,22 @@ async def test_several_fields_are_one(client: httpx.AsyncClient) -> None:
 async def test_small_answers_stay_as_they_are(
     client: httpx.AsyncClient, size: int, is_compressed: bool
 ) -> None:
-    """Processor time would be spent on answers that fit into a packet anyway."""
     headers, _ = await answer(client, size, "gzip")
     assert ("content-encoding" in headers) == is_compressed
 
 
 async def test_a_large_answer_is_whole(client: httpx.AsyncClient) -> None:
-    """An answer that is compressed beside other requests would be cut off, or hold them up."""
     headers, sent = await answer(client, 3_000_000, "gzip")
     assert headers["content-encoding"] == "gzip"
     assert len(sent) < 30_000
 
 
 async def test_it_can_be_turned_off(client: httpx.AsyncClient) -> None:
-    """Who has a proxy that compresses would pay for it twice."""
     headers, _ = await answer(client, 5000, "gzip", "/uncompressed")
     assert "content-encoding" not in headers
 
 
 async def test_refusals_are_answers_too(client: httpx.AsyncClient) -> None:
-    """A refused request would be answered in a form that its client cannot read."""
     response = await client.post("/graphql", json=[], headers={"accept-encoding": "gzip"})
     assert response.status_code == 400
     assert "content-encoding" not in response.headers
@@ -136,7 +132,6 @@ async def test_refusals_are_answers_too(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/playground/page/playground.js"])
 async def test_the_playground_is_compressed_for_who_takes_it(client: httpx.AsyncClient, path: str) -> None:
-    """Opening the playground over a slow line would take several times as long."""
     plain = await client.get(path, headers={"accept-encoding": "gzip;q=0"})
     small = await client.get(path, headers={"accept-encoding": "gzip"})
     assert "content-encoding" not in plain.headers

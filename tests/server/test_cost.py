@@ -47,12 +47,10 @@ def without_times(value: Any) -> Any:
 
 @pytest.fixture
 async def settings(folder: Path) -> Settings:
-    """The shop of the examples, in a file."""
     return Settings(model="keygraph_examples.commerce:graph", store=f"sqlite:{folder}/shop.sqlite")
 
 
 async def ask(settings: Settings, *asked: tuple[str, dict[str, str]]) -> list[dict[str, Any]]:
-    """The answers of the server to documents with headers."""
     app = create_app(settings)
     async with (
         app.router.lifespan_context(app),
@@ -67,7 +65,6 @@ async def ask(settings: Settings, *asked: tuple[str, dict[str, str]]) -> list[di
 
 
 async def fill(store: Any) -> None:
-    """Writes the shop's items."""
     await store.send(CreateTable())
     interchange, folder = Interchange(commerce.graph), Path(keygraph_examples.__file__).parent
     for name in ("commerce.jsonl", "commerce.described.jsonl"):
@@ -76,7 +73,6 @@ async def fill(store: Any) -> None:
 
 
 async def test_the_page_shows_what_is_told(settings: Settings) -> None:
-    """Who reads the page would look for fields that are not there, or not know what they see."""
     assert f"`{COST_HEADER}: true`" in PAGE
     [answer] = await ask(settings, (block("graphql"), {COST_HEADER: "true"}))
     assert "errors" not in answer
@@ -89,7 +85,6 @@ async def test_the_page_shows_what_is_told(settings: Settings) -> None:
 
 
 async def test_the_page_shows_a_refusal(settings: Settings) -> None:
-    """A client would be written for an error that no server sends."""
     [answer] = await ask(settings, (block("graphql", 1), {}))
     shown = json.loads(block("json", 1))
     for each in (answer, shown):
@@ -98,7 +93,6 @@ async def test_the_page_shows_a_refusal(settings: Settings) -> None:
 
 
 def test_the_page_shows_what_is_explained() -> None:
-    """Who reads the page would expect other lines than the command prints."""
     first, _, shown = block("console").partition("\n")
     _, *words = shlex.split(first.removeprefix("$ "))
     printed = "".join(f"{line.rstrip()}\n" for line in run(*words).stdout.splitlines())
@@ -106,7 +100,6 @@ def test_the_page_shows_what_is_explained() -> None:
 
 
 async def test_nothing_is_told_without_the_header(settings: Settings) -> None:
-    """Every answer would carry what its reader has not asked for."""
     document = block("graphql")
     plain, false, true = await ask(
         settings, (document, {}), (document, {COST_HEADER: "false"}), (document, {COST_HEADER: "TRUE"})
@@ -117,7 +110,6 @@ async def test_nothing_is_told_without_the_header(settings: Settings) -> None:
 
 
 async def test_the_settings_limit_cost_and_depth(settings: Settings) -> None:
-    """KEYGRAPH_COST_LIMIT and KEYGRAPH_DEPTH_LIMIT would do nothing."""
     document = "{ users(first: 100) { nodes { name } } }"
 
     async def codes(**limits: float) -> list[str]:
@@ -133,7 +125,6 @@ async def test_the_settings_limit_cost_and_depth(settings: Settings) -> None:
 
 
 async def test_there_are_limits_without_settings(settings: Settings) -> None:
-    """A server that nobody has configured would let anybody stop it, or pay for anything."""
     hop = "{ orders(first: 100) { nodes { items(first: 100) { nodes { orders(first: 100) { nodes { customer %s } } } } } } }"
     document = f"{{ users(first: 100) {{ nodes {hop % (hop % '{ name }')} }} }}"
     [answer] = await ask(settings, (document, {}))
@@ -150,7 +141,6 @@ def default_service(graph: Graph) -> Service:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_queries_of_the_examples_are_under_the_default(name: str) -> None:
-    """A newcomer would try what the playground offers, and be refused."""
     service = default_service(graph_of(name))
     document = (Path(keygraph_examples.__file__).parent / f"{name}.graphql").read_text("utf-8")
     for definition in parse(document).definitions:
@@ -164,7 +154,6 @@ async def test_the_queries_of_the_examples_are_under_the_default(name: str) -> N
 
 
 def test_a_page_of_products_may_ask_what_is_bought_together() -> None:
-    """A shelf that shows with each product what else to buy would be refused."""
     document = """{ tag(tagName: "audio") { products(first: 20) { nodes {
       name boughtTogether(first: 3) { edges { score node { name } } } } } } }"""
     bound = default_service(graph_of("commerce")).explain(document).bound.total
@@ -173,7 +162,6 @@ def test_a_page_of_products_may_ask_what_is_bought_together() -> None:
 
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_ordinary_operations_are_under_the_default(name: str) -> None:
-    """An application would be refused what it asks for every day."""
     service = default_service(GRAPHS[name])
     for operation in OPERATIONS[name]:
         for variables in operation.variables:
@@ -182,7 +170,6 @@ async def test_ordinary_operations_are_under_the_default(name: str) -> None:
 
 
 async def test_the_largest_ordinary_operations_are_those_of_the_page() -> None:
-    """Who chooses a limit of their own would hold it against numbers that are not so."""
     service = default_service(commerce.graph)
     counts = "{ users { nodes { name orders { totalCount } } } }"
     assert f"`{counts}`" in PAGE

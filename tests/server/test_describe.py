@@ -26,7 +26,6 @@ BY_PRICE = Index("by_price", "pk", "price", local=True)
 
 
 def test_every_type_with_its_keys_and_paths() -> None:
-    """Whoever declares a table could not see which request each list becomes."""
     result = run("describe", "--model", "keygraph_examples.commerce:graph")
     assert (result.exit_code, result.stderr) == (0, "")
     found = shown_lines(result.stdout)
@@ -54,24 +53,24 @@ def test_every_type_with_its_keys_and_paths() -> None:
     root = found[found.index("At the root") :]
     assert root == [
         "At the root",
-        "path       request",
-        "users      Query GSI1: GSI1PK = USER",
-        "User       narrowed by: created_at",
-        "products   Query GSI1: GSI1PK = PRODUCT",
-        "Product    narrowed by: created_at",
+        "path                     request",
+        "users                    Query GSI1: GSI1PK = USER",
+        "User                     narrowed by: created_at",
+        "products                 Query GSI1: GSI1PK = PRODUCT",
+        "Product                  narrowed by: created_at",
+        "most_reviewed_products   Query GSI2: GSI2PK = PRODUCT",
+        "Product                  narrowed by: review_count, product_id",
     ]
     assert "Tag (virtual node)" in found
 
 
 def test_an_edge_that_has_two_items_says_so() -> None:
-    """Whoever writes to the table by other means would leave one of the two alone."""
     found = shown_lines(run("describe", "--model", "keygraph_examples.social:graph").stdout)
     assert "Friendship (mirrored edge)" in found
     assert "Like (edge)" in found
 
 
 def test_walks_and_paths_show_which_lists_they_follow() -> None:
-    """Whoever looks for what can be asked would not find them, nor which lists they read."""
     found = shown_lines(run("describe", "--model", "keygraph_examples.commerce:graph").stdout)
     at = found.index("Product, ranked")
     assert re.split(" {2,}", found[at - 1]) == ["bought_together", "follows Product.orders, then Order.items"]
@@ -128,7 +127,6 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
 def test_the_table_of_a_store_is_compared(
     address: str, keys: Any, indexes: list[Index], expected: list[str]
 ) -> None:
-    """A wrong index would be found out by the first query that reads it."""
     live = Table("Library", partition_key=keys[0], sort_key=keys[1], indexes=indexes)
     make_table(address, table=live)
     Path("compared_library.py").write_text(LIBRARY, "utf-8")
@@ -140,7 +138,6 @@ def test_the_table_of_a_store_is_compared(
 
 
 def test_a_store_without_the_table_is_not_made() -> None:
-    """Looking at a model would leave an empty file behind, or say nothing of the missing table."""
     words = ("--model", "keygraph_examples.social", "--store", "sqlite:none.db")
     assert shown_lines(run("describe", *words).stdout)[-1] == (
         f"There is no table Users in sqlite:none.db. Create it with `keygraph table create {' '.join(words)}`."
@@ -151,7 +148,6 @@ def test_a_store_without_the_table_is_not_made() -> None:
 
 
 def test_it_reads_well_in_a_pipe() -> None:
-    """Piped into a file or a mail it would be cut, too wide, or full of a terminal's colours."""
     result = run("describe")
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert "\x1b" not in result.stdout
@@ -159,7 +155,6 @@ def test_it_reads_well_in_a_pipe() -> None:
 
 
 def test_long_names_and_brackets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key with brackets would lose them, as markup, and a long one its end."""
     Path("described_model.py").write_text(
         "from __future__ import annotations\n"
         "from keygraph import ID, Graph, Index, Many, Table, many, node, record\n"
@@ -186,7 +181,6 @@ def test_long_names_and_brackets_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_model_is_one_line() -> None:
-    """A misspelt model would end in a traceback."""
     result = run("describe", "--model", "none:graph")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
@@ -213,7 +207,6 @@ def _described_arguments(model: str, request: str = "Query") -> dict[str, list[s
 
 @pytest.mark.parametrize("name", ["commerce", "cargo", "billing", "social", "talent"])
 def test_the_arguments_are_those_of_the_schema(name: str) -> None:
-    """Whoever reads the description would pass an argument that the schema does not have."""
     model = f"keygraph_examples.{name}"
     schema = build_schema(importlib.import_module(model).graph)._schema
     described = _described_arguments(f"{model}:graph")
@@ -225,7 +218,6 @@ def test_the_arguments_are_those_of_the_schema(name: str) -> None:
 
 
 def test_walks_and_paths_need_what_the_schema_requires() -> None:
-    """Whoever reads the description would ask without an argument that has to be given."""
     schema = build_schema(importlib.import_module("keygraph_examples.social").graph)._schema
     described = _described_arguments("keygraph_examples.social:graph", "follows")
     assert described == {
@@ -236,7 +228,6 @@ def test_walks_and_paths_need_what_the_schema_requires() -> None:
 
 
 def test_a_finder_takes_no_more_than_the_schema_says() -> None:
-    """A finder would seem to take its sort key too, which the schema does not offer."""
     Path("found_model.py").write_text(
         "from __future__ import annotations\n"
         "from keygraph import ID, Graph, Index, Table, node\n"
@@ -254,7 +245,6 @@ def test_a_finder_takes_no_more_than_the_schema_says() -> None:
 
 
 def test_who_may_do_what_and_what_that_costs() -> None:
-    """Whoever writes rules could not see which of them cost a read, or which type they forgot."""
     Path("guarded_model.py").write_text(
         "from __future__ import annotations\n"
         "from keygraph import ID, Graph, Index, Many, Table, many, node, read, stored, viewer, write\n"
@@ -304,7 +294,6 @@ def test_who_may_do_what_and_what_that_costs() -> None:
 
 
 def test_a_rule_that_asks_for_another_item_costs_a_read() -> None:
-    """The table would say that a rule costs an attribute, which is a request."""
     Path("grouped_model.py").write_text(
         "from __future__ import annotations\n"
         "from keygraph import ID, Graph, Many, Table, edge, node, read, viewer\n"
@@ -331,6 +320,5 @@ def test_a_rule_that_asks_for_another_item_costs_a_read() -> None:
 
 
 def test_a_model_without_rules_is_said_to_be_open() -> None:
-    """An empty table would look as if nobody might do anything."""
     told = run("describe", "--access", "--model", "keygraph_examples.commerce:graph").stdout
     assert told == "The model has no access rules: everybody may read and write everything.\n"

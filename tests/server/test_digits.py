@@ -10,9 +10,10 @@ import pytest
 
 from keygraph import ID, JSON, Graph, Many, Table, node, record, sums
 from keygraph_resolvers.schema.scalars import SCALAR_MAP
-from keygraph_server.http.graphql_http import read_json, written
-from tests.conftest import MakeStore, on_exact_engines
-from tests.resolvers.worlds import World, world
+from keygraph_server.http.graphql_http import written
+from keygraph_server.http.requests import read_json
+from tests.conftest import on_exact_engines
+from tests.resolvers.worlds import World, filled
 
 
 @node("JAR#{jar_id}")
@@ -38,9 +39,7 @@ CREATE = """mutation ($price: Decimal, $weight: Float, $extra: JSON) {
   createJar(input: { jarId: "1", price: $price, weight: $weight, extra: $extra }) { jar { price weight extra } } }"""
 
 
-@pytest.fixture
-async def jars(make_store: MakeStore) -> World:
-    return world(JARS, await make_store(JARS.table))
+jars = filled(JARS)
 
 
 async def answer(jars: World, query: str, variables: str = "{}") -> Any:
@@ -65,7 +64,6 @@ NUMBERS = [
 @on_exact_engines
 @pytest.mark.parametrize("number", NUMBERS)
 async def test_a_number_is_answered_as_it_came(jars: World, number: str) -> None:
-    """A fraction in JSON would pass through a binary float, which has about 16 digits."""
     made = await answer(
         jars, CREATE, f'{{"price": {number}, "weight": 0.12345678901234567890, "extra": {{"a": [{number}]}}}}'
     )
@@ -80,7 +78,6 @@ async def test_a_number_is_answered_as_it_came(jars: World, number: str) -> None
 @on_exact_engines
 @pytest.mark.parametrize("number", ["1e-400", "1e-131", "1e126", "1" * 39, "0." + "1" * 39])
 async def test_a_number_that_no_table_holds_is_refused(jars: World, number: str) -> None:
-    """It would be rounded to another number."""
     for name in ("price", "extra"):
         refused = (await answer(jars, CREATE, f'{{"{name}": {number}}}'))["errors"]
         assert [each["extensions"]["code"] for each in refused] == ["BAD_USER_INPUT"]
@@ -109,18 +106,20 @@ async def test_sums_are_exact(jars: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "text"),
+    ("type_", "text", "why"),
     [
-        ("Decimal", "1_000"),
-        ("Decimal", "１２"),
-        ("Decimal", " 1"),
-        ("Decimal", "Infinity"),
-        ("DateTime", "2024-01-20"),
-        ("Long", "1_000"),
+        ("Decimal", "1_000", "and this is not a number"),
+        ("Decimal", "１２", "and this is not a number"),
+        ("Decimal", " 1", "and this is not a number"),
+        ("Decimal", "Infinity", "and this is not a number"),
+        ("Decimal", "1e300", r"and this is a number outside the range that DynamoDB holds \(1E-130 up to 1E126\)"),
+        ("Decimal", "1" * 39, "and this is a number of more than 38 digits"),
+        ("DateTime", "2024-01-20", "an ISO 8601 date and time"),
+        ("Long", "1_000", "an integer"),
     ],
-)
-def test_what_is_no_number_or_time_is_refused(type_: str, text: str) -> None:
+)  # fmt: skip
+def test_what_is_no_number_or_time_is_refused(type_: str, text: str, why: str) -> None:
     """Python reads more than the specifications of the scalars allow."""
     [scalar] = [each for each in SCALAR_MAP.values() if each.name == type_]
-    with pytest.raises(Exception, match="expected"):
+    with pytest.raises(Exception, match=f"{type_}: expected .*{why}"):
         scalar.parse_value(text)

@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def read_dockerfile() -> list[tuple[str, str]]:
-    """The Dockerfile's instructions with their arguments, continued lines joined."""
     text = (ROOT / "docker/Dockerfile").read_text("utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines]
@@ -38,7 +37,6 @@ def read_services() -> dict[str, dict[str, Any]]:
 
 
 def read_readme_commands() -> list[list[str]]:
-    """The README's shell commands, each split into its words."""
     blocks = re.findall(
         r"^```(?:sh|shell|bash|console)\n(.*?)^```",
         (ROOT / "README.md").read_text("utf-8"),
@@ -74,14 +72,12 @@ class TestImage:
         assert parse_command(command)["host"] == "0.0.0.0"
 
     def test_it_does_not_run_as_root(self) -> None:
-        """A hole in the server would give away the container's root."""
         stage = read_last_stage()
         assert stage["USER"] == "keygraph"
         assert stage["RUN"].split()[0] == "useradd"
         assert stage["RUN"].split()[-1] == stage["USER"]
 
     def test_its_health_check_asks_the_port_that_serve_listens_on(self) -> None:
-        """Docker would call a healthy server unhealthy."""
         stage = read_last_stage()
         port = parse_command(json.loads(stage["CMD"]))["port"]
         assert port in (None, 8000)
@@ -89,7 +85,6 @@ class TestImage:
         assert "'http://127.0.0.1:8000/healthz'" in stage["HEALTHCHECK"]
 
     def test_what_it_copies_is_there(self) -> None:
-        """The image could not be built."""
         sources = [
             source
             for name, arguments in read_dockerfile()
@@ -103,26 +98,22 @@ class TestImage:
 class TestCompose:
     @pytest.mark.parametrize("service", COMPOSE_COMMANDS)
     def test_the_command_line_takes_its_commands(self, service: str) -> None:
-        """`docker compose up` would end with a usage message."""
         parse_command(COMPOSE_COMMANDS[service])
 
     @pytest.mark.parametrize("service", COMPOSE_COMMANDS)
     def test_its_commands_use_the_dynamodb_that_it_starts(self, service: str) -> None:
-        """The services would each look at a store of their own."""
         command = COMPOSE_COMMANDS[service]
         store = urlsplit(command[command.index("--store") + 1])
         assert (store.scheme, store.hostname, store.port) == ("http", "dynamodb", 8000)
         assert read_services()["dynamodb"]["image"].startswith("amazon/dynamodb-local:")
 
     def test_the_server_starts_when_the_sample_is_loaded(self) -> None:
-        """The first query would find no table."""
         services = read_services()
         assert services["server"]["depends_on"] == {"sample": {"condition": "service_completed_successfully"}}
         assert services["sample"]["depends_on"] == {"table": {"condition": "service_completed_successfully"}}
         assert services["table"]["depends_on"] == {"dynamodb": {"condition": "service_started"}}
 
     def test_the_sample_is_a_file_of_the_examples(self) -> None:
-        """Loading would end with a missing file."""
         sample = read_services()["sample"]
         assert sample["command"][1] == "load"
         assert (ROOT / sample["command"][2]).is_file()
@@ -131,7 +122,6 @@ class TestCompose:
         assert target == f"{read_last_stage()['WORKDIR']}/examples"
 
     def test_its_build_is_the_image(self) -> None:
-        """Compose would build something else than the documented image."""
         build = read_services()["server"]["build"]
         assert (ROOT / "docker" / build["context"]).resolve() == ROOT
         assert (ROOT / build["dockerfile"]).is_file()
@@ -139,11 +129,9 @@ class TestCompose:
 
 class TestReadme:
     def test_it_says_how_to_start_docker(self) -> None:
-        """The compose file could not be found by who reads the README."""
         assert ["docker", "compose", "--file", "docker/compose.yaml", "up"] in read_readme_commands()
 
     def test_its_docker_commands_name_files_that_are_there(self) -> None:
-        """A command copied from the README would fail."""
         named = [
             word
             for words in read_readme_commands()
@@ -154,7 +142,6 @@ class TestReadme:
         assert [name for name in named if not (ROOT / name).is_file()] == []
 
     def test_the_command_line_takes_its_commands(self) -> None:
-        """A command copied from the README would end with a usage message."""
         for words in read_readme_commands():
             if Path(words[0]).name == "keygraph":
                 parse_command(words)

@@ -20,7 +20,6 @@ ITEMS += [{"PK": f"BOOK#{n}", "SK": f"LOAN#2024-01-{n + 1:02d}", "to": "me"} for
 
 
 def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
-    """Somebody with a table and no model could not begin with one command."""
     make_table(address, ITEMS, TABLE)
     result = run("draft", "Library", "--store", address)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -32,7 +31,6 @@ def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
 
 
 def test_it_reads_as_many_items_as_is_said(address: str) -> None:
-    """A large table would be read whole."""
     make_table(address, ITEMS, TABLE)
     result = run("draft", "Library", "--items", "20", "--store", address)
     assert "drafted from 20 items of it" in result.stdout
@@ -42,7 +40,6 @@ def test_it_reads_as_many_items_as_is_said(address: str) -> None:
 
 
 def test_it_reads_until_no_new_types_come(folder: Path) -> None:
-    """Types that stand behind many others would be missing, and nobody would know it."""
     items: list[Item] = [{"PK": f"AUTHOR#{n}", "SK": f"AUTHOR#{n}", "name": "It"} for n in range(3000)]
     for type_ in ("BOOK", "READER", "SHELF"):
         items += [{"PK": f"{type_}#{n}", "SK": f"{type_}#{n}", "shape": "tall"} for n in range(100)]
@@ -53,7 +50,6 @@ def test_it_reads_until_no_new_types_come(folder: Path) -> None:
 
 
 def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
-    """A misspelt name would give an empty draft, or make a file."""
     result = run("draft", "Libary", "--store", address)
     assert (result.exit_code, result.stdout) == (1, "")
     assert (
@@ -65,7 +61,6 @@ def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
 
 
 def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
-    """Whoever does not know what is in a file, or in a new DynamoDB Local, would have to find out otherwise."""
     if engine != "sqlite":
         # The other tests' tables are there too.
         return
@@ -83,7 +78,6 @@ def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
 
 
 def test_tables_are_found_wherever_they_are(address: str) -> None:
-    """On DynamoDB it would be said that there is no table."""
     make_table(address, table=TABLE)
     make_table(address, table=Table("Other", partition_key="id"))
 

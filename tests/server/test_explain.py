@@ -20,13 +20,11 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    """The address of the commerce example with its sample."""
     make_sample_file(load_model("keygraph_examples.commerce:graph"), tmp_path / "shop.sqlite")
     return "sqlite:shop.sqlite"
 
 
 def test_the_plan_of_an_operation() -> None:
-    """Whoever writes a query could not see what it reads before they pay for it."""
     result = run("explain", ORDERS)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [line.rstrip() for line in result.stdout.splitlines()]
@@ -63,7 +61,6 @@ NESTED = """{
 
 
 def test_requests_by_round_trip() -> None:
-    """The lines of the tree would have to be added up to know which of them are one BatchGetItem."""
     lines = [line.rstrip() for line in run("explain", NESTED).stdout.splitlines()]
     at = lines.index("When it is sent")
     assert lines[at + 2 : at + 8] == [
@@ -90,7 +87,6 @@ def test_requests_by_round_trip() -> None:
 
 
 def test_aggregates_and_empty_pages() -> None:
-    """A count would be in the table of costs, and nowhere among the steps; or a page of no items would look like a read."""
     query = """{ user(userId: "1") {
       a: orders { aggregate { count } }
       b: orders(first: 1) { nodes { total } aggregate { sum(field: TOTAL) } }
@@ -110,7 +106,6 @@ def test_aggregates_and_empty_pages() -> None:
 
 
 def test_nodes_by_ids() -> None:
-    """Sixty nodes would look like one."""
     ids = [global_id(commerce.types["User"], (f"{number}",)) for number in range(3)]
     query = f"{{ nodes(ids: {json.dumps(ids)}) {{ ... on User {{ name orders {{ totalCount }} }} }} }}"
     lines = [line.strip(" │└├─") for line in run("explain", query).stdout.splitlines()]
@@ -122,7 +117,6 @@ def test_nodes_by_ids() -> None:
 
 
 def test_aliases_of_one_list_are_one_request() -> None:
-    """Whoever reads the plan would take a list with two names for two requests."""
     query = """{ order(orderId: "1") { items(productId: {eq: "7"}) { nodes { name } } }
       user(userId: "1") { a: orders(first: 3) { nodes { total } } b: orders(first: 5) { nodes { total } } }
       wrong: node(id: "x") { id } }"""
@@ -132,7 +126,6 @@ def test_aliases_of_one_list_are_one_request() -> None:
 
 
 def test_places_without_a_page_size_are_named(store: str) -> None:
-    """Whoever makes the pages smaller would wonder why the bound stays as it is."""
     query = (
         '{ users(first: 5) { totalCount } products(first: 5, where: {price: {gt: "1"}}) { nodes { name } } }'
     )
@@ -143,7 +136,6 @@ def test_places_without_a_page_size_are_named(store: str) -> None:
 
 
 def test_what_the_server_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan would look fine that no server runs."""
     said = "This operation may cost 1 read units, and the limit is 0.5."
     monkeypatch.setenv("KEYGRAPH_COST_LIMIT", "0.5")
     told = " ".join(run("explain", ORDERS).stdout.split())
@@ -167,7 +159,6 @@ def test_what_the_server_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_document_that_the_server_refuses_has_no_plan(
     monkeypatch: pytest.MonkeyPatch, setting: str, said: str
 ) -> None:
-    """A plan would be made of a document that no server looks into."""
     monkeypatch.setenv(setting, "1")
     result = run("explain", ORDERS)
     assert result.exit_code == 1
@@ -175,7 +166,6 @@ def test_a_document_that_the_server_refuses_has_no_plan(
 
 
 def test_what_it_did_cost_stands_beside(store: str) -> None:
-    """Nobody could hold the bound against what the table answers."""
     words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--run", "--store", store)
     result = run(*words)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -188,7 +178,6 @@ def test_what_it_did_cost_stands_beside(store: str) -> None:
 
 
 def test_as_json(store: str) -> None:
-    """A build could not refuse an operation that has become too dear."""
     words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--json", "--store", store)
     planned = json.loads(run(*words).stdout)
     assert [step["place"] for step in planned["plan"]] == ["user"]
@@ -202,7 +191,6 @@ def test_as_json(store: str) -> None:
 
 
 def test_the_query_from_elsewhere() -> None:
-    """A query of a file, or of another program, would have to be pasted into a shell."""
     Path("orders.graphql").write_text(ORDERS + " query Other { __typename }", "utf-8")
     Path("variables.json").write_text('{"user": "7"}', "utf-8")
     words = ("--operation", "Orders", "--variables", "@variables.json")
@@ -217,6 +205,10 @@ def test_the_query_from_elsewhere() -> None:
     [
         (["{ nonsense }"], "line 1, column 3: Cannot query field 'nonsense' on type 'Query'."),
         (["{"], "line 1, column 2: Syntax Error: Expected Name, found <EOF>."),
+        (
+            ["query A { a: __typename } query B { __typename }"],
+            "the document has several operations: give the name of one",
+        ),
         (
             ['{ users { nodes { orders(orderDate: {from: "May"}) { nodes { total } } } } }'],
             'line 1, column 44: DateTime: expected an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"',
@@ -237,7 +229,6 @@ def test_the_query_from_elsewhere() -> None:
     ],
 )
 def test_what_cannot_be_explained_is_one_line(words: list[str], told: str) -> None:
-    """A misspelt field or file would end in a traceback."""
     Path("library.graphql").write_text(ORDERS, "utf-8")
     result = run("explain", *words)
     assert result.exit_code == 1
@@ -263,7 +254,6 @@ def schema():
 
 
 def test_what_graphql_core_answers_is_said(store: str) -> None:
-    """A field that somebody added would look as if it cost nothing, and be searched for in vain among the steps."""
     Path("shop_with_time.py").write_text(MODEL, "utf-8")
     query = '{ t: now __schema { queryType { name } } user(userId: "12345") { name } __typename }'
     words = ("explain", query, "--model", "shop_with_time:schema", "--store", store)
@@ -293,7 +283,6 @@ STATUS = """mutation Status($order: ID!) {
 
 
 def test_the_transaction_of_a_mutation(store: str) -> None:
-    """Whoever writes a mutation could not see what it writes, and on which conditions, before it is done."""
     result = run("explain", STATUS)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [line.rstrip() for line in result.stdout.splitlines()]

@@ -32,7 +32,6 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
-    """A backup would lack items or digits, or could not be loaded again."""
     items = [{**item, **USER, "userId": str(item["PK"]).removeprefix("USER#")} for item in ITEMS]
     make_table(address, items)
     result = run("export", "shop.jsonl", "--store", address)
@@ -58,7 +57,6 @@ def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
 
 
 def test_an_unchanged_table_gives_the_same_bytes() -> None:
-    """Two exports could not be compared, and a backup would grow with every copy."""
     make_table(FILE, ITEMS)
     for name in ("a.jsonl.gz", "b.jsonl.gz"):
         run("export", name, "--store", FILE)
@@ -67,7 +65,6 @@ def test_an_unchanged_table_gives_the_same_bytes() -> None:
 
 
 def test_standard_output_holds_lines_alone() -> None:
-    """What reads the lines of a pipe would find the command's own words among them."""
     make_table(FILE, ITEMS[:1])
     result = run("export", "--store", FILE)
     assert result.stdout == '{"PK": "USER#0", "SK": "USER#0", "Type": "User", "balance": 0}\n'
@@ -75,7 +72,6 @@ def test_standard_output_holds_lines_alone() -> None:
 
 
 def test_a_failed_export_leaves_the_old_file() -> None:
-    """A set would silently become a list; or a half of a new file would stand where a whole old one was."""
     make_table(FILE, [{"PK": "USER#1", "SK": "USER#1", "Type": "User", "roles": frozenset({"a"})}])
     Path("shop.jsonl").write_text("the old one", "utf-8")
     result = run("export", "shop.jsonl", "--store", FILE)
@@ -98,13 +94,11 @@ def test_a_failed_export_leaves_the_old_file() -> None:
     ],
 )
 def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:
-    """A wrong name would end in a traceback, after the whole table was read."""
     result = run("export", file, "--store", FILE)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
 
 
 def test_a_missing_table_is_one_line() -> None:
-    """An export of nothing would look like an empty table."""
     result = run(
         "export", "shop.jsonl", "--model", "keygraph_examples.commerce", "--store", "sqlite:my shop.db"
     )
@@ -118,7 +112,6 @@ def test_a_missing_table_is_one_line() -> None:
 
 
 def test_what_is_no_plain_file_is_never_replaced() -> None:
-    """An export to /dev/stdout, or to a pipe that another command reads, would put a file in its place."""
     make_table(FILE, ITEMS[:2])
     os.mkfifo("pipe")
     with ThreadPoolExecutor(1) as threads:

@@ -31,8 +31,6 @@ def write_sample(name: str, *items: object) -> None:
 
 
 def items_of(model: Model) -> list[Item]:
-    """What is in the table of the file, by key."""
-
     async def read() -> list[Item]:
         async with open_store(f"sqlite:{FILE}", model.graph.table) as store:
             return [item async for item in whole_table(store)]
@@ -41,7 +39,6 @@ def items_of(model: Model) -> list[Item]:
 
 
 def test_it_has_the_items_of_every_sample_file(model: Model) -> None:
-    """A newcomer's playground would have nothing to ask, or only a part of it."""
     write_sample("library.jsonl", book("1", "Emma"))
     write_sample("library.more.jsonl", book("2", "Ulysses"), book("3", "Mrs Dalloway"))
     assert make_sample_file(model, FILE) == 3
@@ -49,13 +46,11 @@ def test_it_has_the_items_of_every_sample_file(model: Model) -> None:
 
 
 def test_without_a_sample_the_table_is_empty(model: Model) -> None:
-    """A model without a sample could not be tried without making its table first."""
     assert make_sample_file(model, FILE) == 0
     assert items_of(model) == []
 
 
 def test_a_large_sample_is_loaded_to_its_end(model: Model) -> None:
-    """Only the first batch of a sample would be there."""
     books = [book(f"{number:04}", f"Volume {number}") for number in range(601)]
     write_sample("library.jsonl", *books)
     assert make_sample_file(model, FILE) == 601
@@ -63,7 +58,6 @@ def test_a_large_sample_is_loaded_to_its_end(model: Model) -> None:
 
 
 def test_a_file_that_is_there_is_left_alone(model: Model) -> None:
-    """What somebody wrote since the first start would be gone after the second."""
     write_sample("library.jsonl", book("1", "Emma"))
     make_sample_file(model, FILE)
     write_sample("library.jsonl", book("2", "Ulysses"))
@@ -72,7 +66,6 @@ def test_a_file_that_is_there_is_left_alone(model: Model) -> None:
 
 
 def test_an_interrupted_start_leaves_no_file(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next start would serve half a sample, for ever."""
     write_sample("library.jsonl", book("1", "Emma"))
 
     def interrupted(source: object, target: object) -> None:
@@ -89,7 +82,6 @@ def test_an_interrupted_start_leaves_no_file(model: Model, monkeypatch: pytest.M
 def test_a_start_that_another_one_has_overtaken_uses_its_file(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two servers started at once, one would take the file away under the other."""
     write_sample("library.jsonl", book("1", "Emma"))
     make_sample_file(model, FILE)
     inode = FILE.stat().st_ino
@@ -101,7 +93,6 @@ def test_a_start_that_another_one_has_overtaken_uses_its_file(
 
 
 def test_what_killed_starts_have_left_is_removed(model: Model) -> None:
-    """Every start that is killed would leave a copy of the sample behind."""
     old, young = FILE.parent / ".first-start-old", FILE.parent / ".first-start-young"
     for scratch in (old, young):
         scratch.mkdir(parents=True)
@@ -123,7 +114,6 @@ def test_what_killed_starts_have_left_is_removed(model: Model) -> None:
     ],
 )
 def test_a_sample_that_does_not_fit_is_named_with_its_line(model: Model, line: str, expected: str) -> None:
-    """The author of a model would not learn which line of its sample is wrong; and half of it would be served."""
     Path("library.jsonl").write_text(f"{json.dumps(book('1', 'Emma'))}\n{line}\n")
     with pytest.raises(CommandError) as caught:
         make_sample_file(model, FILE)
@@ -132,7 +122,6 @@ def test_a_sample_that_does_not_fit_is_named_with_its_line(model: Model, line: s
 
 
 def test_a_folder_that_cannot_be_made(model: Model) -> None:
-    """A read-only folder would be a traceback."""
     FILE.parent.write_text("a file stands here")
     with pytest.raises(CommandError) as caught:
         make_sample_file(model, FILE)

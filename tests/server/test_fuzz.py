@@ -27,8 +27,7 @@ from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.interchange import Interchange
 from keygraph_server.app import create_app
-from keygraph_server.models import load_model
-from keygraph_server.schema_text import printed
+from keygraph_server.models import load_model, printed
 from keygraph_server.settings import read_settings
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "25"))
@@ -126,7 +125,6 @@ def check(response: httpx.Response) -> dict[str, Any]:
 )
 @given(data=st.data())
 def test_any_operation(served: Served, data: st.DataObject) -> None:
-    """One client could bring the server down, or read what no type declares, by an operation that nobody thought of."""
     document = data.draw(served.operations)
     check(served.ask(json.dumps({"query": document}).encode()))
 
@@ -140,7 +138,6 @@ def test_any_operation(served: Served, data: st.DataObject) -> None:
 )
 @given(data=st.data())
 def test_what_is_nearly_an_operation(served: Served, data: st.DataObject) -> None:
-    """A typing error, or a body that was cut, would be an error of the server."""
     known = [text for file in FOLDER.glob("*.graphql") for text in file.read_text("utf-8").split("\n\n")]
     text = data.draw(st.sampled_from(known))
     at = data.draw(st.integers(0, len(text)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from keygraph_server.http.header_values import JSON, remembered, request_headers
+from keygraph_server.http.requests import JSON, remembered, request_headers
 
 
 def test_the_headers_of_a_request_are_read_once() -> None:
-    """Each layer would go through all headers again, or two layers would see different ones."""
     fields = [(b"accept", b"text/html"), (b"content-type", b"application/json"), (b"accept", b"*/*;q=0.1")]
     scope = {"type": "http", "headers": fields}
     found = request_headers(scope)
@@ -16,7 +15,6 @@ def test_the_headers_of_a_request_are_read_once() -> None:
 
 
 def test_a_short_value_is_read_once_and_a_long_one_is_not_kept() -> None:
-    """Clients could fill the memory with long header values; or each request would parse its Accept again."""
     read: list[bytes] = []
 
     @remembered
@@ -30,7 +28,6 @@ def test_a_short_value_is_read_once_and_a_long_one_is_not_kept() -> None:
 
 
 def test_only_the_last_values_are_remembered() -> None:
-    """A client could fill the memory with many different short values."""
     read: list[bytes] = []
 
     @remembered

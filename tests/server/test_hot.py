@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from keygraph.dynamo.store import BatchWrite, CreateTable, Query
 from keygraph.engines.open import open_store
-from keygraph_resolvers import Observed, Service, build_schema, check
+from keygraph_resolvers import OperationRequest, Service, build_schema, check
 from keygraph_server.hot import command
 from keygraph_server.hot.advice import Advice, Adviser, Totals
-from keygraph_server.http.graphql_http import Exchange
-from keygraph_server.http.header_values import RequestHeaders
+from keygraph_server.http.graphql_http import HTTPObservation
+from keygraph_server.http.requests import RequestHeaders
 from keygraph_server.telemetry.hot_spots import HALF_LIFE, HotSpots
-from keygraph_server.telemetry.operations import EndedOperation
 from keygraph_server.telemetry.sketch import Sketch
 from tests.server.command_line import run, shown_lines
 
@@ -110,23 +109,21 @@ class Server:
             await store.send(BatchWrite(ITEMS))
             service = Service(build_schema(self.graph), store, secret=b"x" * 32)
             for query in queries:
-                self.observed = Observed()
-                exchange = Exchange(RequestHeaders({}, None, None), is_get=False, observed=self.observed)
-                exchange.answer = await service.execute(query, observed=self.observed)
-                exchange.status = 200
-                assert "errors" not in exchange.answer, exchange.answer
-                self.spots.report(EndedOperation(exchange))
+                self.observed = HTTPObservation(headers=RequestHeaders({}, None, None))
+                answer = await service.execute(OperationRequest(query, observation=self.observed))
+                assert "errors" not in answer, answer
+                self.observed.end()
+                self.spots.report(self.observed)
 
     async def count(self, *requests: Query) -> list[dict[str, Any]]:
         """What is told of these requests, as if an operation had sent them."""
         await self.ask("{ players { nodes { name } } }")
-        exchange = Exchange(RequestHeaders({}, None, None), is_get=False, observed=self.observed)
         assert self.observed.meter is not None
         [sent] = self.observed.meter.sent
         self.observed.meter.sent[:] = [sent._replace(request=each) for each in requests]
         self.spots = HotSpots(self.graph.table, b"secret", shows_keys=True)
-        self.spots.report(EndedOperation(exchange))
-        found: list[dict[str, Any]] = self.spots.told()["partitions"]
+        self.spots.report(self.observed)
+        found: list[dict[str, Any]] = self.spots.as_json()["partitions"]
         return found
 
 
@@ -140,7 +137,6 @@ class TestSketch:
     def test_sums_are_too_small_by_what_was_lost_at_most(
         self, added: list[tuple[int, int]], kept: int
     ) -> None:
-        """What costs most would not be shown, or with a figure that nobody can rely on."""
         sketch, sums = Sketch[int](kept), Counter[int]()
         for key, amount in added:
             sketch.add(key, amount)
@@ -154,12 +150,11 @@ class TestSketch:
 
 class TestCounting:
     async def test_fields_and_partitions_are_told_with_their_cost(self, server: Server) -> None:
-        """Somebody would change what costs little, because it looks expensive."""
         await server.ask(
             'query A { t: team(teamId: "1") { who: members { edges { player: node { name } } } count: members { totalCount } goals { nodes { minute } } } }'
         )
         server.clock.now = 1.0
-        told = server.spots.told()
+        told = server.spots.as_json()
         # After a second, what was spent is what is spent in a second.
         fields = {(each["field"], each["kind"]): each for each in told["fields"]}
         assert {key: round(each["units"], 2) for key, each in fields.items()} == {
@@ -180,50 +175,45 @@ class TestCounting:
         assert key in {"PLAYER#0", "PLAYER#1", "PLAYER#2"}
 
     async def test_writes_are_counted_for_their_mutation(self, server: Server) -> None:
-        """A partition that is written too often would look idle."""
         await server.ask(
             'mutation { createPlayer(input: { playerId: "9", name: "Zoë" }) { player { name } } }'
         )
         server.clock.now = 1.0
-        told = server.spots.told()
+        told = server.spots.as_json()
         written = [each for each in told["partitions"] if each["writes"]]
         assert [(each["field"], each["key"]) for each in written] == [("Mutation.createPlayer", "PLAYER#9")]
         assert written[0]["units"] > 1
 
     async def test_what_is_long_past_counts_for_little(self, server: Server) -> None:
-        """What was hot yesterday would hide what is hot now."""
         old, new = "{ players { nodes { name } } }", '{ team(teamId: "1") { motto } }'
         await server.ask(*[old] * 8)
         server.clock.now = 10 * HALF_LIFE
         await server.ask(new)
         server.clock.now += 1
-        units = {each["field"]: each["units"] for each in server.spots.told()["fields"]}
+        units = {each["field"]: each["units"] for each in server.spots.as_json()["fields"]}
         assert units["Query.team"] > 50 * units["Query.players"]
         assert units["Query.team"] == pytest.approx(0.5 / 432, rel=0.01)
 
     async def test_weights_start_again_before_they_overflow(self, server: Server) -> None:
-        """A server that runs for months would count infinities."""
         for _ in range(5):
             await server.ask('{ team(teamId: "1") { motto } }')
             server.clock.now += 300 * HALF_LIFE
         await server.ask('{ team(teamId: "1") { motto } }')
-        [found] = server.spots.told()["fields"]
+        [found] = server.spots.as_json()["fields"]
         assert found["units"] == pytest.approx(0.5 / 432, rel=0.01)
 
     async def test_any_key_can_be_told(self, server: Server) -> None:
-        """A client that asks for half a character would end the metrics of the server."""
         read = await server.count(Query("TEAM#\ud800"), Query("TEAM#é"), Query("T" * 3000))
         assert [each["key"] for each in read] == ["TEAM#?", "TEAM#é", "T" * 200 + "…"]
-        orjson.dumps(server.spots.told())
+        orjson.dumps(server.spots.as_json())
 
     async def test_keys_are_hashes_unless_they_are_asked_for(self, server: Server) -> None:
-        """Who may see figures would see who the customers are."""
         hidden = HotSpots(server.graph.table, b"secret", shows_keys=False)
         other = HotSpots(server.graph.table, b"another", shows_keys=False)
         hashes = []
         for server.spots in (hidden, other):
             await server.ask('{ team(teamId: "1") { motto } }')
-            told = server.spots.told()
+            told = server.spots.as_json()
             assert "TEAM" not in json.dumps(told["partitions"])
             hashes.append(told["partitions"][0]["key"])
         assert len(set(hashes)) == 2, "a hash that needs no secret can be guessed"
@@ -248,7 +238,6 @@ class TestAdvice:
         return Adviser(module.graph, module).advice(Totals.of(workers))
 
     def test_a_busy_partition_gets_shards(self, module: types.ModuleType) -> None:
-        """A partition would be throttled while its owner looks for the reason."""
         worker = told(
             [spent("Query.players", "Query", 1200.0)], [partition("Query.players", "PLAYER", 1200.0, "GSI1")]
         )
@@ -260,7 +249,6 @@ class TestAdvice:
         self.assert_compiles('by_team("PLAYER", "{name}")', advice.lines[0])
 
     def test_so_does_one_that_is_written_much(self, module: types.ModuleType) -> None:
-        """Writes have a third of the reads' limit, and would be throttled first."""
         worker = told(
             [spent("Team.goals", "Query", 900.0)], [partition("Team.goals", "TEAM#1", 600.0, writes=True)]
         )
@@ -271,7 +259,6 @@ class TestAdvice:
         self.assert_compiles('@record("{team}", "GOAL#{minute:03d}")', advice.lines[0])
 
     def test_a_node_that_is_read_for_little_gets_a_copy(self, module: types.ModuleType) -> None:
-        """Every page would go on paying for nodes of which one attribute is shown."""
         worker = told(
             [
                 spent("Team.members", "Query", 40.0),
@@ -286,8 +273,20 @@ class TestAdvice:
         )
         self.assert_compiles("    shirt: int = 0", f"    {advice.lines[0]}")
 
+    def test_a_copy_follows_if_a_key_finds_it(self) -> None:
+        found = league(
+            MODEL.replace(
+                '@edge("{team}", "{player}")', '@edge("{team}", "{player}", by_team("{player}", "{team}"))'
+            )
+        )
+        worker = told([spent("Team.members", "BatchGetItem", 60.0, "name", "PK", "SK")], [])
+        [advice] = self.advice(found, worker)
+        assert advice.lines == ('player_name: str = copy("player.name", follows=True)  # in Membership',)
+        assert advice.text.endswith(
+            "and changes with the Player. `keygraph verify --repair` copies what is there."
+        )
+
     def test_a_count_that_is_read_gets_a_number(self, module: types.ModuleType) -> None:
-        """Each totalCount would read the whole list again."""
         worker = told([spent("Team.goals", "Count", 60.0), spent("Query.players", "Count", 40.0)], [])
         [advice] = self.advice(module, worker)
         assert advice.lines == ('goals_count: int = counts("goals")  # in Team',)
@@ -305,7 +304,6 @@ class TestAdvice:
     def test_nothing_is_said_where_nothing_helps(
         self, module: types.ModuleType, worker: dict[str, Any]
     ) -> None:
-        """A model would be changed for nothing."""
         assert self.advice(module, worker) == []
 
     def assert_compiles(self, before: str, after: str) -> None:
@@ -323,13 +321,12 @@ class TestCommand:
         monkeypatch.syspath_prepend(str(tmp_path))
 
     def test_it_shows_what_costs_most_and_what_helps(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The figures would be there, and nobody could read them."""
         worker = told(
             [spent("Team.goals", "Count", 60.0), spent("Team.members", "Query", 40.0)],
             [partition("Team.goals", "5f2c0e11aa07", 60.0)],
         )
         asked: list[str] = []
-        monkeypatch.setattr(command, "_asked", lambda address: asked.append(address) or [worker, worker])
+        monkeypatch.setattr(command, "_reports_of", lambda address: asked.append(address) or [worker, worker])
         result = run("hot", "--model", "league_hot", "--url", "http://one:1/", "--url", "http://two:2")
         assert result.exit_code == 0
         assert asked == ["http://one:1", "http://two:2"]
@@ -348,7 +345,6 @@ class TestCommand:
         assert told_json["advice"][0]["lines"] == ['goals_count: int = counts("goals")  # in Team']
 
     def test_a_server_that_cannot_be_asked_is_one_line(self) -> None:
-        """Somebody would see a traceback, and not what to set."""
         result = run("hot", "--model", "league_hot", "--url", "http://127.0.0.1:1")
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: http://127.0.0.1:1 does not report costs: ")

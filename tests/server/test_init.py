@@ -13,7 +13,6 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 @pytest.mark.parametrize("name", ["league", "club"])
 def test_what_is_written_can_be_asked(name: str) -> None:
-    """A newcomer would have a model and no data, or a query that finds nothing."""
     result = run("init", name)
     assert result.stdout == (
         f"Wrote {name}.py, {name}.jsonl and {name}.graphql. "
@@ -26,7 +25,6 @@ def test_what_is_written_can_be_asked(name: str) -> None:
 
 
 def test_an_example_can_be_chosen() -> None:
-    """Somebody could not begin with the example that is most like their table."""
     assert run("init", "skills", "--from", "talent").exit_code == 0
     assert "class Skill" in Path("skills.py").read_text()
     assert not Path("skills.jsonl").exists()
@@ -40,7 +38,6 @@ def test_an_example_can_be_chosen() -> None:
     [("json", "a module of Python's standard library"), ("typer", "an installed Python module")],
 )
 def test_the_name_of_another_module_is_refused(name: str, what: str) -> None:
-    """`keygraph serve --model json` would load the other module, or other programs there this one."""
     result = run("init", name)
     assert (result.exit_code, result.stdout) == (1, "")
     assert (
@@ -50,7 +47,6 @@ def test_the_name_of_another_module_is_refused(name: str, what: str) -> None:
 
 
 def test_no_file_is_replaced() -> None:
-    """Somebody would lose a model that they have written."""
     Path("league.py").write_text("mine")
     result = run("init")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from keygraph_resolvers import OperationRequest
 from keygraph_server.lambdas.handler import Handler
 from tests.server.command_line import run
 
@@ -20,7 +21,6 @@ Ask = Callable[..., dict[str, Any]]
 
 
 def event(path: str = "/graphql", method: str = "POST", **given: Any) -> dict[str, Any]:
-    """An event of a function URL."""
     return {
         "version": "2.0",
         "rawPath": path,
@@ -40,7 +40,6 @@ def event(path: str = "/graphql", method: str = "POST", **given: Any) -> dict[st
 def handler(
     engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Handler]:
-    """The handler of a small model, on each engine."""
     store = (
         "sqlite:league.sqlite" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     )
@@ -56,7 +55,6 @@ def handler(
 
 
 def test_one_event_after_another(handler: Handler) -> None:
-    """The second request would fail on what the first one left behind."""
     for body in (
         {"body": json.dumps({"query": QUERY})},
         {"body": b64encode(json.dumps({"query": QUERY}).encode()).decode(), "isBase64Encoded": True},
@@ -71,7 +69,6 @@ def test_one_event_after_another(handler: Handler) -> None:
 
 @pytest.mark.parametrize("engine", ["sqlite"])
 def test_queries_in_the_address_stages_and_packed_answers(handler: Handler) -> None:
-    """A client that sends GET, or a stage, would be answered 404; a packed answer would arrive damaged."""
     result = handler(
         event(
             "/dev/graphql",
@@ -95,6 +92,20 @@ def test_queries_in_the_address_stages_and_packed_answers(handler: Handler) -> N
         ({"cookies": ["name=日本"]}, 200),
         ({"cookies": None, "rawQueryString": None}, 200),
         ({"headers": None}, 415),
+        ({"rawPath": None}, 200),
+        ({"headers": {"content-type": "application/json", "x-number": 1, "x-fraction": 0.5}}, 200),
+        ({"cookies": [None, "a=b"]}, 200),
+        ({"requestContext": None}, 400),
+        ({"requestContext": {"http": None}}, 400),
+        ({"requestContext": {"http": {"method": None}}}, 400),
+        ({"requestContext": "http"}, 400),
+        ({"rawPath": 7}, 400),
+        ({"headers": {"content-type": "application/json", "x-list": ["a"]}}, 400),
+        ({"headers": []}, 400),
+        ({"cookies": [7, {}]}, 400),
+        ({"cookies": "a=b"}, 400),
+        ({"body": {"query": QUERY}}, 400),
+        ({"body": "日本", "isBase64Encoded": True}, 400),
         ({"headers": {"content-type": "application/json", "x-name": "\ud800"}}, 400),
         ({"cookies": ["\ud800"]}, 400),
         ({"rawQueryString": "\ud800"}, 400),
@@ -105,7 +116,6 @@ def test_queries_in_the_address_stages_and_packed_answers(handler: Handler) -> N
     ],
 )
 def test_any_text_of_a_client_is_answered(handler: Handler, given: dict[str, Any], status: int) -> None:
-    """Lambda would answer 502, and log a traceback for what a client sent."""
     result = handler(event(**{"body": json.dumps({"query": QUERY}), **given}))
     assert result["statusCode"] == status
     answer = json.loads(result["body"])
@@ -117,16 +127,15 @@ def test_any_text_of_a_client_is_answered(handler: Handler, given: dict[str, Any
 
 @pytest.mark.parametrize("engine", ["sqlite"])
 def test_claims_of_a_gateway_are_any_text(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two names would be one viewer's, or nobody's."""
     monkeypatch.setenv("KEYGRAPH_AUTH", "header")
     monkeypatch.setenv("KEYGRAPH_AUTH_HEADERS", "X-User: sub")
     known: list[object] = []
     app = handler.start()
     execute = app.state.service.execute
 
-    async def observed(*given: Any, viewer: Any, **more: Any) -> Any:
-        known.append(viewer)
-        return await execute(*given, viewer=viewer, **more)
+    async def observed(request: OperationRequest) -> Any:
+        known.append(request.viewer)
+        return await execute(request)
 
     monkeypatch.setattr(app.state.service, "execute", observed)
     for name in ("日本", "Ã¼", "ü"):
@@ -137,6 +146,5 @@ def test_claims_of_a_gateway_are_any_text(handler: Handler, monkeypatch: pytest.
 
 @pytest.mark.parametrize("engine", ["sqlite"])
 def test_another_event_is_told(handler: Handler) -> None:
-    """Somebody who connected a queue, or an API of the older format, would look for the mistake elsewhere."""
     with pytest.raises(ValueError, match=r"payload format 2\.0"):
         handler({"httpMethod": "POST", "path": "/graphql"})

@@ -45,11 +45,7 @@ def sample(documents: int, start: int = 1, title: str = "x"):
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-# --- What is loaded -----------------------------------------------------------------------------------
-
-
 def test_the_articles_items(address: str) -> None:
-    """The example's own data could not be put into a table, or would not be what the article shows."""
     make_table(address)
     result = run(
         "load", EXAMPLES / "commerce.jsonl", EXAMPLES / "commerce.described.jsonl", "--store", address
@@ -70,8 +66,10 @@ def test_the_articles_items(address: str) -> None:
     assert found["PRODUCT#ABC123", "PRODUCT#ABC123"]["price"] == Decimal("199.99")
 
 
+# --- What is loaded -----------------------------------------------------------------------------------
+
+
 def test_packed_files_standard_input_and_typed_lines() -> None:
-    """An export to S3, which is packed and typed, could not be loaded as it is, nor what another command writes."""
     make_table(FILE)
     typed = json.dumps({"Item": {name: {"S": value} for name, value in user(1).items()}})
     Path("export.json.gz").write_bytes(gzip.compress(typed.encode()))
@@ -83,7 +81,6 @@ def test_packed_files_standard_input_and_typed_lines() -> None:
 
 
 def test_loading_again_changes_nothing_and_the_last_of_equal_keys_stays() -> None:
-    """A load that is run twice would leave two tables' worth of items, or other ones."""
     make_table(FILE)
     lines = write_lines("users.jsonl", [user(number % 300, name=str(number)) for number in range(700)])
     for _ in range(2):
@@ -94,7 +91,6 @@ def test_loading_again_changes_nothing_and_the_last_of_equal_keys_stays() -> Non
 
 
 def test_the_format_can_be_insisted_on() -> None:
-    """`--format typed` would load what its reader does not expect."""
     make_table(FILE)
     lines = write_lines("users.jsonl", [user(1)])
     result = run("load", lines, "--store", FILE, "--format", "typed")
@@ -104,7 +100,6 @@ def test_the_format_can_be_insisted_on() -> None:
 
 
 def test_the_first_load_without_a_store_creates_the_table() -> None:
-    """Whoever follows the README would have to create a table that nobody told them of."""
     Path("docs.py").write_text(MODEL, "utf-8")
     Path("items.jsonl").write_text('{"PK": "DOC#1", "SK": "DOC#1"}\n')
     result = run("load", "items.jsonl", "--model", "docs")
@@ -118,7 +113,6 @@ def test_the_first_load_without_a_store_creates_the_table() -> None:
 
 
 def test_a_sample_with_its_options() -> None:
-    """`--users` would be ignored, and a shop of another size be made."""
     make_table(FILE)
     result = run("load", "--sample", "commerce", "--users", "5", "--seed=3", "--store", FILE)
     wanted = list(sample(users=5, seed=3))
@@ -127,7 +121,6 @@ def test_a_sample_with_its_options() -> None:
 
 
 def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the examples would have samples; integers, which a store does not take, would end the load."""
     Path("documents_for_load.py").write_text(MODEL, "utf-8")
     monkeypatch.setenv("KEYGRAPH_MODEL", "documents_for_load:graph")
     table = Table("Documents", partition_key="PK", sort_key="SK")
@@ -161,7 +154,6 @@ def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
-    """A misspelt option would end in a traceback, or be passed over."""
     make_table(FILE)
     result = run("load", "--store", FILE, "--sample", *words)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
@@ -172,7 +164,6 @@ def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
 
 
 def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
-    """A load into a table that is used would undo what was written since the file was made."""
     make_table(address, [user(1, name="Old", bio="Kept")])
     lines = write_lines("users.jsonl", [user(1, name="New"), user(2), user(2, name="Again")])
     result = run("load", lines, "--store", address, "--if-absent")
@@ -186,7 +177,6 @@ def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
 
 
 def test_items_of_all_batches_that_are_already_there_are_counted(address: str) -> None:
-    """An operator would be told that items were loaded that were left as they are."""
     there = [user(number) for number in range(1, 601)]
     make_table(address, there)
     result = run("load", write_lines("users.jsonl", there), "--store", address, "--if-absent")
@@ -213,7 +203,6 @@ graph = Graph(Table("Slips", partition_key="PK", sort_key="SK"), Slip, Gift, typ
 def test_an_item_of_another_type_is_not_changed(
     address: str, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    """Otherwise an item with the attributes of both types would be left."""
     Path("shared.py").write_text(SHARED, "utf-8")
     monkeypatch.setenv("KEYGRAPH_MODEL", "shared:graph")
     table, keys = Table("Slips", partition_key="PK", sort_key="SK"), ("SLIP#1", "SLIP#2", "SLIP#3")
@@ -244,7 +233,6 @@ graph = Graph(Table("Items", partition_key="PK", sort_key="SK"), Item, attribute
 
 
 def test_items_that_break_a_rule_are_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file would put into the table what no mutation could, and nobody would notice."""
     Path("ruled.py").write_text(RULED, "utf-8")
     monkeypatch.setenv("KEYGRAPH_MODEL", "ruled:graph")
     table = Table("Items", partition_key="PK", sort_key="SK")
@@ -287,7 +275,6 @@ def test_items_that_break_a_rule_are_refused(address: str, monkeypatch: pytest.M
 
 
 def test_the_other_item_of_an_edge_is_made(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A friendship of which the file has one side would be seen by one of the friends alone."""
     monkeypatch.setenv("KEYGRAPH_MODEL", "keygraph_examples.social:graph")
     table = social.graph.table
     stale = {"PK": "USER#Cleo", "SK": "FRIEND#Ann", "friendship_since": "1999-01-01"}
@@ -321,7 +308,6 @@ def test_the_other_item_of_an_edge_is_made(address: str, monkeypatch: pytest.Mon
 
 
 def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
-    """A table would be filled with what no query finds, or a load would lose what stood before the bad line."""
     make_table(FILE)
     lines = write_lines("users.jsonl", [user(1), user(2), {"PK": "X", "SK": "Y", "Type": "Userr"}, user(4)])
     result = run("load", lines, "--store", FILE)
@@ -344,7 +330,6 @@ def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
 
 
 def test_a_value_that_no_key_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The item would be in the table, and found by other values than its own."""
     Path("shops_for_load.py").write_text(
         """
 from __future__ import annotations
@@ -371,7 +356,6 @@ graph = Graph(Table("Shops", partition_key="PK", sort_key="SK"), Shop)
 
 
 def test_an_item_whose_key_contradicts_its_attributes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The item would be loaded, and reported by `keygraph verify` afterwards."""
     monkeypatch.setenv("KEYGRAPH_MODEL", "keygraph_examples.league")
     good = {"PK": "TEAM#T1", "SK": "PLAYER#P98", "team_id": "T1", "player_id": "P98", "shirt_number": 9}
     lines = write_lines("members.jsonl", [good | {"player_id": "P97"}, good])
@@ -384,7 +368,6 @@ def test_an_item_whose_key_contradicts_its_attributes_is_refused(monkeypatch: py
 
 
 def test_an_item_without_a_field_that_it_needs_is_refused() -> None:
-    """A misspelt name in a file would make every query of the items fail, once they are in the table."""
     make_table(FILE)
     misspelt = {name: value for name, value in user(1).items() if name != "userType"} | {
         "user_type": "seller"
@@ -403,7 +386,6 @@ def test_an_item_without_a_field_that_it_needs_is_refused() -> None:
 
 
 def test_refused_items_can_be_passed_over() -> None:
-    """One bad line in a million would keep all others out; or nobody would know which it was."""
     make_table(FILE)
     bad: list[Item | str] = [
         '{"PK": ',
@@ -445,20 +427,17 @@ def test_refused_items_can_be_passed_over() -> None:
     ],
 )
 def test_what_is_no_file_is_one_line(words: list[str], message: str) -> None:
-    """A misspelt name would end in a traceback."""
     result = run("load", *words, "--store", FILE)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
 
 
 def test_an_unknown_option_is_no_file() -> None:
-    """A misspelt option would be looked for as a file."""
     result = run("load", "--skip-refuse", "--store", FILE)
     assert result.exit_code == 2
     assert "No such option: --skip-refuse" in result.stderr
 
 
 def test_a_file_that_is_cut_off() -> None:
-    """A packed file that was not downloaded whole would end in a traceback, without what it had."""
     make_table(FILE)
     whole = gzip.compress(
         b"".join(json.dumps(user(n, note=os.urandom(20).hex())).encode() + b"\n" for n in range(900))
@@ -474,7 +453,6 @@ def test_a_file_that_is_cut_off() -> None:
 
 @pytest.mark.parametrize("engine", ["moto", LOCAL])
 def test_a_missing_table_is_one_line(address: str) -> None:
-    """A newcomer would see a traceback instead of what to do."""
     drop_table(address)
     result = run("load", "--sample", "commerce", "--store", address)
     message = (
@@ -485,7 +463,6 @@ def test_a_missing_table_is_one_line(address: str) -> None:
 
 
 def test_a_new_file_gets_a_table_and_a_failed_load_leaves_none() -> None:
-    """Whoever keeps a table in a file would need another command first, or find an empty file that they did not want."""
     lines = write_lines("users.jsonl", [{"PK": "X", "SK": "Y", "Type": "Userr"}])
     result = run("load", lines, "--store", FILE)
     assert result.exit_code == 1
@@ -504,7 +481,6 @@ def test_a_new_file_gets_a_table_and_a_failed_load_leaves_none() -> None:
 
 
 def test_a_bar_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log would be full of a bar's pictures, or a terminal would show nothing for an hour."""
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
     with progress("Loading", 100) as advance:

@@ -21,7 +21,7 @@ from keygraph.tables.bulk import write_batches
 from keygraph_examples import social
 from keygraph_examples.commerce import graph as commerce
 from keygraph_examples.commerce import sample
-from keygraph_server.commands.checkpoint import Checkpoint
+from keygraph_server.jobs.checkpoint import StateFile
 from tests.server.command_line import run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, items_in, make_table
@@ -51,7 +51,6 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
 
 
 def test_a_load_into_a_file_writes_large_batches_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load into a file would write its pages again for every few items."""
     make_table(FILE)
     lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
     sizes: list[int] = []
@@ -68,7 +67,6 @@ def test_a_load_into_a_file_writes_large_batches_in_turns(monkeypatch: pytest.Mo
 
 
 def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a day's loading would begin from the start after every interruption."""
     make_table(FILE)
     lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
     with monkeypatch.context() as patched:
@@ -94,7 +92,6 @@ def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("change", ["file", "shorter", "table"])
 def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    """Items would be missing after a load that went on in another file, or into a table that was made anew."""
     make_table(FILE)
     users = [user(number) for number in range(1000)]
     lines = write_lines("users.jsonl", users)
@@ -123,7 +120,6 @@ def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, chang
 
 
 def test_a_load_needs_no_place_for_its_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a folder that nobody may write in, nothing could be loaded into DynamoDB."""
     make_table(FILE)
     Path(".keygraph").write_text("a file where the folder would be", "utf-8")
     lines = write_lines("users.jsonl", [user(number) for number in range(500)])
@@ -136,7 +132,6 @@ def test_a_load_needs_no_place_for_its_checkpoint(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large sample would begin from the start, or go on in a shop of another size."""
     make_table(FILE)
     with monkeypatch.context() as patched:
         interrupt_after(patched, 1)
@@ -175,33 +170,34 @@ def loading_process() -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
 def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
-    """After a crash, or Ctrl-C, a load would go on behind items that never came into the table."""
     make_table(FILE)
     started = loading_process()
     started.send_signal(kill)
     output, errors = started.communicate(timeout=60)
-    found = Checkpoint(FILE, "EcommerceData", "sample keygraph_examples.commerce users=100000").read()
+    found = StateFile.named(
+        "loads", FILE, "EcommerceData", "sample keygraph_examples.commerce users=100000"
+    ).read()
     assert found is not None
+    items = found["items"]
     if kill is signal.SIGINT:
         assert (started.returncode, output, errors) == (
             130,
             "",
-            f"keygraph: interrupted. {found.items:,} items are loaded. Run the load again with --resume to continue after "
+            f"keygraph: interrupted. {items:,} items are loaded. Run the load again with --resume to continue after "
             "them.\n",
         )
-    first = islice(sample(users=100_000), found.items)
+    first = islice(sample(users=100_000), items)
     keys = tuple((item["PK"], item["SK"]) for item in first)
 
     async def present() -> list[Item | None]:
         async with open_store(FILE, commerce.table) as store:
             return (await store.send(BatchGet(keys))).items
 
-    assert found.items > 0
+    assert items > 0
     assert None not in asyncio.run(present())
 
 
 def test_a_mirror_is_made_of_what_was_loaded_before_the_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The half of a friendship that was loaded before a crash would stay alone."""
     table = social.graph.table
     monkeypatch.setenv("KEYGRAPH_MODEL", "keygraph_examples.social:graph")
     make_table(FILE, table=table)

@@ -26,7 +26,6 @@ def problem(name: str) -> str:
 class TestLoading:
     @pytest.mark.parametrize("name", ["library:graph", "library"])
     def test_a_graph_of_the_working_directory(self, folder: Path, name: str) -> None:
-        """`--model library:graph` would not find the file that lies in front of the user."""
         (folder / "library.py").write_text(MODEL)
         model = load_model(name)
         assert model.graph.table.name == "Library"
@@ -34,24 +33,20 @@ class TestLoading:
         assert "type Book implements Node {" in model.schema.as_str()
 
     def test_the_working_directory_goes_before_installed_modules(self, folder: Path) -> None:
-        """A model called like some installed package would not be the user's own."""
         (folder / "antigravity.py").write_text(MODEL)
         assert load_model("antigravity").module.__file__ == str(folder / "antigravity.py")
 
     def test_a_graph_in_a_package(self, folder: Path) -> None:
-        """A model could not live in a package of the user's application."""
         (folder / "shop").mkdir()
         (folder / "shop/library.py").write_text(MODEL)
         assert load_model("shop.library:graph").graph.table.name == "Library"
 
     def test_a_function_that_returns_a_graph(self, folder: Path) -> None:
-        """A model that is made when it is asked for could not be served."""
         (folder / "library.py").write_text(f"{MODEL}\ndef make():\n    return graph\n")
         assert load_model("library:make").graph.table.name == "Library"
 
     @pytest.mark.parametrize("attribute", ["schema", "make_schema"])
     def test_a_schema_with_fields_of_its_own(self, folder: Path, attribute: str) -> None:
-        """Root fields that somebody added to the schema would be missing from the server."""
         (folder / "library.py").write_text(
             f"{MODEL}\n"
             "import strawberry\n"
@@ -75,7 +70,6 @@ class TestMistakes:
         "name", ["", ":graph", "a b", "library:", "library.py", "library:a:b", "../library"]
     )
     def test_what_is_no_import_string(self, folder: Path, name: str) -> None:
-        """Somebody who gives a file's name would get an answer from Python's import machinery."""
         (folder / "library.py").write_text(MODEL)
         if name == "library:":
             assert load_model(name).graph.table.name == "Library"
@@ -86,19 +80,16 @@ class TestMistakes:
 
     @pytest.mark.parametrize(("name", "missing"), [("nope", "nope"), ("nope.inner:graph", "nope")])
     def test_no_such_module(self, folder: Path, name: str, missing: str) -> None:
-        """A misspelt module would end in a traceback."""
         assert problem(name) == f"there is no module {missing} in {folder} or on Python's path"
 
     @pytest.mark.parametrize("name", ["libary", "library.py", "librarys:graph"])
     def test_the_module_that_was_meant_is_named(self, folder: Path, name: str) -> None:
-        """Somebody who misspelt their model, or gave its file, would have to find out how a model is named."""
         (folder / "library.py").write_text(MODEL)
         with pytest.raises(ModelNotLoadedError) as caught:
             load_model(name)
         assert caught.value.fix == "Write --model library"
 
     def test_no_such_attribute(self, folder: Path) -> None:
-        """A misspelt name would end in a traceback; the message says which names there are."""
         (folder / "library.py").write_text(MODEL)
         with pytest.raises(ModelNotLoadedError) as caught:
             load_model("library:grph")
@@ -115,7 +106,6 @@ class TestMistakes:
         ],
     )
     def test_something_else(self, folder: Path, attribute: str, expected: str) -> None:
-        """What is no graph would fail somewhere inside the server."""
         (folder / "library.py").write_text(
             f"{MODEL}\nnothing = None\n\ndef make_nothing():\n    return None\n\ndef make_with(a):\n    return a\n"
         )
@@ -133,13 +123,11 @@ class TestMistakes:
         ],
     )
     def test_a_module_that_fails_is_named_with_the_line(self, folder: Path, text: str, expected: str) -> None:
-        """A mistake in a model would be shown as a traceback through Python and this server."""
         (folder / "library.py").write_text(text)
         shown = problem("library:graph")
         assert f" cannot be loaded: {folder}/library.py:{expected}" in shown
 
     def test_a_missing_future_import_is_told(self, folder: Path) -> None:
-        """A newcomer would read that a type is not defined, which they see below."""
         text = "class Team:\n    members: list[Player]\n\n\nclass Player:\n    name: str\n"
         (folder / "library.py").write_text(text)
         with pytest.raises(ModelNotLoadedError) as caught:
@@ -151,7 +139,6 @@ class TestMistakes:
             load_model("library")
 
     def test_every_mistake_of_a_graph_is_listed(self, folder: Path) -> None:
-        """Mistakes would come out one at a time, start after start."""
         author = '@node("author_{nam}")\nclass Author:\n    name: ID\n\n\n'
         text = MODEL.replace("book_{isbn}", "book_{isbm}").replace("graph = ", author + "graph = ")
         (folder / "library.py").write_text(text.replace("Book)\n", "Book, Author)\n"))
@@ -163,7 +150,6 @@ class TestMistakes:
 
 class TestBeside:
     def test_the_sample_is_found_in_order(self, folder: Path) -> None:
-        """A first start would load nothing, or another model's sample."""
         for name in (
             "library.jsonl",
             "library.more.jsonl",
@@ -177,19 +163,16 @@ class TestBeside:
         assert names == ["library.jsonl", "library.a.jsonl", "library.more.jsonl"]
 
     def test_the_queries_are_found(self, folder: Path) -> None:
-        """The playground would not offer the queries that the model's author wrote for it."""
         (folder / "library.py").write_text(MODEL)
         (folder / "library.graphql").write_text("query A { books { totalCount } }\n")
         assert load_model("library").queries == "query A { books { totalCount } }\n"
 
     def test_there_may_be_nothing(self, folder: Path) -> None:
-        """A model of one file could not be served."""
         (folder / "library.py").write_text(MODEL)
         model = load_model("library")
         assert (model.sample_files, model.queries, model.sample) == ([], None, None)
 
     def test_the_function_that_makes_a_sample(self, folder: Path) -> None:
-        """`keygraph load --sample` would not find what makes it."""
         (folder / "library.py").write_text(f"{MODEL}\ndef sample(books=1):\n    return [{{}}] * books\n")
         sample = load_model("library").sample
         assert sample is not None

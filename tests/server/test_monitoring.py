@@ -49,7 +49,6 @@ def queries() -> Iterator[Any]:
 
 
 def labels_by_sample() -> dict[str, set[str]]:
-    """The labels of each series, by its name in queries."""
     found = {"up": set(ADDED)}
     for family in all_families():
         labels = {*family.labels, *ADDED}
@@ -63,7 +62,6 @@ def labels_by_sample() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("query", list(queries()))
 def test_a_query_names_what_is_there(query: str) -> None:
-    """A panel would stay empty, or an alert never fire."""
     known = labels_by_sample()
     plain = re.sub(r'"[^"]*"', "", query)
     words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"\b[0-9][\w.]*", "", plain)))
@@ -76,21 +74,18 @@ def test_a_query_names_what_is_there(query: str) -> None:
 
 @pytest.mark.parametrize("family", all_families(), ids=lambda family: family.name)
 def test_a_metric_is_on_the_dashboard(family: Any) -> None:
-    """What the server counts would be seen by nobody who does not know of it."""
     shown = " ".join(target["expr"] for panel in dashboard()["panels"] for target in panel["targets"])
     assert re.search(rf"\b{family.name}", shown)
 
 
 @pytest.mark.parametrize("rule", alert_rules(), ids=lambda rule: rule["alert"])
 def test_an_alert_says_what_to_do(rule: dict[str, Any]) -> None:
-    """Somebody who is woken would have to find out what it means."""
     assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
     assert rule["labels"]["severity"] in {"page", "ticket"}
     assert set(rule["annotations"]) == {"summary", "description"}
 
 
 def test_legends_use_labels_that_their_queries_keep() -> None:
-    """All lines of a panel would have one name."""
     for panel in dashboard()["panels"]:
         for target in panel["targets"]:
             for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):
@@ -99,7 +94,6 @@ def test_legends_use_labels_that_their_queries_keep() -> None:
 
 
 def test_panels_do_not_cover_each_other() -> None:
-    """Grafana would move them, and links to a panel would show another."""
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
@@ -113,7 +107,6 @@ def test_panels_do_not_cover_each_other() -> None:
 
 
 def test_everything_asks_the_source_that_is_there() -> None:
-    """All panels would say that they have no data source."""
     [source] = yaml.safe_load((FOLDER / "datasource.yaml").read_text("utf-8"))["datasources"]
     [chosen] = dashboard()["templating"]["list"]
     assert (chosen["type"], chosen["query"]) == ("datasource", source["type"])
@@ -123,7 +116,6 @@ def test_everything_asks_the_source_that_is_there() -> None:
 
 @pytest.mark.parametrize("query", list(queries()))
 def test_a_query_is_well_formed(query: str) -> None:
-    """Prometheus would refuse the file with all of its rules."""
     plain = re.sub(r'"[^"]*"', '""', query)
     for opening, closing in ("()", "[]", "{}"):
         assert plain.count(opening) == plain.count(closing)
@@ -138,14 +130,12 @@ def test_a_query_is_well_formed(query: str) -> None:
 
 
 def test_alerts_have_a_time_and_names_of_their_own() -> None:
-    """A single late scrape would wake somebody, or one alert hide another."""
     rules = alert_rules()
     assert len({rule["alert"] for rule in rules}) == len(rules)
     assert all(re.fullmatch(r"[1-9]\d*[smh]", rule["for"]) for rule in rules)
 
 
 def test_prometheus_takes_the_files() -> None:
-    """What only Prometheus finds wrong would be found in production."""
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")
@@ -157,7 +147,6 @@ def test_prometheus_takes_the_files() -> None:
 
 class TestCompose:
     def test_what_services_name_is_there(self) -> None:
-        """`docker compose up` would refuse the file, or a setting do nothing."""
         for name, service in COMPOSE.items():
             assert {*service.get("depends_on", ())} <= COMPOSE.keys(), name
             assert "image" in service or "build" in service, name
@@ -166,7 +155,6 @@ class TestCompose:
         assert given <= names
 
     def test_docker_takes_the_file(self) -> None:
-        """What only Docker finds wrong would be found by whoever tries it."""
         if shutil.which("docker") is None:
             pytest.skip("docker is not installed")
         compose = ["docker", "compose"]
@@ -177,14 +165,12 @@ class TestCompose:
         assert found.returncode == 0, found.stderr
 
     def test_what_it_mounts_is_there(self) -> None:
-        """Docker would make empty folders in the place of the files."""
         for name in ("prometheus", "grafana"):
             assert COMPOSE[name]["profiles"] == ["monitoring"]
             sources = [volume.split(":")[0] for volume in COMPOSE[name]["volumes"]]
             assert [source for source in sources if not (FOLDER.parent / source).is_file()] == []
 
     def test_prometheus_asks_the_port_that_the_server_serves(self) -> None:
-        """There would be no metrics, or the server's port would be open to the network."""
         environment = COMPOSE["server"]["environment"]
         assert environment["AWS_ACCESS_KEY_ID"] == COMPOSE["table"]["environment"]["AWS_ACCESS_KEY_ID"]
         given = {

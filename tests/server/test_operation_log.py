@@ -6,15 +6,20 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
+from bench.house import exchange
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
+from keygraph.errors import Throttled, Unavailable
 from keygraph_server.app import create_app
+from keygraph_server.logs import configure_logging
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings, read_settings
 from tests.server.library import MODEL
@@ -53,7 +58,6 @@ class TestRequestIds:
     async def test_it_is_in_the_header_the_errors_and_the_log(
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Somebody who is told of an error could not find it in the log."""
         async with serving(settings) as client:
             refused = await ask(client, "{ nothing { like this")
             partial = await ask(client, '{ __typename books(after: "no cursor") { totalCount } }')
@@ -68,20 +72,17 @@ class TestRequestIds:
         assert len(ids) == 3
 
     async def test_every_route_has_one(self, settings: Settings) -> None:
-        """What a proxy logs of other requests could not be found again."""
         async with serving(settings) as client:
             for path in ("/healthz", "/readyz", "/schema.graphql", "/nowhere"):
                 assert len((await client.get(path)).headers["x-request-id"]) == 32
 
     @pytest.mark.parametrize("given", ["abc-1.2:3_4", "x" * 64])
     async def test_that_of_a_proxy_is_kept(self, settings: Settings, given: str) -> None:
-        """The logs of a proxy and of the server could not be brought together."""
         async with serving(settings) as client:
             response = await client.get("/healthz", headers={"x-request-id": given})
         assert response.headers["x-request-id"] == given
 
     async def test_of_two_none_is_kept(self, settings: Settings) -> None:
-        """A client could put one of its own beside that of the proxy."""
         async with serving(settings) as client:
             twice = [("x-request-id", "of-the-client"), ("x-request-id", "of-the-proxy")]
             response = await client.get("/healthz", headers=twice)
@@ -89,7 +90,6 @@ class TestRequestIds:
 
     @pytest.mark.parametrize("given", ["x" * 65, "", "a b", 'a"', "é"])
     async def test_a_long_or_strange_one_is_replaced(self, settings: Settings, given: str) -> None:
-        """A client could fill the log, or write into it what looks like something else."""
         async with serving(settings) as client:
             response = await client.get("/healthz", headers={"x-request-id": given.encode("latin-1")})
         assert len(response.headers["x-request-id"]) == 32
@@ -98,8 +98,6 @@ class TestRequestIds:
     async def test_an_unexpected_error_has_it_too(
         self, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Of all errors those that are ours would be the hardest to find."""
-
         async def fail(*_: object, **__: object) -> None:
             raise RuntimeError("the password is hunter2")
 
@@ -119,7 +117,6 @@ class TestOperations:
     async def test_the_line_says_what_was_asked_and_what_it_cost(
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """An expensive operation could not be found in the log, or not told from another of its name."""
         async with serving(settings) as client:
             await ask(client, QUERY, variables={"isbn": "978-secret"})
         [text] = capsys.readouterr().err.splitlines()
@@ -145,7 +142,6 @@ class TestOperations:
     async def test_variables_are_logged_only_where_that_is_set(
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """KEYGRAPH_LOG_VARIABLES would do nothing."""
         async with serving(settings.model_copy(update={"log_variables": True})) as client:
             await ask(client, QUERY, variables={"isbn": "978-secret"})
         assert json.loads(capsys.readouterr().err)["variables"] == {"isbn": "978-secret"}
@@ -153,7 +149,6 @@ class TestOperations:
     async def test_no_line_is_written_where_that_is_set(
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """KEYGRAPH_LOG_OPERATIONS would do nothing."""
         async with serving(settings.model_copy(update={"log_operations": False})) as client:
             await ask(client, QUERY, variables={"isbn": "1"})
         assert capsys.readouterr().err == ""
@@ -161,7 +156,6 @@ class TestOperations:
     async def test_an_error_is_logged_by_its_code(
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Errors could not be counted, or the log would repeat what a client has sent."""
         async with serving(settings) as client:
             await ask(client, '{ a: books(after: "x") { totalCount } b: books(after: "y") { totalCount } }')
             await ask(client, "{ hunter2 }", operationName="n" * 1000)
@@ -174,7 +168,6 @@ class TestOperations:
     async def test_a_store_that_is_gone_is_a_warning(
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Operations that failed for an outage would look like all others."""
         gone = settings.model_copy(update={"store": "http://127.0.0.1:1", "deadline": 0.2})
         async with serving(gone) as client:
             await ask(client, "{ books { totalCount } }")
@@ -184,12 +177,36 @@ class TestOperations:
     async def test_a_report_that_fails_is_not_the_clients_concern(
         self, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A fault in what watches operations would cost clients their answers."""
-
         def fail(*_: object) -> None:
             raise RuntimeError
 
-        monkeypatch.setattr("keygraph_server.telemetry.log_lines.LogLines.report", fail)
+        monkeypatch.setattr("keygraph_server.telemetry.process.Telemetry._log_operation", fail)
         async with serving(settings) as client:
             response = await ask(client, "{ books { totalCount } }")
         assert response.json() == {"data": {"books": {"totalCount": 0}}}
+
+
+@pytest.mark.long
+async def test_an_outage_of_thousands_of_requests_is_few_lines(
+    settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = cycle((Unavailable, Throttled, RuntimeError))
+
+    async def fail(request: object) -> None:
+        raise next(failures)(f"failure {len(statuses)}")
+
+    statuses: list[int] = []
+    configure_logging(settings)
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        monkeypatch.setattr(app.state.service._shared, "store", Mock(send=fail, table=app.state.store.table))
+        body = json.dumps({"query": '{ book(isbn: "1") { title } }'}).encode()
+        for _ in range(3_000):
+            start, _ = await exchange(app, [{"type": "http.request", "body": body, "more_body": False}])
+            statuses.append(start["status"])
+    assert statuses == [200] * 3_000
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {code for line in lines for code in line.get("codes", ())} == {
+        "UNAVAILABLE", "THROTTLED", "INTERNAL",
+    }  # fmt: skip
+    assert 80 <= len(lines) <= 100

@@ -6,17 +6,21 @@ import asyncio
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from keygraph.engines.dynamodb import gate
+from keygraph_resolvers.engine import engine
 from keygraph_server.app import create_app
+from keygraph_server.http import graphql_http
+from keygraph_server.http.requests import GraphQLRequest
 from keygraph_server.settings import read_settings
 from tests.keygraph.faulty import Body, FaultyDynamoDB
 from tests.server.library import MODEL
 
-READ = {"query": '{ book(isbn: "1") { title } }'}
+READ = {"query": 'query @consistent { book(isbn: "1") { title } }'}  # not one that operations share
 
 
 class WithoutItems(FaultyDynamoDB):
@@ -26,9 +30,13 @@ class WithoutItems(FaultyDynamoDB):
         return {}
 
 
-async def test_thousands_on_a_dynamodb_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All would wait for their deadline, take memory meanwhile, and keep those waiting that need no DynamoDB."""
+@pytest.mark.long
+async def test_thousands_on_a_dynamodb_that_hangs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(gate, "_OUTAGE_SECONDS", 0.5)
+    # The clients are in the same event loop, and take most of its time: what may run is sent at once all the same.
+    monkeypatch.setattr(engine, "TURN_SECONDS", 30.0)
     (folder / "library.py").write_text(MODEL)
     dynamodb = WithoutItems(failing=1.0, faults=("hung",))
     async with dynamodb.running() as url:
@@ -37,21 +45,26 @@ async def test_thousands_on_a_dynamodb_that_hangs(folder: Path, monkeypatch: pyt
                 model="library",
                 store=url,
                 secret="s3cret" * 6,
-                deadline=2.0,
+                deadline=4.0,
                 max_running=50,
                 max_waiting=100,
-                log_operations=False,
             )
         )
         async with app.router.lifespan_context(app):
-            client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://keygraph")
-            async with client:
+
+            def client_at(address: str) -> httpx.AsyncClient:
+                transport = httpx.ASGITransport(app, client=(address, 1))
+                return httpx.AsyncClient(transport=transport, base_url="http://keygraph")
+
+            async with client_at("192.0.2.1") as client, client_at("192.0.2.2") as another:
                 statuses: Counter[tuple[int, str]] = Counter()
+                answered: Counter[str] = Counter()
                 refused: list[httpx.Response] = []
                 all_refused = asyncio.Event()
 
-                async def ask() -> None:
+                async def ask(address: str, client: httpx.AsyncClient) -> None:
                     response = await client.post("/graphql", json=READ)
+                    answered[address] += response.status_code == 200
                     [error] = response.json()["errors"]
                     statuses[response.status_code, error["extensions"]["code"]] += 1
                     if response.status_code == 503:
@@ -62,7 +75,8 @@ async def test_thousands_on_a_dynamodb_that_hangs(folder: Path, monkeypatch: pyt
 
                 # The text is known, so that all begin at once.
                 app.state.service.explain(READ["query"])
-                asking = [asyncio.create_task(ask()) for _ in range(1_000)]
+                asking = [asyncio.create_task(ask("first", client)) for _ in range(600)]
+                asking += [asyncio.create_task(ask("second", another)) for _ in range(400)]
                 # Others that need nothing from DynamoDB are answered meanwhile.
                 await all_refused.wait()
                 assert not any(code == "TIMEOUT" for _, code in statuses)
@@ -72,6 +86,11 @@ async def test_thousands_on_a_dynamodb_that_hangs(folder: Path, monkeypatch: pyt
                 assert time.monotonic() - before < 0.5
                 await asyncio.gather(*asking)
                 assert statuses == {(503, "UNAVAILABLE"): 850, (200, "TIMEOUT"): 150}
+                lines = capsys.readouterr().err.splitlines()
+                assert 40 < len(lines) < 100
+                assert all(any(code in line for line in lines) for code in ("UNAVAILABLE", "TIMEOUT"))
+                # Whoever comes first and asks for more leaves half to the other.
+                assert answered == {"first": 75, "second": 75}
                 # The fifty that ran were sent; those that waited learned of the outage at once.
                 assert dynamodb.connections <= 52
                 ready = await client.get("/readyz")
@@ -82,3 +101,47 @@ async def test_thousands_on_a_dynamodb_that_hangs(folder: Path, monkeypatch: pyt
                 while (await client.post("/graphql", json=READ)).json() != {"data": {"book": None}}:
                     assert time.monotonic() < until
                     await asyncio.sleep(0.1)
+
+
+async def test_large_bodies_of_one_client_wait_unread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "library.py").write_text(MODEL)
+    app = create_app(read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6))
+    answers, refused, others_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    read: list[int] = []
+    parse_body = graphql_http.parse_body
+
+    def parse(body: bytes, *limits: int) -> GraphQLRequest:
+        read.append(len(body))
+        if len(read) == 19 + 3:
+            others_read.set()
+        return parse_body(body, *limits)
+
+    async def execute(*_: object, **__: object) -> dict[str, Any]:
+        await answers.wait()
+        return {"data": {}}
+
+    monkeypatch.setattr(graphql_http, "parse_body", parse)
+    async with app.router.lifespan_context(app):
+        monkeypatch.setattr(app.state.service, "execute", execute)
+        large = {**READ, "variables": {"text": "x" * 100_000}}
+
+        async def ask(address: str, body: dict[str, Any]) -> int:
+            transport = httpx.ASGITransport(app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
+                status = (await client.post("/graphql", json=body)).status_code
+            if status == 503:
+                refused.set()
+            return status
+
+        # 2 MB are read at the same time, and 16 MB wait.
+        asked = [asyncio.create_task(ask("192.0.2.1", large)) for _ in range(19 + 159 + 1)]
+        async with asyncio.timeout(10):
+            await refused.wait()
+        assert len(read) == 19
+        others = [("192.0.2.2", large), ("192.0.2.2", READ), ("192.0.2.1", READ)]
+        asked += [asyncio.create_task(ask(*each)) for each in others]
+        await others_read.wait()
+        asked.pop(100).cancel()  # one of those that wait
+        answers.set()
+        assert Counter(await asyncio.gather(*asked)) == {200: 19 + 158 + 3, 503: 1}
+        assert len(read) == 19 + 158 + 3

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from keygraph_resolvers import OperationRequest
 from keygraph_server.playground import PageSettings, playground_routes
 from keygraph_server.playground.assets import (
     ASSETS_FOLDER,
@@ -31,12 +32,12 @@ from keygraph_server.playground.assets import (
     read_manifest,
 )
 from keygraph_server.playground.page import CDN, LOCAL, render_page
-from keygraph_server.queries import Example
+from keygraph_server.queries import ExampleOperation
 from tests.server.chromium import Page, needs_assets, needs_chromium, open_page
 from tests.server.serving import served
 
 QUERY = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
-EXAMPLE = Example("Who", "query", "Who somebody is.", QUERY)
+EXAMPLE = ExampleOperation("Who", "query", "Who somebody is.", QUERY)
 SHOP = PageSettings("Shop", "shop:graph", lambda: [EXAMPLE])
 
 
@@ -78,7 +79,6 @@ class PageReader(HTMLParser):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """What the page tells its script."""
         text = next(text for tag, text in self.texts if tag == "script" and text.strip())
         settings: dict[str, Any] = json.loads(text)
         return settings
@@ -86,7 +86,6 @@ class PageReader(HTMLParser):
 
 class TestManifest:
     def test_every_file_is_pinned_by_version_and_hash(self) -> None:
-        """A CDN could serve a different file, and the page would run it."""
         manifest = read_manifest()
         assert [f"{asset.package}/{asset.path}" for asset in manifest] == [
             "graphiql/graphiql.min.css",
@@ -104,7 +103,6 @@ class TestManifest:
             assert len(base64.b64decode(digest, validate=True)) == 48
 
     def test_npm_installs_the_versions_that_it_names(self) -> None:
-        """`make install` would fetch files that the manifest then refuses."""
         wanted = json.loads((FOLDER / "package.json").read_text("utf-8"))["dependencies"]
         lock = json.loads((FOLDER / "package-lock.json").read_text("utf-8"))["packages"]
         versions = {asset.package: asset.version for asset in read_manifest()}
@@ -112,7 +110,6 @@ class TestManifest:
         assert versions == {name: lock[f"node_modules/{name}"]["version"] for name in versions}
 
     def test_the_lock_file_pins_hashes_and_no_addresses(self) -> None:
-        """An install would ask a registry that is not the user's own, or take unverified packages."""
         packages = json.loads((FOLDER / "package-lock.json").read_text("utf-8"))["packages"]
         installed = {name: package for name, package in packages.items() if name}
         assert [name for name, package in installed.items() if "resolved" in package] == []
@@ -145,7 +142,6 @@ def installation(tmp_path: Path) -> Installation:
 
 class TestInstall:
     def test_it_copies_the_pinned_files_and_no_others(self, installation: Installation) -> None:
-        """The server would serve files that nobody looked at, or those of an earlier version."""
         installation.add("b", "other.js")
         (installation.target / "b@0.9.0").mkdir(parents=True)
         (installation.target / "b@0.9.0/b.js").write_text("old")
@@ -154,14 +150,12 @@ class TestInstall:
         assert holds_all_assets(installation.target, installation.manifest)
 
     def test_a_changed_file_is_refused_and_nothing_is_written(self, installation: Installation) -> None:
-        """A package that was tampered with would run in every user's browser."""
         (installation.node_modules / "b/b.js").write_text("tampered")
         with pytest.raises(AssetError, match=re.escape("b.js of b is not the file that manifest.json pins")):
             install_assets(installation.target, installation.manifest, installation.node_modules)
         assert not installation.target.exists()
 
     def test_a_missing_file_is_named(self, installation: Installation) -> None:
-        """Whoever installs would not learn what is wrong."""
         (installation.node_modules / "b/b.js").unlink()
         with pytest.raises(AssetError, match=re.escape("b has no b.js")):
             install_assets(installation.target, installation.manifest, installation.node_modules)
@@ -169,7 +163,6 @@ class TestInstall:
     def test_without_npm_it_says_so(
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """`make install` would end with a traceback where npm is missing."""
         monkeypatch.setenv("PATH", "")
         with pytest.raises(AssetError, match="npm was not found"):
             install_assets(installation.target, installation.manifest)
@@ -177,7 +170,6 @@ class TestInstall:
     def test_what_a_failing_npm_says_is_one_line(
         self, installation: Installation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A user without a registry would read pages of npm's log, for files that are optional."""
         npm = installation.node_modules / "npm"
         npm.write_text("#!/bin/sh\necho 'npm error code ENOTFOUND' >&2\necho 'npm error more' >&2\nexit 1\n")
         npm.chmod(0o755)
@@ -186,7 +178,6 @@ class TestInstall:
             install_assets(installation.target, installation.manifest)
 
     def test_a_changed_file_in_the_folder_is_noticed(self, installation: Installation) -> None:
-        """The page would name a local file that the browser then refuses, instead of the CDN's."""
         install_assets(installation.target, installation.manifest, installation.node_modules)
         (installation.target / "b@1.0.0/b.js").write_text("half")
         assert not holds_all_assets(installation.target, installation.manifest)
@@ -194,7 +185,6 @@ class TestInstall:
 
 class TestPage:
     async def test_without_installed_files_it_names_the_cdn_by_the_same_hashes(self, tmp_path: Path) -> None:
-        """The page would be empty, or run what the CDN likes."""
         response = await open_client(tmp_path).get("/")
         manifest = read_manifest()
         assert PageReader(response.text).loaded() == [
@@ -212,7 +202,6 @@ class TestPage:
         assert f"script-src 'self' {CDN}/;" in response.headers["content-security-policy"]
 
     def test_with_installed_files_it_names_no_other_origin(self) -> None:
-        """The playground would not work with the network cut."""
         manifest = read_manifest()
         page = PageReader(render_page(SHOP, manifest, LOCAL))
         assert [address for address, integrity in page.loaded() if integrity] == [
@@ -227,7 +216,6 @@ class TestPage:
 
     @needs_assets
     async def test_every_installed_file_that_it_names_isserved(self) -> None:
-        """The page would be empty although `make install` succeeded."""
         client = open_client()
         response = await client.get("/")
         assert "https:" not in response.headers["content-security-policy"]
@@ -248,7 +236,6 @@ class TestPage:
         ],
     )
     def test_titles_and_queries_are_text(self, text: str) -> None:
-        """A model's name or a query could run as a script in the page."""
         plain = PageReader(render_page(SHOP, read_manifest(), LOCAL))
         told = PageSettings(text, text, lambda: [replace(EXAMPLE, description=text)])
         page = PageReader(render_page(told, read_manifest(), LOCAL))
@@ -262,7 +249,6 @@ class TestPage:
         assert "".join(data for tag, data in page.texts if tag == "title").strip() == f"{text} · Keygraph"
 
     async def test_no_script_or_style_stands_in_the_page(self, tmp_path: Path) -> None:
-        """The page's own content security policy would stop it."""
         response = await open_client(tmp_path).get("/")
         assert [
             attrs
@@ -288,7 +274,6 @@ class Query:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """A server with the playground, and GraphQL behind it."""
     schema = strawberry.Schema(Query)
 
     async def answer(request: Request) -> Response:
@@ -315,7 +300,6 @@ class TestInChromium:
     """With the network cut: no name resolves in this browser."""
 
     def test_graphiql_its_explorer_and_its_docs_work_and_nothing_complains(self, address: str) -> None:
-        """A newcomer's first look would be an empty page, or one that fails without the internet."""
         with open_page(address) as page:
             page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
             assert editor_text(page) == QUERY
@@ -332,7 +316,6 @@ class TestInChromium:
             assert page.complaints == []
 
     def test_it_works_where_storage_is_blocked(self, address: str) -> None:
-        """Who blocks cookies and site data would see an empty page."""
         blocked = (
             "Object.defineProperty(window, 'localStorage',"
             " { get() { throw new DOMException('blocked', 'SecurityError'); } })"
@@ -343,7 +326,6 @@ class TestInChromium:
             assert page.complaints == []
 
     def test_a_token_goes_with_each_request(self) -> None:
-        """Whoever tries rules would have to write a header by hand; or one that is gone would still be sent."""
         sent: list[str | None] = []
         schema = strawberry.Schema(Query)
 
@@ -351,7 +333,9 @@ class TestInChromium:
             asked = await request.json()
             if asked.get("operationName") != "IntrospectionQuery":
                 sent.append(request.headers.get("authorization"))
-            result = await schema.execute(asked["query"], operation_name=asked.get("operationName"))
+            result = await schema.execute(
+                OperationRequest(asked["query"], operation_name=asked.get("operationName"))
+            )
             return JSONResponse({"data": result.data})
 
         type_in = (

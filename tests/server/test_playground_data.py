@@ -19,7 +19,6 @@ from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import Model, load_model
 from keygraph_server.settings import Settings
-from keygraph_server.settings.exposure import Environment
 
 EXAMPLES = ["billing", "cargo", "commerce", "education", "social", "talent"]
 
@@ -43,10 +42,10 @@ graph = Graph(Table("Closed", partition_key="PK", sort_key="SK"), A, B, Link)
 
 @asynccontextmanager
 async def running(name: str, folder: Path, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server of an example, with its sample."""
     options = {"model": f"keygraph_examples.{name}:graph", **options}
+    viewer = options.pop("viewer", None)
     settings = Settings(store=f"sqlite:{folder / f'{name}.sqlite'}", secret=SecretStr("x" * 32), **options)
-    app = create_app(settings)
+    app = create_app(settings, viewer=viewer)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://playground") as client:
@@ -55,7 +54,6 @@ async def running(name: str, folder: Path, **options: Any) -> AsyncIterator[http
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a SQLite file of each example's sample."""
     folder = tmp_path_factory.mktemp("samples")
     for name in EXAMPLES:
         make_sample_file(load_model(f"keygraph_examples.{name}:graph"), folder / f"{name}.sqlite")
@@ -77,7 +75,6 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 class TestExamples:
     @pytest.mark.parametrize("name", EXAMPLES)
     async def test_the_first_run_of_each_works(self, name: str, samples: Path) -> None:
-        """A newcomer's first Run would fail, or answer null."""
         async with running(name, samples) as client:
             examples = (await client.post("/playground/examples", json={})).json()
             queries = [each for each in examples if each["kind"] == "query"]
@@ -92,7 +89,6 @@ class TestExamples:
                 assert all(value is not None for value in answer["data"].values()), each["name"]
 
     async def test_an_example_has_what_is_referred_to_most(self, samples: Path) -> None:
-        """The lists of the node in an example would be empty."""
         async with running("commerce", samples) as client:
             examples = {
                 each["name"]: each for each in (await client.post("/playground/examples", json={})).json()
@@ -103,20 +99,38 @@ class TestExamples:
         assert len(answer["data"]["order"]["items"]["edges"]) == 2
         assert "unitPrice" in answer["data"]["order"]["items"]["edges"][0]
 
-    async def test_without_items_the_values_are_variables(self, samples: Path) -> None:
-        """A server that is to keep its table to itself would give its keys away."""
-        async with running("social", samples, playground_items=False) as client:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"playground_items": False},
+            {"auth": "jwt", "jwt_key": "x" * 32},
+            {"auth": "header", "playground_items": True},
+            {"viewer": lambda request: {"sub": "1"}},
+        ],
+        ids=["set so", "tokens", "headers", "a function"],
+    )
+    async def test_without_items_the_values_are_variables(
+        self, samples: Path, options: dict[str, Any]
+    ) -> None:
+        async with running("social", samples, **options) as client:
             examples = (await client.post("/playground/examples", json={})).json()
             items = await client.post("/playground/items", json={"id": "x"})
+            page = (await client.get("/")).text
+        assert '"showsItems": false' in page
         [user] = [each for each in examples if each["name"] == "User"]
         assert user["document"].startswith("query User($userId: ID!) {\n  user(userId: $userId) {")
         assert items.status_code == 404
 
+    async def test_pages_of_others_get_none(self, samples: Path) -> None:
+        async with running("social", samples) as client:
+            for name in ("examples", "description", "items"):
+                for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+                    answer = await client.post(f"/playground/{name}", json={}, headers=headers)
+                    assert answer.status_code == 403
+
     async def test_a_table_that_does_not_answer_gives_examples_without_values(
         self, samples: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A page would stay empty while the table cannot be reached."""
-
         async def fail(*_: object) -> None:
             raise Unavailable("it is away")
 
@@ -129,7 +143,6 @@ class TestExamples:
 
 class TestDescription:
     async def test_it_says_what_describe_prints(self, samples: Path) -> None:
-        """The diagram would show other keys and requests than are sent."""
         async with running("commerce", samples) as client:
             described = (await client.post("/playground/description", json={})).json()
         [order] = [each for each in described["types"] if each["name"] == "Order"]
@@ -153,10 +166,9 @@ class TestDescription:
                 "narrowedBy": ["productId"],
             }
         ]
-        assert [each["name"] for each in described["root"]] == ["users", "products"]
+        assert [each["name"] for each in described["root"]] == ["users", "products", "mostReviewedProducts"]
 
     async def test_walks_and_paths_are_there_too(self, samples: Path) -> None:
-        """The diagram would have no arrow for them, and nobody would find them."""
         async with running("social", samples) as client:
             described = (await client.post("/playground/description", json={})).json()
         [user] = [each for each in described["types"] if each["name"] == "User"]
@@ -172,7 +184,6 @@ class TestDescription:
 
 class TestItems:
     async def test_those_in_the_partition_of_a_node(self, samples: Path) -> None:
-        """Whoever looks for why an answer is as it is could not see what is stored."""
         graph = load_model("keygraph_examples.commerce:graph").graph
         order = global_id(graph.types["Order"], ("ORD003",))
         async with running("commerce", samples) as client:
@@ -188,14 +199,12 @@ class TestItems:
     async def test_an_item_without_an_id_in_the_schema_has_none_here(
         self, closed: Model, tmp_path: Path
     ) -> None:
-        """Whoever copies the id from the page would be told that nothing can be asked for by it."""
         async with running("closed", tmp_path, model="closed:graph") as client:
             asked = {"id": global_id(closed.graph.types["A"], ("1",))}
             found = (await client.post("/playground/items", json=asked)).json()
         assert [(each["type"], each["id"]) for each in found["items"]] == [("A", asked["id"]), ("Link", None)]
 
     async def test_an_id_of_another_schema_is_refused(self, samples: Path) -> None:
-        """Whoever mistypes an id would see an error of the server."""
         async with running("social", samples) as client:
             answer = await client.post("/playground/items", json={"id": "nothing"})
         assert answer.status_code == 400
@@ -205,15 +214,13 @@ class TestItems:
 
 class TestWhoMayAsk:
     async def test_in_production_there_is_nothing_of_it(self, samples: Path) -> None:
-        """A server would show its table to the internet."""
-        async with running("social", samples, env=Environment.PRODUCTION) as client:
+        async with running("social", samples, env="production") as client:
             for path in ("examples", "description", "items"):
                 assert (await client.post(f"/playground/{path}", json={})).status_code == 404
             assert (await client.get("/")).status_code == 404
             assert (await client.get("/playground/page/playground.js")).status_code == 404
 
     async def test_no_page_of_another_site_can_ask(self, samples: Path) -> None:
-        """A page could make its visitors' browsers read the table behind their own servers."""
         async with running("social", samples) as client:
             form = {"content-type": "text/plain"}
             for path in ("examples", "description", "items"):
@@ -222,7 +229,6 @@ class TestWhoMayAsk:
                 assert answer.status_code == 415
 
     async def test_what_is_no_request_is_refused(self, samples: Path) -> None:
-        """A mistake of a script would be an error of the server."""
         async with running("social", samples) as client:
             headers = {"content-type": "application/json"}
             broken = await client.post("/playground/items", content="{", headers=headers)

@@ -24,14 +24,12 @@ ANSWER = "document.querySelector('.result-window').innerText"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the commerce example."""
     with served_example("commerce", tmp_path_factory.mktemp("shop")) as address:
         yield address
 
 
 @pytest.fixture
 def page(shop: str) -> Iterator[Page]:
-    """Its playground, ready. At the end nothing may have complained."""
     with open_page(shop) as opened:
         opened.wait_for(EDITOR)
         # The schema is there: what is run from now on has the ids of its nodes.
@@ -49,7 +47,6 @@ def click(page: Page, selector: str, text: str = "") -> None:
 
 
 def run(page: Page, query: str = QUERY) -> None:
-    """Run a query and wait for its cost."""
     page.evaluate(WRITE % query)
     # GraphiQL reads the operations of a changed text a moment later.
     time.sleep(0.5)
@@ -78,7 +75,6 @@ OVERLAPPING = f"""(() => {{ {PICTURE}.map((each) => each.boundingBox({{ includeL
 
 class TestExamples:
     def test_each_opens_in_a_tab_of_its_own_and_runs(self, page: Page) -> None:
-        """Who has never seen GraphQL would have to type."""
         assert page.evaluate("document.title") == "EcommerceData · Keygraph"
         names = texts(page, ".examples button strong")
         assert (names[0], names[-1]) == ("CustomerWithOrders", "CreateUser")
@@ -97,7 +93,6 @@ class TestExamples:
         assert page.evaluate("document.querySelectorAll('.graphiql-tab').length") == 2
 
     def test_the_explorer_opens_at_what_the_editor_shows(self, page: Page) -> None:
-        """One would look for the fields of a query among those of all others."""
         page.evaluate(WRITE % QUERY)
         page.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
         user = "document.querySelector('.explorer-panel .graphiql-explorer-user')"
@@ -107,7 +102,6 @@ class TestExamples:
 
 class TestCost:
     def test_requests_stand_by_round_trip_with_actual_and_bound(self, page: Page) -> None:
-        """Nobody would see in how many requests and round trips their query was answered."""
         run(page)
         summary = page.evaluate("document.querySelector('.cost-summary').innerText")
         assert summary == "2 requests in 1 round trip, 1 read unit, at most 1"
@@ -129,7 +123,6 @@ class TestCost:
         assert "keygraph_" not in answer
 
     def test_a_request_shows_its_place_and_its_keys(self, page: Page) -> None:
-        """Nobody would know which part of a query a request is for, or what is asked of DynamoDB."""
         run(page)
         click(page, ".cost-line", "user.orders")
         page.wait_for("document.querySelector('.cost-request')")
@@ -137,7 +130,6 @@ class TestCost:
         assert "".join(texts(page, ".marked-place")) == "orders(first:2)"
 
     def test_it_is_folded_resized_and_switched_off(self, page: Page) -> None:
-        """The panel would stand over the answer, or cost something that nobody wants to see."""
         run(page)
         height = "document.querySelector('.cost-content').offsetHeight"
         before = page.evaluate(height)
@@ -157,7 +149,6 @@ class TestCost:
 
 class TestGraph:
     def test_an_answer_is_drawn_and_its_lists_are_followed(self, page: Page) -> None:
-        """Who has never seen GraphQL could not find an order's products."""
         run(page)
         click(page, "[role=tab]", "Graph")
         page.wait_for("document.querySelector('.canvas canvas')")
@@ -175,7 +166,6 @@ class TestGraph:
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query OrderItems ')")
 
     def test_a_path_is_drawn_as_one(self, tmp_path: Path) -> None:
-        """How two people are connected would be a heap of dots."""
         with served_example("social", tmp_path) as address, open_page(address) as opened:
             opened.wait_for("window.keygraph?.state.schema")
             click(opened, ".examples button", "Path")
@@ -193,7 +183,6 @@ class TestGraph:
             assert opened.complaints == []
 
     def test_what_is_added_to_draw_costs_nothing_and_changes_nothing(self, page: Page, shop: str) -> None:
-        """The panel would show a cost that the query has not, or the answer something that was not asked for."""
         examples = httpx.post(f"{shop}playground/examples", json={}).json()
         for example in examples:
             if example["kind"] != "query":
@@ -211,7 +200,6 @@ class TestGraph:
             assert counts[0] == counts[1], example["name"]
 
     def test_errors_stand_where_they_are_in_the_editor(self, page: Page) -> None:
-        """A mistake would be shown at a column that the editor does not have."""
         text = '{ a: user(userId: "12345") { name orders(first: 1) { nodes { total } } } b: user(userId: "") { name } }'
         page.evaluate(WRITE % text)
         time.sleep(0.5)
@@ -221,7 +209,6 @@ class TestGraph:
 
 
 def test_the_pictures_of_the_docs_are_taken_of_this_build(page: Page, tmp_path: Path) -> None:
-    """README would show a page that is not there any more. `make pictures` takes them again."""
     take_pictures(page, tmp_path)
     taken = {file.name: file.read_bytes()[:24] for file in tmp_path.iterdir()}
     shown = {
@@ -236,7 +223,6 @@ def test_the_pictures_of_the_docs_are_taken_of_this_build(page: Page, tmp_path: 
 
 class TestModel:
     def test_types_and_lists_with_their_requests(self, page: Page) -> None:
-        """Nobody would see how the types are connected, and by which requests."""
         click(page, "[role=tab]", "Schema")
         page.wait_for("document.querySelector('.canvas canvas')")
         click(page, ".all-nodes button", "Order")
@@ -246,7 +232,6 @@ class TestModel:
         page.wait_for("document.querySelectorAll('.described').length > 10")
 
     def test_the_raw_items_behind_a_node(self, page: Page) -> None:
-        """Whoever looks for why an answer is as it is could not see what is stored."""
         run(page)
         click(page, "[role=tab]", "Graph")
         click(page, ".all-nodes button", "204.97")
@@ -257,7 +242,6 @@ class TestModel:
 
 class TestPage:
     def test_views_turn_by_keys(self, page: Page) -> None:
-        """Who uses no mouse could not reach a view."""
         page.evaluate("document.getElementById('tab-query').focus()")
         for name in ("Graph", "Schema", "Table", "Query"):
             page.press("ArrowRight")
@@ -266,7 +250,6 @@ class TestPage:
             assert page.evaluate("document.documentElement.scrollHeight <= window.innerHeight"), name
 
     def test_it_fits_a_narrow_window(self, page: Page) -> None:
-        """On a phone, one would scroll sideways to read."""
         page.resize(390, 844)
         run(page)
         for name in ("Query", "Graph", "Schema", "Table"):

@@ -30,7 +30,6 @@ query Fourth { books { totalCount } }
 
 
 def test_written_operations_stand_alone_with_their_comments_and_fragments() -> None:
-    """The server would not say what its author thinks worth asking, or a tab would ask for a fragment of another one."""
     document = WRITTEN + "query Fifth { books { nodes { ...G } } }\nfragment G on Book { ...F isbn }\n"
     examples = written_examples(document)
     assert [(each.name, each.kind, each.first_field, each.description) for each in examples] == [
@@ -43,12 +42,11 @@ def test_written_operations_stand_alone_with_their_comments_and_fragments() -> N
     assert examples[2].document == "query Third { books { totalCount } }\n"
     assert examples[4].document == (
         "query Fifth { books { nodes { ...G } } }\n\n"
-        "fragment G on Book { ...F isbn }\n\nfragment F on Book { title }\n"
+        "fragment F on Book { title }\n\nfragment G on Book { ...F isbn }\n"
     )
 
 
 def test_three_queries_are_to_be_tried(folder: Path) -> None:
-    """The terminal would fill with examples, or offer a mutation; or a start would build the schema for them."""
     (folder / "library.py").write_text(MODEL)
     (folder / "library.graphql").write_text(
         "mutation A { a } query B { b } query C { c } query D { d } query E { e }"
@@ -61,13 +59,11 @@ def test_three_queries_are_to_be_tried(folder: Path) -> None:
 
 
 def test_a_file_that_is_no_graphql_keeps_no_server_from_starting() -> None:
-    """A server would not start for a mistake in a file that is only shown."""
     assert written_examples("query {") == []
     assert written_examples("") == []
 
 
 def test_made_examples_can_be_asked(folder: Path) -> None:
-    """A playground would offer operations that the server refuses."""
     (folder / "library.py").write_text(MODEL)
     model = load_model("library")
     schema = build_schema(model.schema.as_str())
@@ -85,7 +81,6 @@ def test_made_examples_can_be_asked(folder: Path) -> None:
 
 
 def test_a_written_example_takes_the_place_of_a_made_one(folder: Path) -> None:
-    """A list would have two examples of one name."""
     (folder / "library.py").write_text(MODEL)
     (folder / "library.graphql").write_text("query Book { books { totalCount } }\n")
     assert [(each.name, each.is_made) for each in examples_of(load_model("library"))] == [

@@ -17,7 +17,6 @@ COUNT = 100
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_busy_loop_takes_many_connections_in_a_turn(loop: str) -> None:
-    """uvloop takes one: a server whose turns last 25 ms would take 40 connections a second, and new clients would wait."""
     factory = pytest.importorskip(loop, reason="the extra `fast` is not installed").new_event_loop
     turns = 0
 

@@ -1,37 +1,45 @@
-"""`keygraph table create` and `keygraph table describe`."""
+"""`keygraph table create`, `keygraph table describe`, `keygraph table diff` and `keygraph table update`."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 from keygraph.dynamo.differences import table_differences
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import DescribeTable
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import cloudformation
+from keygraph.engines.open import open_store
 from keygraph_examples.commerce import graph as commerce
+from keygraph_examples.commerce import gsi2
 from tests.server.command_line import run, shown_lines
-from tests.server.tables import FILE, drop_table, make_table
+from tests.server.conftest import forget_models
+from tests.server.tables import FILE, drop_table, items_in, make_table
 
 DECLARED = [
     "Table EcommerceData",
     "             partition key   sort key     projects",
     "table        PK (S)          SK (S)",
     "index GSI1   GSI1PK (S)      GSI1SK (S)   ALL",
+    "index GSI2   GSI2PK (S)      GSI2SK (S)   ALL",
 ]
 
 pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_create_says_what_it_made_and_can_be_repeated(address: str) -> None:
-    """A set-up script that runs twice would fail, or nobody would know what was made."""
     drop_table(address)
     first = run("table", "create", "--store", address)
     assert (first.exit_code, first.stdout) == (
         0,
-        f"Created the table EcommerceData in {address}: key PK, SK; index GSI1 (GSI1PK, GSI1SK).\n",
+        f"Created the table EcommerceData in {address}: key PK, SK; index GSI1 (GSI1PK, GSI1SK); "
+        "index GSI2 (GSI2PK, GSI2SK).\n",
     )
     second = run("table", "create", "--store", address)
     assert (second.exit_code, second.stdout) == (
@@ -41,16 +49,14 @@ def test_create_says_what_it_made_and_can_be_repeated(address: str) -> None:
 
 
 def test_create_does_not_pass_over_another_table() -> None:
-    """A table without the model's index would be taken for the model's."""
     make_table(FILE, table=Table("EcommerceData", partition_key="PK", sort_key="SK"))
     result = run("table", "create", "--store", FILE)
     assert result.exit_code == 1
-    assert "already exists and does not match the model: it lacks the index GSI1." in result.stderr
+    assert "already exists and does not match the model: it lacks the index GSI1; it lacks" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
 def test_describe_shows_the_declared_table(address: str) -> None:
-    """Nobody could see which table the model needs, or whether the one that is there is it."""
     drop_table(address)
     missing = run("table", "describe", "--store", address)
     assert missing.exit_code == 0
@@ -65,23 +71,22 @@ def test_describe_shows_the_declared_table(address: str) -> None:
 
 
 def test_describe_says_what_differs(address: str) -> None:
-    """A wrong key or index would be found out query by query."""
     make_table(address, table=Table("EcommerceData", partition_key="pk", sort_key="sk"))
-    assert shown_lines(run("table", "describe", "--store", address).stdout)[4:] == [
+    assert shown_lines(run("table", "describe", "--store", address).stdout)[5:] == [
         f"The table in {address} differs from the model:",
         "  - its keys are pk (S) and sk (S), but the model declares PK (S) and SK (S)",
         "  - it lacks the index GSI1",
+        "  - it lacks the index GSI2",
     ]
     index = Index("GSI1", "GSI1PK", "Other", projection="KEYS_ONLY")
     make_table(address, table=Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[index]))
-    found = shown_lines(run("table", "describe", "--store", address).stdout)[4:]
+    found = shown_lines(run("table", "describe", "--store", address).stdout)[5:]
     assert found[0] == f"The table in {address} differs from the model:"
     assert any("GSI1PK (S) and Other (S)" in line for line in found)
     assert "  - its index GSI1 projects keys alone (KEYS_ONLY), declared is ALL" in found
 
 
 def test_describe_says_which_attributes_an_index_projects(address: str) -> None:
-    """Whoever mends an index would have to find out which attribute it lacks; one of its name would be taken for it."""
     declared = Index("GSI1", "GSI1PK", "GSI1SK", projection=["name", "price"])
     found = Index("GSI1", "GSI1PK", "GSI1SK", projection=["name"])
     table = Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[declared])
@@ -94,25 +99,116 @@ def test_describe_says_which_attributes_an_index_projects(address: str) -> None:
 
 
 def test_describe_needs_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without DynamoDB at hand the declared table could not be shown."""
     monkeypatch.setenv("KEYGRAPH_DEADLINE", "0.2")
     result = run("table", "describe", "--store", "http://127.0.0.1:9")
     assert result.exit_code == 0
-    assert shown_lines(result.stdout)[:4] == DECLARED
-    assert shown_lines(result.stdout)[4].startswith("http://127.0.0.1:9 does not answer (")
+    assert shown_lines(result.stdout)[:5] == DECLARED
+    assert shown_lines(result.stdout)[5].startswith("http://127.0.0.1:9 does not answer (")
 
 
 def test_cloudformation_is_json_alone() -> None:
-    """The output could not be given to CloudFormation as it is."""
     result = run("table", "describe", "--cloudformation", "--store", "http://127.0.0.1:9")
     assert json.loads(result.stdout) == cloudformation(commerce.table)
     assert result.stderr == ""
 
 
 def test_cloudformation_has_the_time_to_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DynamoDB would keep for ever what the model says expires."""
-    (tmp_path / "offers.py").write_text(
-        """from datetime import datetime
+    (tmp_path / "offers.py").write_text(OFFERS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "offers", raising=False)
+    template = json.loads(run("table", "describe", "--cloudformation", "--model", "offers:graph").stdout)
+    properties = template["Resources"]["Table"]["Properties"]
+    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+
+
+# --- The model against the table ----------------------------------------------------------------------
+
+SOCIAL = ("table", "diff", "--model", "keygraph_examples.social:graph")
+PEOPLE: list[Item] = [
+    {"PK": "USER#Ann", "SK": "PROFILE", "full_name": "Ann"},
+    {"PK": "USER#Ben", "SK": "PROFILE", "name": "Ben", "mood": "good"},
+    {"PK": "USER#Ann", "SK": "BLOCKS#Ben"},
+]
+
+
+def test_diff_says_what_to_do_about_each_difference(address: str) -> None:
+    other = Index("Other", "a", "b")
+    make_table(address, PEOPLE, Table("Users", partition_key="PK", sort_key="SK", indexes=[other]))
+    result = run(*SOCIAL, "--store", address, "--json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["sample"]) == (0, 3)
+    assert result.stderr == "Compared the table and 3 of its items with the model.\n"
+    differences = [(each["where"], each["items"], each["what"], each["fix"]) for each in found["differences"]]
+    nothing = "nothing if there are none; otherwise correct its keys"
+    field = "declare a field for it if clients need it"
+    assert differences[:6] == [
+        (
+            "table",
+            0,
+            "the model does not declare its index Other",
+            "declare it if a list needs it; otherwise keygraph table update --remove",
+        ),
+        *(
+            (name, 0, "no item of the sample has this type", nothing)
+            for name in ("Friendship", "Like", "Follow")
+        ),
+        ("User", 1, "no field is stored in full_name", field),
+        ("User", 1, "no field is stored in mood", field),
+    ]
+    assert [(where, items, fix) for where, items, _, fix in differences[6:]] == [
+        ("no type", 1, "declare their type, or delete them: keygraph verify lists them"),
+        ("User", 1, "correct these items, or declare the field as they have it"),
+    ]
+    lines = shown_lines(run(*SOCIAL, "--store", address).stdout)
+    assert lines[0] == "Table Users"
+    assert len([line for line in lines if line.startswith("User ")]) == 3
+
+
+def test_diff_names_what_keeps_the_table_from_being_served() -> None:
+    order: Item = {"PK": "ORDER#1", "SK": "ORDER#1", "Type": "Order"}
+    make_table(FILE, [order], Table("EcommerceData", partition_key="PK", sort_key="SK"))
+    result = run("table", "diff", "--store", FILE, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["differences"][0]) == (
+        3,
+        {
+            "where": "table",
+            "items": 0,
+            "what": "it lacks the index GSI1",
+            "fix": "keygraph table update creates it; then keygraph backfill --index GSI1",
+        },
+    )
+    make_table(FILE, table=Table("EcommerceData", partition_key="pk", sort_key="sk"))
+    result = run("table", "diff", "--store", FILE)
+    assert result.exit_code == 3
+    assert "change the model, or make another" in result.stdout
+
+
+def test_diff_of_an_empty_table_that_matches_is_empty(address: str) -> None:
+    make_table(address)
+    result = run("table", "diff", "--store", address)
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        0,
+        "",
+        "Compared the table and 0 of its items with the model.\n",
+    )
+
+
+def test_diff_names_items_that_lack_keys_of_an_index(address: str) -> None:
+    make_table(
+        address, [{"PK": "USER#1", "SK": "USER#1", "Type": "User", "CreatedAt": "2024-05-01T00:00:00Z"}]
+    )
+    found = json.loads(run("table", "diff", "--store", address, "--json").stdout)["differences"]
+    [missing] = [each for each in found if "not in the index" in each["what"]]
+    assert missing["what"] == "GSI1: the item is not in the index: it has no GSI1PK and no GSI1SK"
+    assert missing["fix"] == "keygraph verify --repair --only keys lists what to write"
+
+
+# --- The table becomes what the model says ------------------------------------------------------------
+
+ORDER: Item = {"PK": "ORDER#1", "SK": "ORDER#1", "Type": "Order", "GSI1PK": "USER#1", "GSI1SK": "ORDER#2024"}
+PLAIN = Table("EcommerceData", partition_key="PK", sort_key="SK")
+OTHER = Index("Other", "PK", "state")
+OFFERS = """from datetime import datetime
 from keygraph import ID, Graph, Table, node, ttl
 
 @node("OFFER#{offer_id}")
@@ -122,9 +218,117 @@ class Offer:
 
 graph = Graph(Table("Offers", partition_key="PK"), Offer)
 """
+
+
+def live(address: str, table: Table = commerce.table) -> Table:
+    async def found() -> Table | None:
+        async with open_store(address, table) as store:
+            return await store.send(DescribeTable())
+
+    described = asyncio.run(found())
+    assert described is not None
+    return described
+
+
+def in_order(table: Table) -> Table:
+    """The table with its indexes by name: stores list them in different orders."""
+    return table.with_indexes(sorted(table.indexes, key=lambda index: index.name))
+
+
+def test_update_creates_what_the_table_lacks(address: str) -> None:
+    make_table(address, [ORDER], PLAIN.with_indexes([gsi2, OTHER]))
+    result = run("table", "update", "--store", address)
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        0,
+        "Created the index GSI1 (GSI1PK, GSI1SK). `keygraph backfill --index GSI1` writes its keys into items that lack "
+        "them.\n",
+        "The table has other indexes than the model: Other. --remove removes them.\n",
     )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "offers", raising=False)
-    template = json.loads(run("table", "describe", "--cloudformation", "--model", "offers:graph").stdout)
-    properties = template["Resources"]["Table"]["Properties"]
-    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+    assert {index.name for index in live(address).indexes} == {"GSI1", "GSI2", "Other"}
+    assert run("table", "diff", "--store", address, "--items", "0").exit_code == 0
+    again = run("table", "update", "--store", address)
+    assert (again.exit_code, again.stdout) == (
+        0,
+        f"The table EcommerceData in {address}: nothing was changed.\n",
+    )
+
+
+def test_update_removes_indexes_only_if_told_twice(address: str) -> None:
+    differing = Index("GSI1", "GSI1PK", "GSI1SK", projection="KEYS_ONLY")
+    made = PLAIN.with_indexes([differing, gsi2, OTHER])
+    make_table(address, [ORDER], made)
+    kept = run("table", "update", "--store", address)
+    assert (kept.exit_code, kept.stderr) == (
+        3,
+        "The table has other indexes than the model: Other, GSI1. --remove removes them.\n",
+    )
+    preview = run("table", "update", "--store", address, "--remove")
+    assert (preview.exit_code, preview.stdout.splitlines()) == (
+        3,
+        [
+            "- index Other (PK, state)",
+            "- index GSI1 (GSI1PK, GSI1SK)",
+            "+ index GSI1 (GSI1PK, GSI1SK)",
+            "Nothing was changed. To make the changes, add --yes.",
+        ],
+    )
+    assert in_order(live(address)) == in_order(made)
+    done = run("table", "update", "--store", address, "--remove", "--yes")
+    assert (done.exit_code, done.stdout.splitlines()[:2]) == (
+        0,
+        ["Removed the index Other (PK, state).", "Removed the index GSI1 (GSI1PK, GSI1SK)."],
+    )
+    assert in_order(live(address)) == in_order(commerce.table)
+    assert items_in(address) == [ORDER]
+
+
+def test_update_says_what_it_cannot_change(address: str) -> None:
+    make_table(address, table=Table("EcommerceData", partition_key="pk", sort_key="sk"))
+    result = run("table", "update", "--store", address, "--remove", "--yes")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the keys of a table cannot be changed. Nothing was changed. Export its items" in result.stderr
+    assert run("table", "update", "--yes", "--store", address).exit_code == 1
+    assert live(address).indexes == ()
+
+
+def test_update_enables_the_time_to_live(address: str, folder: Path) -> None:
+    (folder / "offers.py").write_text(OFFERS)
+    table = Table("Offers", partition_key="PK")
+    make_table(address, table=table)
+    words = ("table", "update", "--model", "offers:graph", "--store", address)
+    result = run(*words)
+    enabled = "Enabled TTL: DynamoDB deletes items by expires.\n"
+    unchanged = f"The table Offers in {address}: nothing was changed.\n"
+    assert (result.exit_code, result.stdout) == (0, unchanged if address == FILE else enabled)
+    assert run(*words).stdout == unchanged
+    (folder / "offers.py").write_text(OFFERS.replace("expires", "other"))
+    forget_models(folder)
+    other = run(*words)
+    assert other.stdout == unchanged
+    is_named = other.stderr.startswith(
+        "The table's TTL is by expires, the model's by other. Disable it first"
+    )
+    assert is_named is (address != FILE)
+
+
+def test_an_interrupted_update_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[Item] = [{**ORDER, "PK": f"ORDER#{number}", "SK": f"ORDER#{number}"} for number in range(9)]
+    make_table(FILE, orders, PLAIN.with_indexes([gsi2]))
+    monkeypatch.setattr("keygraph.engines.sqlite.catalogue._STEP_ITEMS", 2)
+    pause = asyncio.sleep
+
+    async def interrupted(seconds: float) -> None:
+        if seconds == 0.05:
+            signal.raise_signal(signal.SIGINT)
+        await pause(0)
+
+    monkeypatch.setattr(asyncio, "sleep", interrupted)
+    for _ in range(4):
+        result = run("table", "update", "--store", FILE)
+        assert (result.exit_code, result.stderr) == (
+            130,
+            "keygraph: interrupted. Run it again to continue.\n",
+        )
+        assert live(FILE, PLAIN).indexes == (gsi2,)
+    assert run("table", "update", "--store", FILE).exit_code == 0
+    assert in_order(live(FILE)) == in_order(commerce.table)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread, current_thread
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.telemetry import process
+from keygraph_server.telemetry import process, tracing
 from keygraph_server.telemetry.tracing import Tracing, configured_tracing
 from tests.server.library import MODEL
 from tests.server.test_operation_log import ask, serving
@@ -30,7 +31,6 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What the server's spans are exported to."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(process, "configured_tracing", lambda: Tracing(provider))
@@ -58,10 +58,28 @@ def parent_of(span: ReadableSpan, spans: list[ReadableSpan]) -> ReadableSpan:
     return parent
 
 
+async def test_a_stop_does_not_wait_for_a_collector_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tracing, "_LAST_SECONDS", 0.05)
+    has_answered, threads = Event(), list[Thread]()
+
+    class Hanging(TracerProvider):
+        def shutdown(self) -> None:
+            threads.append(current_thread())
+            has_answered.wait()
+
+    provider = Hanging(shutdown_on_exit=False)
+    await Tracing(provider, provider).close()
+    has_answered.set()
+    threads[0].join()
+    assert caplog.messages == ["The last traces are lost: the collector does not take them"]
+    assert threads[0].daemon  # for which the process does not wait
+
+
 async def test_an_operation_its_steps_and_its_requests_are_one_trace(
     settings: Settings, exporter: InMemorySpanExporter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody could see where the time of an operation went, or dashboards for GraphQL and DynamoDB would not know it."""
     async with serving(settings) as client:
         await client.post(
             "/graphql",
@@ -109,7 +127,6 @@ async def test_an_operation_its_steps_and_its_requests_are_one_trace(
 async def test_a_failure_is_the_servers_or_none(
     settings: Settings, exporter: InMemorySpanExporter, query: str, status: StatusCode, kind: str | None
 ) -> None:
-    """Mistakes of clients would count as errors of the server, or its own would not."""
     gone = settings.model_copy(update={"store": "http://127.0.0.1:1", "deadline": 0.2})
     async with serving(gone) as client:
         await ask(client, query)
@@ -123,7 +140,6 @@ async def test_a_failure_is_the_servers_or_none(
 async def test_an_operations_span_is_the_current_one_only_while_it_runs(
     settings: Settings, exporter: InMemorySpanExporter
 ) -> None:
-    """What a model's method asks elsewhere would be in no trace, or in that of another operation."""
     async with serving(settings) as client:
         await ask(client, "{ books { totalCount } }")
     assert trace.get_current_span() is trace.INVALID_SPAN
@@ -136,11 +152,9 @@ class TestConfiguration:
             monkeypatch.delenv(name, raising=False)
 
     def test_without_an_exporter_there_are_no_traces(self) -> None:
-        """Every operation would pay for traces that nobody sees."""
         assert configured_tracing() is None
 
     async def test_the_standards_variables_turn_them_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME would do nothing."""
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
         tracing = configured_tracing()
         assert tracing is not None
@@ -156,7 +170,6 @@ class TestConfiguration:
         ("name", "value"), [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")]
     )
     def test_and_off(self, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-        """Somebody who has turned traces off would get them."""
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
         monkeypatch.setenv(name, value)
         assert configured_tracing() is None
@@ -164,7 +177,6 @@ class TestConfiguration:
     def test_without_the_extra_the_server_starts(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A variable that a platform sets for everything would keep the server from starting."""
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
         monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
         assert configured_tracing() is None
@@ -172,7 +184,6 @@ class TestConfiguration:
 
 
 def test_what_is_off_is_not_imported() -> None:
-    """Every worker would take the memory, and the start the time, of libraries that nobody has asked for."""
     code = "import sys, keygraph_server.app, keygraph_server.cli; print([each for each in sys.modules if each in sys.argv])"
     names = ["opentelemetry", "opentelemetry.sdk", "prometheus_client"]
     found = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)

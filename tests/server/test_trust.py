@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 
 from keygraph_server.app import create_app
-from keygraph_server.documents.known import KnownDocuments
+from keygraph_server.documents.known import Accepted, KnownDocuments
+from keygraph_server.documents.manifest import read_documents
 from keygraph_server.errors import CommandError, RequestRefusedError
-from keygraph_server.http.graphql_http import GraphQLRequest
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.settings.documents import Accepted
 from tests.server.command_line import run
 from tests.server.library import MODEL, book
 from tests.server.test_app import make_table, running
@@ -58,7 +57,6 @@ def trust(source: object, *words: object) -> Any:
 
 class TestCommand:
     def test_one_document_is_told_as_one(self, folder: Path) -> None:
-        """The last line would be `1 documents`."""
         (folder / "library.py").write_text(MODEL)
         (folder / "app").mkdir()
         (folder / "app/first.graphql").write_text("query First { books { nodes { isbn } } }")
@@ -67,7 +65,6 @@ class TestCommand:
     def test_it_writes_each_operation_with_its_fragments_and_its_bound(
         self, documents: Path, folder: Path
     ) -> None:
-        """A client's document would not be found under the id that Apollo's tools give it, or its cost be unknown."""
         result = trust(documents)
         assert result.exit_code == 0, result.stderr
         manifest = json.loads((folder / "trusted-documents.json").read_text())
@@ -100,7 +97,6 @@ class TestCommand:
     def test_the_bound_is_for_the_variables_that_ask_for_most(
         self, documents: Path, folder: Path, text: str, items: int
     ) -> None:
-        """An operation that costs much would look cheap, because of the values that stood in for its variables."""
         (documents / "z.graphql").write_text(text)
         assert trust(documents).exit_code == 0
         operation = json.loads((folder / "trusted-documents.json").read_text())["operations"][0]
@@ -120,7 +116,6 @@ class TestCommand:
     def test_what_is_wrong_is_said_and_nothing_is_written(
         self, documents: Path, folder: Path, text: str, said: str
     ) -> None:
-        """A release would go out whose documents the server refuses."""
         (documents / "z.graphql").write_text(text)
         result = trust(documents)
         assert result.exit_code == 1
@@ -131,14 +126,12 @@ class TestCommand:
     def test_an_operation_above_the_limit_is_refused(
         self, documents: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A document would be trusted that the server then refuses to execute."""
         monkeypatch.setenv("KEYGRAPH_COST_LIMIT", "1")
         result = trust(documents)
         assert result.exit_code == 1
         assert "First: This operation may cost" in result.stderr
 
     def test_check_says_whether_the_manifest_is_up_to_date(self, documents: Path, folder: Path) -> None:
-        """A build could not find a document that somebody forgot to trust."""
         assert trust(documents, "--check").exit_code == 1
         assert trust(documents, "--output", "kept.json").exit_code == 0
         assert trust(documents, "--output", "kept.json", "--check").exit_code == 0
@@ -162,7 +155,6 @@ class TestCommand:
     def test_documents_of_other_tools_keep_their_ids(
         self, documents: Path, folder: Path, content: object
     ) -> None:
-        """Relay's or Apollo's client would ask for ids that the server does not know."""
         (folder / "persisted.json").write_text(json.dumps(content))
         assert trust("persisted.json").exit_code == 0
         [operation] = json.loads((folder / "trusted-documents.json").read_text())["operations"]
@@ -172,92 +164,73 @@ class TestCommand:
         "content", ["[]", '{"a": 1}', "{", '{"format": "apollo-persisted-query-manifest"}']
     )
     def test_another_file_is_refused(self, documents: Path, folder: Path, content: str) -> None:
-        """A typing error in a path would be a traceback."""
         (folder / "other.json").write_text(content)
         result = trust("other.json")
         assert result.exit_code == 1
         assert "other.json is" in result.stderr
 
     def test_an_empty_folder_is_refused(self, documents: Path, folder: Path) -> None:
-        """A wrong path would become a manifest that trusts nothing."""
         (folder / "empty").mkdir()
         assert "has no .graphql file" in trust("empty").stderr
 
 
-def by_text(text: str, automatic_hash: str | None = None) -> GraphQLRequest:
-    return GraphQLRequest(text, None, None, None, automatic_hash)
-
-
-def by_hash(key: str) -> GraphQLRequest:
-    return GraphQLRequest(None, None, None, None, key)
-
-
-def by_id(key: str) -> GraphQLRequest:
-    return GraphQLRequest(None, None, None, key)
-
-
 NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED"
 NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
-ALL = list(Accepted)
+ALL = get_args(Accepted)
 
 
 class TestKnownDocuments:
     @pytest.mark.parametrize("accepted", ALL)
     @pytest.mark.parametrize(
-        "asked", [by_text(TITLE), by_text(TITLE, sha256(TITLE)), by_hash("t1"), by_id("t1")]
+        "asked", [(TITLE, None, None), (TITLE, None, sha256(TITLE)), (None, None, "t1"), (None, "t1", None)]
     )
-    def test_trusted_ones_are_found_always(self, accepted: Accepted, asked: GraphQLRequest) -> None:
-        """An application whose documents are trusted would be refused."""
-        assert KnownDocuments({"t1": TITLE}, accepted, 0).document_of(asked) == TITLE
+    def test_trusted_ones_are_found_always(self, accepted: Accepted, asked: tuple[str | None, ...]) -> None:
+        assert KnownDocuments({"t1": TITLE}, accepted, 0).document_of(*asked) == TITLE
 
     @pytest.mark.parametrize(
         ("asked", "outcomes"),
         [
-            (by_text(FIRST), [FIRST, NOT_TRUSTED, NOT_TRUSTED]),
-            (by_text(FIRST, sha256(FIRST)), [FIRST, NOT_TRUSTED, FIRST]),
-            (by_hash(sha256(FIRST)), [NOT_FOUND, NOT_TRUSTED, NOT_FOUND]),
-            (by_id("t2"), [NOT_FOUND, NOT_TRUSTED, NOT_TRUSTED]),
-            (by_text(FIRST, sha256(TITLE)), ["BAD_USER_INPUT"] * 3),
-            (by_text(f"{TITLE} "), [f"{TITLE} ", NOT_TRUSTED, NOT_TRUSTED]),
+            ((FIRST, None, None), [FIRST, NOT_TRUSTED, NOT_TRUSTED]),
+            ((FIRST, None, sha256(FIRST)), [FIRST, NOT_TRUSTED, FIRST]),
+            ((None, None, sha256(FIRST)), [NOT_FOUND, NOT_TRUSTED, NOT_FOUND]),
+            ((None, "t2", None), [NOT_FOUND, NOT_TRUSTED, NOT_TRUSTED]),
+            ((FIRST, None, sha256(TITLE)), ["BAD_USER_INPUT"] * 3),
+            ((f"{TITLE} ", None, None), [f"{TITLE} ", NOT_TRUSTED, NOT_TRUSTED]),
         ],
     )
-    def test_others_are_taken_as_the_setting_says(self, asked: GraphQLRequest, outcomes: list[str]) -> None:
-        """A document that nobody has looked at would be executed, or an error would mislead a client."""
+    def test_others_are_taken_as_the_setting_says(self, asked: Any, outcomes: list[str]) -> None:
         found = []
         for accepted in ALL:
             try:
-                found.append(KnownDocuments({"t1": TITLE}, accepted, 10_000).document_of(asked))
+                found.append(KnownDocuments({"t1": TITLE}, accepted, 10_000).document_of(*asked))
             except RequestRefusedError as refused:
                 found.append(refused.code)
         assert found == outcomes
 
-    @pytest.mark.parametrize("accepted", [Accepted.ANY, Accepted.TRUSTED_AND_AUTOMATIC])
+    @pytest.mark.parametrize("accepted", ["any", "trusted-and-automatic"])
     def test_automatic_ones_are_found_once_they_are_kept(self, accepted: Accepted) -> None:
-        """A client would send each document each time."""
         known = KnownDocuments({}, accepted, 10_000)
-        known.keep(by_text(FIRST, sha256(FIRST)))
-        assert known.document_of(by_hash(sha256(FIRST))) == FIRST
+        known.keep(sha256(FIRST), FIRST)
+        assert known.document_of(None, None, sha256(FIRST)) == FIRST
 
     def test_clients_are_told_where_there_are_none(self) -> None:
-        """A client would send each document twice, first its hash and then its text."""
         with pytest.raises(RequestRefusedError) as caught:
-            KnownDocuments({}, Accepted.ANY, 0).document_of(by_hash("00"))
+            KnownDocuments({}, "any", 0).document_of(None, None, "00")
         assert caught.value.code == "PERSISTED_QUERY_NOT_SUPPORTED"
 
     def test_they_take_no_more_bytes_than_the_setting_says(self) -> None:
-        """Clients could fill the memory with documents."""
-        known = KnownDocuments({}, Accepted.ANY, 10_000)
+        known = KnownDocuments({}, "any", 10_000)
         texts = [f"query Q{number} {{ {'ä' * 100} }}" for number in range(100)]
         for text in texts:
-            known.keep(by_text(text, sha256(text)))
-            known.keep(by_text(text, sha256(text)))
+            known.keep(sha256(text), text)
+            known.keep(sha256(text), text)
             # What is asked for stays.
-            assert known.document_of(by_hash(sha256(texts[0]))) == texts[0]
+            assert known.document_of(None, None, sha256(texts[0])) == texts[0]
             assert known.automatic_bytes <= 10_000
         kept = [text for text in texts if known._automatic.get(sha256(text))]
         assert kept == [texts[0], *texts[-len(kept) + 1 :]]
         assert known.automatic_bytes == sum(300 + 4 * len(text) for text in kept) > 9_000
-        known.keep(by_text("x" * 10_001, sha256("x" * 10_001)))
+        known.keep(sha256("x" * 10_001), "x" * 10_001)
         assert len(known._automatic) == len(kept)
 
 
@@ -296,7 +269,6 @@ class TestServer:
     async def test_clients_name_documents_in_their_own_ways(
         self, trusting: Settings, body: dict[str, Any]
     ) -> None:
-        """Relay or Apollo Client would have to be changed to be understood."""
         async with running(create_app(trusting)) as client:
             posted = await client.post("/graphql", json={**body, "variables": ISBN})
             params = {
@@ -309,7 +281,6 @@ class TestServer:
         assert fetched.json() == FOUND
 
     async def test_others_are_refused_before_they_are_read(self, trusting: Settings) -> None:
-        """A document that nobody has looked at would be executed; or a client's error would look like success."""
         accept = {"accept": "application/graphql-response+json"}
         async with running(create_app(trusting)) as client:
             refused = await client.post("/graphql", json={"query": "{"}, headers=accept)
@@ -328,14 +299,12 @@ class TestServer:
         ],
     )
     async def test_what_is_no_request_is_400(self, trusting: Settings, body: object, said: str) -> None:
-        """A client's mistake would be taken for a document that is not trusted."""
         async with running(create_app(trusting)) as client:
             response = await client.post("/graphql", json=body)
         assert (response.status_code, code(response)) == (400, "BAD_USER_INPUT")
         assert said in response.text
 
     async def test_automatic_persisted_queries(self, documents: Path, folder: Path) -> None:
-        """Clients with Apollo's link would send each document each time; or one that fails would be kept."""
         settings = settings_of(folder)
         await make_table(settings, book("1", "Emma"))
         async with running(create_app(settings)) as client:
@@ -367,6 +336,16 @@ class TestServer:
     def test_a_server_without_its_manifest_does_not_start(
         self, documents: Path, folder: Path, given: dict[str, str], said: str
     ) -> None:
-        """A typing error in a path would open the server to every document."""
         with pytest.raises(CommandError, match=said):
             create_app(settings_of(folder, **given))
+
+
+def test_ids_that_are_not_of_their_documents_are_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "documents.json"
+    pairs = [("a", "{a}"), ("a", "{b}"), ("0" * 64, "{c}"), (sha256("{d}"), "{d}")]
+    operations = [{"id": key, "body": body} for key, body in pairs]
+    file.write_text(json.dumps({"format": "apollo-persisted-query-manifest", "operations": operations}))
+    assert list(read_documents(file)) == ["a", "0" * 64, sha256("{d}")]
+    assert "1 ids are given again, and 1 look like a SHA-256" in caplog.text

@@ -58,11 +58,7 @@ def stop_after(windows: int, monkeypatch: pytest.MonkeyPatch, error: Exception |
     monkeypatch.setattr(Verification, "run", run_part)
 
 
-# --- The report ---------------------------------------------------------------------------------------
-
-
 def test_a_right_table_is_exit_code_0(address: str) -> None:
-    """A nightly check would fail without a reason."""
     fill(address, RIGHT)
     result = run("verify", *MODEL, "--store", address)
     assert result.exit_code == 0
@@ -71,8 +67,10 @@ def test_a_right_table_is_exit_code_0(address: str) -> None:
     assert [line.split() for line in result.stdout.splitlines()[3:]] == [["User", "2"], ["Friendship", "2"]]
 
 
+# --- The report ---------------------------------------------------------------------------------------
+
+
 def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
-    """Nobody would see what is wrong, or where; or values of items would stand in a log."""
     fill(address, RIGHT + WRONG)
     result = run("verify", *MODEL, "--store", address)
     assert result.exit_code == 3
@@ -110,7 +108,6 @@ def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
 
 
 def test_json_for_a_program(address: str) -> None:
-    """A program would have to read a picture of a table."""
     fill(address, RIGHT + WRONG)
     result = run("verify", *MODEL, "--store", address, "--format", "json", "--examples", "1")
     assert result.exit_code == 3
@@ -143,7 +140,6 @@ def test_json_for_a_program(address: str) -> None:
 
 
 def test_fields_and_attributes_without_each_other_are_named(address: str) -> None:
-    """A field would be null in all answers, for a name that is another one in the table."""
     fill(address, [{("full_name" if n == "name" else n): v for n, v in item.items()} for item in RIGHT])
     result = run("verify", *MODEL, "--store", address)
     lines = [" ".join(line.split()) for line in result.stdout.splitlines() if line.strip(" ─")]
@@ -160,7 +156,6 @@ def test_fields_and_attributes_without_each_other_are_named(address: str) -> Non
 
 
 def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
-    """Somebody would mend the one that is shown, and believe that this was all."""
     fill(FILE, RIGHT + WRONG)
     shown = run("verify", *MODEL, "--store", FILE, "--examples", "1").stdout
     assert shown.count("and 1 more") == 2
@@ -171,18 +166,111 @@ def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
 
 
 def test_it_changes_nothing(address: str) -> None:
-    """What is to be looked into would be gone."""
     fill(address, RIGHT + WRONG)
     before = run("export", *MODEL, "--store", address, "--format", "typed").stdout
     run("verify", *MODEL, "--store", address)
     assert run("export", *MODEL, "--store", address, "--format", "typed").stdout == before
 
 
+# --- Repairs ------------------------------------------------------------------------------------------
+
+BROKEN: list[Item] = [
+    *RIGHT,
+    {"PK": "USER#Ben", "SK": "FRIEND#Cid", "friendship_since": "2024-02-03", "no\x1bte": "n" * 300},
+    {"PK": "USER#Cid", "SK": "PROFILE", "name": "Cid"},
+    {"PK": "USER#Cid", "SK": "FRIEND#Eve", "friendship_since": "2024-02-03"},
+]
+_LONG = f'{{"S":"{"n" * 194}…'
+
+
+def exported(address: str) -> str:
+    return run("export", *MODEL, "--store", address, "--format", "typed").stdout
+
+
+def test_repairs_are_listed_and_made_with_yes(address: str) -> None:
+    fill(address, BROKEN)
+    before = exported(address)
+    listed = [
+        "+ USER#Cid / FRIEND#Ben: Friendship: its mirror is missing",
+        '    friendship_since: none → {"S":"2024-02-03"}',
+        f"    no\\x1bte: none → {_LONG}",
+        "- USER#Cid / FRIEND#Eve: Friendship: friend points to a missing User",
+        '    friendship_since: {"S":"2024-02-03"} → none',
+    ]
+    result = run("verify", *MODEL, "--store", address, "--repair", "--segments", "1")
+    lines = result.stdout.splitlines()
+    assert sorted(lines[: len(listed)]) == sorted(listed)
+    assert (result.exit_code, exported(address)) == (3, before)
+    assert result.stderr.endswith(
+        " of Users: 3 problems.\n2 repairs are possible. Nothing was changed. To make the changes, add --yes.\n"
+    )
+    result = run("verify", *MODEL, "--store", address, "--repair", "--yes", "--rate", "1000")
+    assert sorted(result.stdout.splitlines()[: len(listed)]) == sorted(listed)
+    assert result.exit_code == 0
+    assert result.stderr.endswith(" of Users: no problems. 3 repaired.\n")
+    assert run("verify", *MODEL, "--store", address).stderr.endswith(" of Users: no problems.\n")
+
+
+def test_repairs_as_json(address: str) -> None:
+    fill(address, BROKEN)
+    result = run(
+        "verify", *MODEL, "--store", address, "--repair", "--yes", "--only", "ends", "--format", "json"
+    )
+    found = json.loads(result.stdout)
+    what = "friend points to a missing User"
+    assert found["changes"] == [
+        {
+            "problem": "dangling",
+            "type": "Friendship",
+            "what": what,
+            "key": {"PK": "USER#Cid", "SK": "FRIEND#Eve"},
+            "before": {"friendship_since": {"S": "2024-02-03"}},
+            "after": None,
+        }
+    ]
+    assert {"problem": "dangling", "type": "Friendship", "what": what, "count": 1} in found["repaired"]
+    assert [each["what"] for each in found["problems"]] == ["its mirror is missing"]
+    assert result.exit_code == 3
+    again = run("verify", *MODEL, "--store", address, "--repair", "--only", "ends,keys", "--format", "json")
+    assert json.loads(again.stdout)["changes"] == []
+
+
+def test_unusable_options_of_repairs_are_named() -> None:
+    fill(FILE, RIGHT)
+    for options, message in (
+        (
+            ["--repair", "--only", "ends,edges"],
+            "--only does not know edges. Choose from ends, keys, mirrors, copies, counts.",
+        ),
+        (
+            ["--yes"],
+            "--yes, --only and --rate are options of --repair. Add --repair, or leave them out.",
+        ),
+    ):
+        result = run("verify", *MODEL, "--store", FILE, *options)
+        assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+
+
+def test_interrupted_repairs_go_on_and_do_not_take_up_a_dry_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(FILE, BROKEN)
+    words = ("verify", *MODEL, "--store", FILE, "--segments", "1", "--state", "state.json", "--repair")
+    with monkeypatch.context() as patched:
+        stop_after(4, patched)
+        assert run(*words).exit_code == 130
+    assert "does not belong to a verification" in run(*words, "--yes", "--resume").stderr
+    with monkeypatch.context() as patched:
+        stop_after(4, patched)
+        assert run(*words, "--yes").exit_code == 130
+    result = run(*words, "--yes", "--resume")
+    assert result.exit_code == 0
+    assert result.stderr.endswith(", 4 verified earlier: no problems. 3 repaired.\n")
+    assert run("verify", *MODEL, "--store", FILE).exit_code == 0
+
+
 # --- Errors -------------------------------------------------------------------------------------------
 
 
 def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
-    """A table that is not there would look like one without problems; every item of another like a wrong one."""
     result = run("verify", *MODEL, "--store", FILE)
     # A file without the table would look like a store to `serve`.
     assert not Path(FILE.removeprefix("sqlite:")).exists()
@@ -214,7 +302,6 @@ def report_of(*options: str) -> Any:
 def test_an_interrupted_one_goes_on(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], segments: str
 ) -> None:
-    """Hours of reading a large table would be lost, or their findings."""
     fill(FILE, RIGHT + WRONG)
     whole = report_of()
     with monkeypatch.context() as patched:
@@ -239,7 +326,6 @@ def test_an_interrupted_one_goes_on(
 
 
 def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A throttled table could never be read to its end."""
     fill(FILE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
         stop_after(2, patched, Throttled("DynamoDB refuses for load"))
@@ -254,7 +340,6 @@ def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report would be made of two tables, or of two models."""
     fill(FILE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
         stop_after(2, patched)
@@ -272,7 +357,6 @@ def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody would wait for `--resume` to go on where nothing was kept."""
     fill(FILE, RIGHT + WRONG)
     Path("file").write_text("", "utf-8")
     stop_after(2, monkeypatch)
@@ -284,7 +368,6 @@ def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_table_is_scanned_in_as_many_segments_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large table would be read through one straw."""
     fill(FILE, RIGHT)
     seen: set[tuple[int, int]] = set()
 

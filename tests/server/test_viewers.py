@@ -85,7 +85,6 @@ async def shown(client: httpx.AsyncClient, headers: dict[str, str]) -> list[str]
 
 class TestServer:
     async def test_each_sees_what_is_theirs(self, folder: Path) -> None:
-        """A valid token would show nothing, or what is somebody else's."""
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
         await make_table(settings, note("1", "ann"), note("2", "bob"))
         async with running(create_app(settings)) as client:
@@ -97,7 +96,6 @@ class TestServer:
             assert await shown(client, bearer(sub="ann")) == ["a"]
 
     async def test_a_token_that_is_not_valid(self, folder: Path) -> None:
-        """A client whose token has expired would see an empty page, and not sign in again."""
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
         await make_table(settings, note("1", "ann"))
         async with running(create_app(settings)) as client:
@@ -110,7 +108,6 @@ class TestServer:
                 assert "data" not in response.json()
 
     async def test_no_cache_keeps_what_one_viewer_saw(self, folder: Path) -> None:
-        """A proxy would show the next one what the first may see."""
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET, cache_control="public, max-age=60")
         await make_table(settings, note("1", "ann"))
         headers = {**bearer(sub="ann"), "Apollo-Require-Preflight": "true"}
@@ -120,7 +117,6 @@ class TestServer:
             assert response.headers["cache-control"] == "no-store"
 
     async def test_by_headers_of_a_gateway(self, folder: Path) -> None:
-        """Whoever has signed in at the gateway would be nobody."""
         settings = settings_of(folder, auth="header")
         await make_table(settings, note("1", "ann"), note("2", "bob"))
         async with running(create_app(settings)) as client:
@@ -130,8 +126,6 @@ class TestServer:
 
     @pytest.mark.parametrize("is_async", [False, True])
     async def test_by_a_function_of_ones_own(self, folder: Path, is_async: bool) -> None:
-        """Sessions and other tokens would have no way in."""
-
         def viewer_of(request: HTTPConnection) -> dict[str, Any]:
             if "session" not in request.cookies:
                 return {}
@@ -153,8 +147,6 @@ class TestServer:
 
     @pytest.mark.parametrize("hangs", ["viewer", "context"])
     async def test_a_function_that_hangs(self, folder: Path, hangs: str) -> None:
-        """Requests would wait for a store of sessions for ever, and no limit would count them."""
-
         async def hanging(*_: object) -> dict[str, Any]:
             await asyncio.sleep(60)
             return {}
@@ -168,7 +160,6 @@ class TestServer:
             assert response.json()["errors"][0]["extensions"]["code"] == "TIMEOUT"
 
     async def test_a_field_that_somebody_may_not_read(self, folder: Path) -> None:
-        """A client could not tell a price that is hidden from one that is missing."""
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
         await make_table(settings, note("1", "ann"))
         document = {"query": '{ note(noteId: "1") { text price } }'}
@@ -189,7 +180,6 @@ async def _two_notes(settings: Settings) -> None:
 
 class TestExplain:
     def test_as_somebody(self, folder: Path) -> None:
-        """Nobody could look at what a rule costs, or why somebody does not see something."""
         asyncio.run(_two_notes(settings_of(folder)))
         options = ["--model", "notes", "--store", "sqlite:notes.sqlite", "--run", "--json"]
         found = json.loads(run("explain", QUERY, "--as", '{"roles": ["support"]}', *options).stdout)
@@ -206,7 +196,6 @@ class TestExplain:
 def test_the_log_says_that_a_model_is_open(
     folder: Path, caplog: pytest.LogCaptureFixture, env: str, level: str
 ) -> None:
-    """Whoever starts a server in a container sees no greeting, and would not know that anybody may write everything."""
     with caplog.at_level(logging.INFO, "keygraph_server.app"):
         create_app(settings_of(folder))
         assert [each for each in caplog.records if each.name == "keygraph_server.app"] == []
@@ -217,7 +206,6 @@ def test_the_log_says_that_a_model_is_open(
 
 
 async def test_introspection_in_production_is_the_viewers(folder: Path) -> None:
-    """Strangers would learn the names of what only support may see."""
     settings = settings_of(folder, env="production", introspection=True, auth="jwt", jwt_key=SECRET)
     await make_table(settings)
     query = {"query": '{ __type(name: "Note") { fields { name } } }'}

@@ -10,6 +10,7 @@ import json
 import time
 import zlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -18,14 +19,21 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.items import base64_text
+from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
-from keygraph.engines.dynamodb.http1 import Pool, Reply
+from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Transport
 
-_MANAGED = {"CreateTable", "DeleteTable", "DescribeTable", "ListTables"}
+_MANAGED = {
+    *("CreateTable", "DeleteTable", "DescribeTable", "ListTables", "UpdateTable"),
+    *("DescribeTimeToLive", "UpdateTimeToLive"),
+}
 """The operations that the client sends."""
+_ANSWER_BYTES = {"GetItem": 8 * ITEM_BYTES, "Query": 8 * PAGE_BYTES, "Scan": 8 * PAGE_BYTES}
+"""The largest answers with one item or one page. What DynamoDB counts as one byte takes eight at most in JSON, but for
+rarities: a list of booleans."""
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
 
@@ -63,7 +71,7 @@ class DirectTransport:
             given = await self._credentials()
             self._second, self._given = int(now), given
         lines = self._signer.lines(given, f"DynamoDB_20120810.{operation}", body, now)
-        reply = await self._http.post(lines, body)
+        reply = await self._http.post(lines, body, _ANSWER_BYTES.get(operation, ANSWER_BYTES))
         expected = reply.checksum
         if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
             raise boto.ChecksumError(
@@ -88,11 +96,12 @@ class DirectTransport:
             "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": reply.headers},
         }
         if is_skewed(code, message):
-            theirs = _time_of(reply, now)
-            if abs(theirs - now) >= _SKEW_SECONDS:
-                # Not added up: other requests signed with the same wrong clock are refused too.
-                self._offset = theirs - self._clock()
-                return ClockCorrected(parsed, operation)
+            with suppress(KeyError, ValueError):  # its answer may have no date
+                theirs = parsedate_to_datetime(reply.headers["date"]).timestamp()
+                if abs(theirs - now) >= _SKEW_SECONDS:
+                    # Not added up: other requests signed with the same wrong clock are refused too.
+                    self._offset = theirs - self._clock()
+                    return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
 
 
@@ -127,11 +136,3 @@ def _told(reply: Reply) -> tuple[str, str, Body]:
         return str(reply.status), "", {}
     code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
     return code, str(told.get("message") or told.get("Message") or ""), told
-
-
-def _time_of(reply: Reply, otherwise: float) -> float:
-    """Returns the time in Unix seconds at which the answer was given."""
-    try:
-        return parsedate_to_datetime(reply.headers["date"]).timestamp()
-    except (KeyError, ValueError):
-        return otherwise

@@ -7,14 +7,14 @@ requests, `keygraph.engines.dynamodb.sending` sends them, and this module combin
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError
 
-from keygraph.dynamo.items import Item, answered_items, untyped_item
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.rules import can_go_on
 from keygraph.dynamo.store import (
     Answer,
@@ -25,9 +25,13 @@ from keygraph.dynamo.store import (
     Cost,
     Count,
     Counted,
+    CreateIndex,
     CreateTable,
+    DeleteIndex,
     DeleteTable,
     DescribeTable,
+    DescribeTimeToLive,
+    EnableTimeToLive,
     ListTables,
     Page,
     Query,
@@ -37,19 +41,18 @@ from keygraph.dynamo.store import (
     Write,
     Written,
 )
-from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
+from keygraph.dynamo.table import Key, Position, Table
 from keygraph.dynamo.traffic import Traffic
-from keygraph.engines.dynamodb.errors import code_of, failure_of
+from keygraph.engines.dynamodb import environment
+from keygraph.engines.dynamodb.answers import Answered
+from keygraph.engines.dynamodb.errors import TableInUse, failure_of
 from keygraph.engines.dynamodb.gate import Gate
-from keygraph.engines.dynamodb.requests import Renderer, Wire, told_partition
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
-from keygraph.engines.dynamodb.sending import Sender, Sending
-from keygraph.engines.dynamodb.settings import open_transport
-from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
+from keygraph.engines.dynamodb.requests import Renderer, Wire, render, told_partition
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
+from keygraph.engines.dynamodb.sending import Sender
+from keygraph.engines.dynamodb.transport import Transport, TransportName
 from keygraph.errors import TableMissing, TimedOut, Unavailable
 
-_NOTHING: Body = {"Items": (), "Count": 0, "ScannedCount": 0}
-"""The answer if nothing had to be sent."""
 _TABLE_SECONDS = 300.0
 """The longest time that a table may take to become active, or to be deleted."""
 
@@ -75,22 +78,22 @@ class DynamoDBStore:
         `tries` is the most times that a call is sent; None leaves that to the deadline and the quota.
         """
         self._transport = transport
+        self._endpoint = endpoint
         self.table = table
         self._render = Renderer(table).render
         self._backoff = backoff or Backoff()
         self.traffic = Traffic()
         gate = Gate(concurrency, endpoint, self.traffic)
-        self._sender = Sender(
-            transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), gate, tries
-        )
-        self._answers: dict[type[object], Callable[[Any, Sequence[Body], Cost], object]] = {
+        limit = Deadline(deadline, f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds")
+        self._sender = Sender(transport, table, endpoint, limit, self._backoff, quota or Quota(), gate, tries)
+        self._answers: dict[type[object], Callable[[Any, Sequence[Answered], Cost], Any]] = {
             Query: self._page,
             Scan: self._page,
             Count: self._counted,
             BatchGet: self._batch,
-            BatchWrite: self._written,
-            Write: self._changed_item,
-            Transaction: self._written,
+            BatchWrite: lambda _, __, cost: Written(cost),
+            Write: lambda _, answers, cost: Changed(next(iter(answers[0].items), None), cost),
+            Transaction: lambda _, __, cost: Written(cost),
         }
 
     async def close(self) -> None:
@@ -102,20 +105,26 @@ class DynamoDBStore:
         minutes.
 
         Raises Throttled, TimedOut, Unavailable or TableMissing; for writes ConditionFailed, TransactionCanceled and
-        TokenReused; and BadUserInput if a key or item is too large. Any other refusal is a fault of Keygraph, raised as
-        botocore's error.
+        TokenReused; and BadUserInput if a key or item is too large. A request that DynamoDB calls invalid is a fault of
+        Keygraph, raised as botocore's error.
         """
         # The request's class determines the type of the answer.
         answer = self._answers.get(type(request))
         if answer is None:
-            return cast(Answer, await self._managed(request))
+            return await self._managed(request)  # type: ignore[no-any-return]  # as below
         calls = self._render(request)
-        async with Sending(self._sender) as sending:
-            answers = await sending.all(calls)
-        return cast(Answer, answer(request, answers, sending.cost))
+        sender = self._sender
+        with Attempts(sender.deadline, sender.backoff) as attempts:
+            answers = await (
+                sender.call(attempts, calls[0]) if len(calls) == 1 else sender.all(attempts, calls)
+            )
+        cost = Cost(attempts.requests, attempts.read_units, attempts.write_units)
+        return answer(request, answers, cost)  # type: ignore[no-any-return]  # it is the request's
 
-    async def _managed(self, request: Request[Any]) -> object:
+    async def _managed(self, request: Request[Any]) -> Any:
         """Returns the answer to a request about tables."""
+        if isinstance(request, CreateIndex | DeleteIndex):
+            return await self._change_index(request)
         [wire] = self._render(request)
         match request:
             case CreateTable():
@@ -125,147 +134,128 @@ class DynamoDBStore:
             case ListTables():
                 return await self._names(wire)
             case DescribeTable() if (described := await self._description()) is not None:
-                return described_table(described)
+                return described.table
+            case DescribeTimeToLive() | EnableTimeToLive():
+                return (await self._sender.call_about_tables(wire)).ttl_attribute
         return None
 
     # --- Answers --------------------------------------------------------------------------------------
 
-    def _page(self, request: Query | Scan, answers: Sequence[Body], cost: Cost) -> Page:
-        [answer] = answers or (_NOTHING,)
-        items = answered_items(answer["Items"])
+    def _page(self, request: Query | Scan, answers: Sequence[Answered], cost: Cost) -> Page:
+        [answer] = answers or (Answered(),)  # nothing had to be sent
+        items = answer.items
         if isinstance(request, Query) and request.projection is not None:
             told = told_partition(request, self.table.keyed(request.index))
             if request.projection in ((), ((told,),)):
                 # A projection cannot be empty, so the table's keys were requested.
-                items = [_without(item, self.table.keys) for item in items]
+                for item in items:
+                    for key in self.table.keys:
+                        item.pop(key.name, None)
             if told is not None:
                 for item in items:
                     item[told] = request.partition
-        return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
+        return Page(items, answer.scanned, self._last(answer, request), cost)
 
-    def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:
-        [answer] = answers or (_NOTHING,)
-        return Counted(answer["Count"], answer["ScannedCount"], self._last(answer, request), cost)
+    def _counted(self, request: Count, answers: Sequence[Answered], cost: Cost) -> Counted:
+        [answer] = answers or (Answered(),)  # nothing had to be sent
+        return Counted(answer.count, answer.scanned, self._last(answer, request), cost)
 
-    def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
+    def _last(self, answer: Answered, request: Query | Count | Scan) -> Position | None:
         """Returns the start of the next page; None if nothing can follow, even if DynamoDB reached its limit."""
-        typed = answer.get("LastEvaluatedKey")
-        if not typed:
-            return None
-        [keys] = answered_items((typed,))
-        if isinstance(request, Scan):
-            return self.table.position_of(keys, None)
-        last = self.table.position_of(keys, request.index)
-        return last if can_go_on(request, last) else None
+        last = answer.last
+        return last if last is None or isinstance(request, Scan) or can_go_on(request, last) else None
 
-    def _batch(self, request: BatchGet, answers: Sequence[Body], cost: Cost) -> Batch:
+    def _batch(self, request: BatchGet, answers: Sequence[Answered], cost: Cost) -> Batch:
         found: dict[Key, Item] = {}
-        key_of, name = self.table.key_of, self.table.name
         for answer in answers:
-            if "Item" in answer:
-                [item] = answered_items([answer["Item"]])
-                found[request.keys[0]] = item
-            else:
-                items = answered_items(answer.get("Responses", {}).get(name, ()))
-                found.update(zip(map(key_of, items), items, strict=True))
+            if answer.by_key is not None:
+                found |= answer.by_key
+            elif answer.items:
+                # A GetItem with a projection does not say its key.
+                [item] = answer.items
+                pairs = zip(self.table.keys, request.keys[0], strict=False)
+                answered: Any = tuple([item.get(key.name, value) for key, value in pairs])
+                found[answered] = item
+        if not found.keys() <= {*request.keys}:
+            raise Unavailable(f"the server at {self._endpoint} is not DynamoDB")  # nobody requested that item
         if request.projection is not None:
-            asked = {path[0] for path in request.projection}
+            requested = {path[0] for path in request.projection}
             # These keys were only requested to identify the items.
-            surplus = [key for key in self.table.keys if key.name not in asked]
-            if surplus:
+            for name in [key.name for key in self.table.keys if key.name not in requested]:
                 for item in found.values():
-                    _without(item, surplus)
+                    item.pop(name, None)
         return Batch([found.get(key) for key in request.keys], cost)
-
-    def _changed_item(self, request: Write, answers: Sequence[Body], cost: Cost) -> Changed:
-        typed = answers[0].get("Attributes")
-        return Changed(untyped_item(typed) if typed else None, cost)
-
-    def _written(self, request: BatchWrite | Transaction, answers: Sequence[Body], cost: Cost) -> Written:
-        return Written(cost)
 
     # --- Tables ---------------------------------------------------------------------------------------
 
     async def _until(
-        self, wire: Wire, is_done: Callable[[Wire, Body | None], Awaitable[bool]], state: str
+        self, wire: Wire, is_done: Callable[[Wire, Answered | None], Awaitable[bool]], state: str
     ) -> None:
         """Asks again until the table's description shows that state."""
         late = f"the table {self.table.name} is not {state} yet: try again in a few minutes"
-        async with Attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
+        with Attempts(Deadline(_TABLE_SECONDS, late), self._backoff) as waiting:
             for attempt in itertools.count():
                 if await is_done(wire, await self._description()):
                     return
                 await waiting.wait(attempt, TimedOut(late))
 
-    async def _is_created(self, wire: Wire, described: Body | None) -> bool:
+    async def _is_created(self, wire: Wire, described: Answered | None) -> bool:
         if described is None:
-            answer = await self._changed(wire)
-            described = {"TableStatus": "CREATING"} if answer is None else answer["TableDescription"]
-        return described["TableStatus"] not in {"CREATING", "DELETING"}
+            described = await self._changed(wire)
+        return described is not None and described.status not in {"CREATING", "DELETING"}
 
-    async def _is_deleted(self, wire: Wire, described: Body | None) -> bool:
-        if described is not None and described["TableStatus"] != "DELETING":
+    async def _is_deleted(self, wire: Wire, described: Answered | None) -> bool:
+        if described is not None and described.status != "DELETING":
             with suppress(TableMissing):
                 await self._changed(wire)
         return described is None
 
-    async def _changed(self, wire: Wire) -> Body | None:
+    async def _changed(self, wire: Wire) -> Answered | None:
         """Returns the answer; None while the table is being deleted, or created by somebody else."""
-        try:
-            return await self._sender.call(wire)
-        except ClientError as error:
-            if code_of(error) == "ResourceInUseException":
-                return None
-            raise
+        with suppress(TableInUse):
+            return await self._sender.call_about_tables(wire)
+        return None
+
+    async def _change_index(self, request: CreateIndex | DeleteIndex) -> int | None:
+        """Asks for the change unless it is under way. Returns None when it is done, otherwise 0."""
+        described = await self._description()
+        if described is None or described.table is None:
+            raise TableMissing(f"there is no table {self.table.name}")
+        is_creating = isinstance(request, CreateIndex)
+        status = described.indexes.get(
+            request.index.name if isinstance(request, CreateIndex) else request.name
+        )
+        if status == ("ACTIVE" if is_creating else None):
+            return None
+        # DynamoDB changes one index at a time.
+        if described.status == "ACTIVE" and status == (None if is_creating else "ACTIVE"):
+            [wire] = render(request, described.table)
+            if is_creating and described.throughput:
+                [update] = wire.body["GlobalSecondaryIndexUpdates"]
+                update["Create"]["ProvisionedThroughput"] = described.throughput
+            await self._changed(wire)
+        return 0
 
     async def _names(self, wire: Wire) -> tuple[str, ...]:
         """Returns the names of all tables; one answer has at most 100 of them."""
-        answer = await self._sender.call(wire)
-        names = list(answer["TableNames"])
-        while (last := answer.get("LastEvaluatedTableName")) is not None:
-            answer = await self._sender.call(Wire(wire.operation, {"ExclusiveStartTableName": last}))
-            names += answer["TableNames"]
+        names: dict[str, None] = {}
+        last: str | None = ""
+        while last is not None:
+            start = {"ExclusiveStartTableName": last} if last else {}
+            answer = await self._sender.call_about_tables(Wire(wire.operation, start))
+            known = len(names)
+            names.update(dict.fromkeys(answer.names))
+            # A page without a new name would be followed by itself.
+            last = answer.last_name if len(names) > known else None
         return tuple(names)
 
-    async def _description(self) -> Body | None:
+    async def _description(self) -> Answered | None:
         """Returns DynamoDB's description of the table; None if there is none."""
         [wire] = self._render(DescribeTable())
         try:
-            answer = await self._sender.call(wire)
+            return await self._sender.call_about_tables(wire)
         except TableMissing:
             return None
-        described: Body = answer["Table"]
-        return described
-
-
-def _without(item: Item, keys: Iterable[KeyAttribute]) -> Item:
-    for key in keys:
-        item.pop(key.name, None)
-    return item
-
-
-def described_table(described: Mapping[str, Any]) -> Table:
-    """Returns the table in a DescribeTable answer's `Table`; its indexes are sorted by name."""
-    types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
-
-    def keys(schema: list[dict[str, str]]) -> tuple[KeyDeclaration, KeyDeclaration | None]:
-        named = {each["KeyType"]: (each["AttributeName"], types[each["AttributeName"]]) for each in schema}
-        return named["HASH"], named.get("RANGE")
-
-    indexes = []
-    for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
-        for each in described.get(kind) or ():
-            projection = each["Projection"]
-            projected = projection.get("NonKeyAttributes") or projection["ProjectionType"]
-            partition, sort = keys(each["KeySchema"])
-            indexes.append(Index(each["IndexName"], partition, sort, projection=projected, local=local))
-    partition, sort = keys(described["KeySchema"])
-    return Table(
-        described["TableName"],
-        partition_key=partition,
-        sort_key=sort,
-        indexes=sorted(indexes, key=lambda index: index.name),
-    )
 
 
 @asynccontextmanager
@@ -276,7 +266,7 @@ async def open_dynamodb(
     *,
     concurrency: int = 256,
     deadline: float = 10.0,
-    transport: TransportName = TransportName.DIRECT,
+    transport: TransportName = "direct",
 ) -> AsyncIterator[DynamoDBStore]:
     """Opens the table on AWS, or on a server with DynamoDB's API at `endpoint_url`.
 
@@ -286,12 +276,26 @@ async def open_dynamodb(
     proxy, for example) send all requests through aioboto3. Raises Unavailable if AWS's settings are missing or wrong.
     """
     endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
-    try:
-        opened, tries = await open_transport(
-            endpoint_url, region, transport=transport, connections=concurrency, deadline=deadline
+
+    async def with_library(name: TransportName) -> tuple[Transport, int | None]:
+        from keygraph.engines.dynamodb.settings import open_transport  # imports AWS's library
+
+        return await open_transport(
+            endpoint_url, region, transport=name, connections=concurrency, deadline=deadline
         )
+
+    async def client() -> Transport:
+        return (await with_library("aioboto3"))[0]
+
+    known_settings = environment.settings(endpoint_url, region) if transport == "direct" else None
+    opened: Transport
+    try:
+        if known_settings is not None:
+            opened, tries = known_settings.transport(client, deadline), None
+        else:
+            opened, tries = await with_library(transport)
     except BotoCoreError as error:
-        known = failure_of(error, table.name, endpoint)
+        known = failure_of(error, table, endpoint)
         raise known.error if known else Unavailable(f"AWS's settings cannot be used: {error}") from error
     quota = Quota.of_connections(concurrency)
     store = DynamoDBStore(

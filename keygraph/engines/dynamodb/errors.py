@@ -15,8 +15,10 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.actions import UNFIT_SUM
-from keygraph.dynamo.items import Item, untyped_item
+from keygraph.dynamo.items import Item, answered_items
 from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb.http1 import AnswerTooLarge
 from keygraph.errors import (
     BadUserInput,
     ConditionFailed,
@@ -52,6 +54,8 @@ _PASSING = {
     "TransactionInProgress",
 }
 """Failures, other than throttling, that a retry may help."""
+_OURS = {"Serialization", "Validation"}
+"""Refusals of a request that is invalid, which only a fault of Keygraph can have caused."""
 _CREDENTIALS = {
     "AccessDenied",
     "ExpiredToken",
@@ -66,10 +70,16 @@ _CREDENTIALS = {
 _WRITES = {
     "ConditionalCheckFailed",
     "IdempotentParameterMismatch",
+    "ItemCollectionSizeLimitExceeded",
+    "ReplicatedWriteConflict",
     "TransactionCanceled",
     "TransactionConflict",
 }
+_NAME = re.compile(r"[A-Za-z0-9]{1,80}")
+"""The names of errors that a message may repeat."""
 _THROTTLED_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError"}
+_REASONS = _THROTTLED_REASONS | {"ConditionalCheckFailed", "TransactionConflict"}
+_FULL = "The partition is full: with a local index, DynamoDB stores at most 10 GB for one partition key."
 _SKEWED = {"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"}
 _SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECASE)
 _KEY_SIZE = re.compile(
@@ -86,6 +96,10 @@ class UnusableCredentials(boto.BotoCoreError):
     """AWS's settings name credentials that cannot be had, or that have expired."""
 
     fmt = "AWS credentials cannot be used: {problem}"
+
+
+class TableInUse(Unavailable):
+    """The table is being created, changed or deleted."""
 
 
 class ClockCorrected(boto.ClientError):
@@ -110,13 +124,18 @@ def code_of(error: BaseException) -> str | None:
     return error.response.get("Error", {}).get("Code") if isinstance(error, boto.ClientError) else None
 
 
-def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
+def failure_of(error: Exception, table: Table, endpoint: str, actions: int = 0) -> Failure | None:
     """Returns the meaning of an error; None for one that only a fault of ours can have caused.
 
-    Messages name the table and the endpoint, but no key, value, account or secret.
+    `actions` is the number of actions of the transaction that failed. Messages name the table and the endpoint, but no
+    key, value, account or secret.
     """
     if isinstance(error, boto.ClientError):
-        return _answered(error, table, endpoint)
+        try:
+            return _answered(error, table, endpoint, actions)
+        except Exception:
+            # Its parts are not of the types that DynamoDB gives them.
+            return _not_dynamodb(endpoint)
     match error:
         case boto.ReadTimeoutError() | boto.ConnectTimeoutError():
             return Failure(TimedOut(f"DynamoDB at {endpoint} did not answer in time"), is_passing=True)
@@ -126,12 +145,14 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
             return Failure(
                 Unavailable(f"answers from DynamoDB at {endpoint} arrive damaged"), is_passing=True
             )
+        case boto.HTTPClientError(kwargs={"error": AnswerTooLarge()}):
+            return Failure(Unavailable(f"an answer from {endpoint} is larger than DynamoDB gives"))
         case boto.ConnectionError() | boto.HTTPClientError():
             return Failure(
                 Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), is_passing=True
             )
         case ResponseParserError():
-            return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
+            return _not_dynamodb(endpoint)
         case boto.NoRegionError():
             return Failure(Unavailable("no AWS region is set: set AWS_REGION"))
         case boto.ProfileNotFound():
@@ -144,26 +165,30 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
     return None
 
 
-def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | None:
+def _not_dynamodb(endpoint: str) -> Failure:
+    return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
+
+
+def _answered(error: boto.ClientError, table: Table, endpoint: str, actions: int) -> Failure | None:
     code = code_of(error) or ""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     message = error.response.get("Error", {}).get("Message", "")
     kind = code.removesuffix("Exception")
     if kind in _WRITES:
-        return _unwritten(kind, error, table)
+        return _unwritten(kind, error, table, actions)
     if kind in _THROTTLING:
-        return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
+        return _throttled(table.name)
     if code == "ResourceNotFoundException":
-        return Failure(TableMissing(f"there is no table {table}: create it with `keygraph table create`"))
-    if kind in _CREDENTIALS or isinstance(error, ClockCorrected):
-        problem = (
-            f"AWS refuses these credentials for the table {table} ({code}): check AWS_PROFILE or the role"
+        return Failure(
+            TableMissing(f"there is no table {table.name}: create it with `keygraph table create`")
         )
+    if code == "ResourceInUseException":
+        return Failure(TableInUse(f"the table {table.name} is being created, changed or deleted"))
+    if kind in _CREDENTIALS or isinstance(error, ClockCorrected):
+        problem = f"AWS refuses these credentials for the table {table.name} ({code}): check AWS_PROFILE or the role"
         return Failure(Unavailable(problem), is_passing=isinstance(error, ClockCorrected))
     if code == "ValidationException" and "specified index" in message:
-        problem = (
-            f"the table {table} lacks an index of the model: compare `keygraph table describe` with the model"
-        )
+        problem = f"the table {table.name} lacks an index of the model: compare `keygraph table describe` with the model"
         return Failure(TableMissing(problem))
     if code == "ValidationException" and (unfit := _unfit(message)):
         return Failure(unfit)
@@ -177,33 +202,57 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
         return Failure(BadUserInput("the start is outside the range that is read"))
     if status >= 500 or kind in _PASSING:
         return Failure(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), is_passing=True)
-    if not code or code.isdigit():
-        return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
-    return None
+    if kind in _OURS:
+        return None
+    return _not_dynamodb(endpoint) if not code or code.isdigit() else _refused(code, table.name)
 
 
-def _unwritten(kind: str, error: boto.ClientError, table: str) -> Failure:
+def _throttled(table: str) -> Failure:
+    return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
+
+
+def _refused(code: str, table: str) -> Failure:
+    """Returns the meaning of a refusal that Keygraph knows nothing about, such as those of AWS KMS."""
+    name = f": {code}" if _NAME.fullmatch(code) else ""
+    return Failure(Unavailable(f"DynamoDB refuses requests to the table {table}{name}"))
+
+
+def _unwritten(kind: str, error: boto.ClientError, table: Table, actions: int) -> Failure:
     """Returns why DynamoDB did not write."""
     told: dict[str, Any] = dict(error.response)
     match kind:
         case "ConditionalCheckFailed":
-            return Failure(ConditionFailed(_item(told)))
+            return Failure(ConditionFailed(_item(told, table)))
         case "IdempotentParameterMismatch":
             return Failure(TokenReused("the token of a transaction was used for another one"))
-        case "TransactionConflict":
-            return Failure(TransactionCanceled([Reason(kind)]), is_passing=True)
+        case "ItemCollectionSizeLimitExceeded":
+            return Failure(ItemTooLarge(_FULL))
+        case "TransactionConflict" | "ReplicatedWriteConflict":
+            # The latter: another region writes the same item.
+            return _conflict(actions)
+    given = told.get("CancellationReasons") or ()
     reasons = [
-        None if each.get("Code") in {None, "None"} else Reason(each["Code"], _item(each))
-        for each in told.get("CancellationReasons") or ()
+        None if each.get("Code") in {None, "None"} else Reason(each["Code"], _item(each, table))
+        for each in given
     ]
-    messages = [each.get("Message") or "" for each in told.get("CancellationReasons") or ()]
-    for unfit in filter(None, map(_unfit, messages)):
+    for unfit in filter(None, [_unfit(each.get("Message") or "") for each in given]):
         return Failure(unfit)
     codes = {reason.code for reason in reasons if reason}
+    if "ItemCollectionSizeLimitExceeded" in codes:
+        return Failure(ItemTooLarge(_FULL))
     if codes and codes <= _THROTTLED_REASONS:
-        return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
-    passing = bool(codes) and codes <= _THROTTLED_REASONS | {"TransactionConflict"}
-    return Failure(TransactionCanceled(reasons), is_passing=passing)
+        return _throttled(table.name)
+    unknown = codes - _REASONS
+    if unknown or not codes:
+        return _refused(min(unknown, default=kind), table.name)
+    if len(reasons) == max(1, actions):
+        return Failure(TransactionCanceled(reasons), is_passing="ConditionalCheckFailed" not in codes)
+    # Which action each reason is for is unknown.
+    return _refused(kind, table.name) if "ConditionalCheckFailed" in codes else _conflict(actions)
+
+
+def _conflict(actions: int) -> Failure:
+    return Failure(TransactionCanceled([Reason("TransactionConflict")] * max(1, actions)), is_passing=True)
 
 
 def _unfit(message: str) -> BadUserInput | None:
@@ -217,6 +266,6 @@ def _unfit(message: str) -> BadUserInput | None:
     return None
 
 
-def _item(told: Mapping[str, Any]) -> Item | None:
+def _item(told: Mapping[str, Any], table: Table) -> Item | None:
     typed = told.get("Item")
-    return untyped_item(typed) if typed else None
+    return answered_items([dict(typed)], table.key_names)[0] if typed else None

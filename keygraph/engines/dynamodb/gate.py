@@ -3,7 +3,11 @@
 The circuit opens after a time in which every request failed or was throttled, and then refuses requests at once. After
 a pause one request goes through as a probe. If it is answered the circuit closes; if not, the next pause is longer.
 ("Circuit breaker pattern" in AWS Prescriptive Guidance.) It stays closed if only some requests fail: retries handle
-those. Times count only while the process was awake: after it stood still, every answer seems late.
+those.
+
+Times count only while the process was awake. It stands still when its machine is suspended or overloaded, or when its
+event loop is blocked, and does not read answers that arrive meanwhile: then every answer seems late, which says nothing
+about DynamoDB.
 """
 
 from __future__ import annotations
@@ -11,10 +15,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import deque
+from contextvars import Context
+from dataclasses import dataclass
 
 from keygraph.dynamo.traffic import Traffic
-from keygraph.engines.dynamodb.awake import AwakeClock
-from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable
+from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable, without_frames
 from keygraph.incidents import Incident
 
 _log = logging.getLogger(__name__)
@@ -28,6 +34,43 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 """The time without requests before a probe, in seconds."""
 
 
+class AwakeClock:
+    """Counts the seconds in which the event loop ran, as long as something is waited for."""
+
+    def __init__(self, beat: float) -> None:
+        """While something is waited for, the loop is checked every `beat` seconds."""
+        self._beat = beat
+        self._loop = asyncio.get_running_loop()
+        self._seconds = 0.0
+        """The seconds until the last check."""
+        self._looked: float | None = None
+        """When that was, by the loop's time."""
+        self.waits = 0
+        """How many waits are under way. Whoever ends one counts it down."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def time(self) -> float:
+        """Returns the seconds awake. Of a time without a check, at most two beats count during a wait."""
+        now = self._loop.time()
+        if self._looked is not None:
+            passed = now - self._looked
+            self._seconds += passed if self._timer is None else min(passed, 2 * self._beat)
+        self._looked = now
+        return self._seconds
+
+    def wait(self) -> float:
+        """Starts a wait. Returns the time."""
+        now = self.time()
+        self.waits += 1
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._beat, self._look, context=Context())
+        return now
+
+    def _look(self) -> None:
+        self.time()
+        self._timer = self._loop.call_later(self._beat, self._look) if self.waits else None
+
+
 class Gate:
     """Lets requests through to one endpoint; shared by all requests of a store."""
 
@@ -36,69 +79,75 @@ class Gate:
         self.traffic = traffic
         self.clock = AwakeClock(_BEAT) if clock is None else clock
         self._endpoint = endpoint
-        self._places = asyncio.Semaphore(most)
-        self._failures = 0
+        self._free = most
+        """How many more requests may be sent."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.failures = 0
         """The number of failures since the last answer."""
         self._failing_since = 0.0
         """When the first of these was sent, by the clock."""
-        self._trouble: StoreError | None = None
+        self.trouble: StoreError | None = None
         """The last failure, while the circuit is open."""
         self._pause = 0.0
         self._probed_at = 0.0
         """When the next probe may be sent."""
-        self._is_probing = False
+        self.is_probing = False
         self._refused_before = 0
         self._throttling = Incident(_log)
         self._failing = Incident(_log)
 
     async def enter(self, operation: str) -> Passage:
         """Waits until the request may be sent; the passage must be left. Raises the last failure during an outage."""
-        self._refuse_in_outage()
-        traffic = self.traffic
-        traffic.waiting += 1
-        try:
-            await self._places.acquire()
-        finally:
-            traffic.waiting -= 1
-        try:
-            self._refuse_in_outage()
-        except StoreError:
-            self._places.release()
-            raise
-        self._is_probing = is_probe = self._trouble is not None
-        traffic.under_way += 1
-        traffic.sent[operation] += 1
-        return Passage(self, self.clock.wait(), is_probe=is_probe)
+        if self.trouble is not None:
+            self._refuse_in_outage(self.trouble)
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait_for_place()
+        self.is_probing = is_probe = self.trouble is not None
+        self.traffic.under_way += 1
+        self.traffic.sent[operation] += 1
+        return Passage(self, self.clock.wait(), is_probe)
 
-    def _refuse_in_outage(self) -> None:
-        trouble = self._trouble
-        if trouble is None:
-            return
-        if self._is_probing or self.clock.time() < self._probed_at:
+    async def _wait_for_place(self) -> None:
+        """Waits for the place of another request. Those that wait get one in turn."""
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        self.traffic.waiting += 1
+        try:
+            await place
+            if self.trouble is not None:
+                self._refuse_in_outage(self.trouble)
+        except BaseException:
+            if not place.cancelled():
+                self.free_place()
+            raise
+        finally:
+            self.traffic.waiting -= 1
+
+    def free_place(self) -> None:
+        """Gives a place to the first that waits for one."""
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._free += 1
+
+    def _refuse_in_outage(self, trouble: StoreError) -> None:
+        if self.is_probing or self.clock.time() < self._probed_at:
             self.traffic.refused += 1
             raise type(trouble)(str(trouble))
 
-    def left(self, *, is_probe: bool) -> None:
-        """Ends a passage. Called once for each, even if the request failed."""
-        self.traffic.under_way -= 1
-        self.clock.waited()
-        self._places.release()
-        if is_probe:
-            self._is_probing = False
-
     def answered(self) -> None:
-        """Records an answer of DynamoDB, even if it refused the request."""
-        self._failures = 0
-        if self._trouble is None:
-            return
-        now = self.clock.time()
+        """Records the answer that ends an outage, even if it refused the request."""
         _log.warning(
             "DynamoDB at %s answers again after %.0f seconds; %d requests were refused meanwhile",
             self._endpoint,
-            now - self._failing_since,
+            self.clock.time() - self._failing_since,
             self.traffic.refused - self._refused_before,
         )
-        self._trouble = self.traffic.outage = None
+        self.trouble = self.traffic.outage = None
 
     def failed(self, failure: StoreError, began: float, *, is_probe: bool) -> None:
         """Records that a request sent at `began` was throttled, failed, or was not answered in time."""
@@ -109,11 +158,11 @@ class Gate:
         else:
             traffic.failed += 1
             self._failing.happened(str(failure))
-        self._failing_since = min(began, self._failing_since) if self._failures else began
-        self._failures += 1
+        self._failing_since = min(began, self._failing_since) if self.failures else began
+        self.failures += 1
         now = self.clock.time()
-        if self._trouble is None:
-            if self._failures < _OUTAGE_FAILURES or now - self._failing_since < _OUTAGE_SECONDS:
+        if self.trouble is None:
+            if self.failures < _OUTAGE_FAILURES or now - self._failing_since < _OUTAGE_SECONDS:
                 return
             self._pause = _FIRST_PAUSE
             self._refused_before = traffic.refused
@@ -122,40 +171,48 @@ class Gate:
                 "DynamoDB at %s: all of the last %d requests failed, within %.1f seconds. Requests are refused until it "
                 "answers again",
                 self._endpoint,
-                self._failures,
+                self.failures,
                 now - self._failing_since,
             )
         elif is_probe:
             self._pause = min(_LONGEST_PAUSE, self._pause * 2)
         else:
             return  # it was sent before the circuit opened
-        self._trouble, traffic.outage = failure, str(failure)
+        self.trouble, traffic.outage = without_frames(failure), str(failure)
         # Processes that lost DynamoDB together do not probe together.
         self._probed_at = now + self._pause * random.uniform(0.75, 1.0)
 
 
+@dataclass(slots=True)
 class Passage:
     """One request that was let through. It is left once, by one of the methods."""
 
-    __slots__ = ("_began", "_gate", "_is_probe")
-
-    def __init__(self, gate: Gate, began: float, *, is_probe: bool) -> None:
-        self._gate = gate
-        self._is_probe = is_probe
-        self._began = began
+    gate: Gate
+    began: float
+    is_probe: bool
 
     def leave(self, failure: KeygraphError | None = None) -> None:
         """Leaves with the answer (None), or with a failure."""
-        gate = self._gate
-        gate.left(is_probe=self._is_probe)
+        gate = self.gate
+        self._end()
         if failure is not None and isinstance(failure, Throttled | TimedOut | Unavailable):
-            gate.failed(failure, self._began, is_probe=self._is_probe)
-        else:
+            gate.failed(failure, self.began, is_probe=self.is_probe)
+            return
+        gate.failures = 0
+        if gate.trouble is not None:
             gate.answered()
 
     def give_up(self, late: TimedOut) -> None:
         """Leaves without an answer, because nobody waits for it any more. `late` is the failure if it took long."""
-        if self._gate.clock.time() - self._began >= _OUTAGE_SECONDS:
+        if self.gate.clock.time() - self.began >= _OUTAGE_SECONDS:
             self.leave(late)
         else:
-            self._gate.left(is_probe=self._is_probe)
+            self._end()
+
+    def _end(self) -> None:
+        gate = self.gate
+        gate.traffic.under_way -= 1
+        gate.clock.waits -= 1
+        gate.free_place()
+        if self.is_probe:
+            gate.is_probing = False

@@ -12,11 +12,16 @@ import re
 import ssl
 import time
 from collections import deque
-from typing import NamedTuple
+from contextvars import Context
 from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
+from keygraph.dynamo.limits import BATCH_GET_BYTES
+from keygraph.errors import without_frames
+
+CONNECT_SHARE, READ_SHARE = 4, 2
+"""The shares of a deadline that connecting and a silence may take: a lost connection leaves time for another attempt."""
 _IDLE_SECONDS = 30.0
 """The longest time that a connection may be idle and be reused; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
@@ -24,59 +29,60 @@ _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
 """How many times within `read_seconds` the pool checks for silent connections."""
 _HEAD_BYTES = 64 * 1024
+ANSWER_BYTES = 4 * BATCH_GET_BYTES
+"""The largest body: DynamoDB's largest answer in JSON, which takes about two to four times as many bytes."""
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
 _OK = b"HTTP/1.1 200 OK\r\n"
-_LOOKED_AT = re.compile(rb"\r\n(content-length|transfer-encoding|connection|x-amz-crc32):([^\r\n]*)")
-"""The headers, in lower case, that are read in every answer."""
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
-_LENGTH = re.compile(rb"[ \t]*([0-9]{1,12})[ \t]*")
+_LENGTH_DIGITS = 12
 
 
 # --- Answers ------------------------------------------------------------------------------------------
-
-
-class Reply(NamedTuple):
-    """An answer."""
-
-    status: int
-    body: bytes
-    checksum: bytes | None
-    """The CRC32 of the body, as DynamoDB gives it."""
-    head: bytes
-    """The status line and the headers."""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers; their names are in lower case."""
-        lines = self.head.decode("latin-1").split("\r\n")[1:]
-        return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 class Malformed(Exception):
     """The bytes received are not an answer of HTTP/1.1."""
 
 
-class AnswerReader:
-    """Reads one answer as it arrives: call `feed` until it returns the answer."""
+class AnswerTooLarge(Malformed):
+    """An answer is larger than any of DynamoDB's."""
 
-    # Most answers come in one piece, and set none of these.
-    _received = b""
-    _parts: list[bytes] | None = None
-    _missing = 0
-    _chunked: _Chunks | None = None
-    _until_end = False
-    _status = 0
-    _head: bytes | None = None
-    _checksum: bytes | None = None
+
+class Reply:
+    """An answer, read as it arrives: call `feed` until it returns the answer."""
+
+    # Most answers come in one piece, and set few of these.
+    status = 0
+    body = b""
+    checksum: bytes | None = None
+    """The CRC32 of the body, as DynamoDB gives it."""
+    head: bytes | None = None
+    """The status line and the headers."""
     may_go_on = False
     """Whether another answer can follow on the connection."""
-    has_begun = False
+    _received = b""
+    _missing = 0
+    """How many bytes of the body are missing."""
+    _is_until_end = False
+    """Whether the body ends with the connection. Then the missing bytes are those that make it too large."""
+    _chunked: _Chunks | None = None
+
+    def __init__(self, most: int = ANSWER_BYTES) -> None:
+        """`most` is the size of the largest body, in bytes."""
+        self._most = most
+        self._parts: list[bytes] = []
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers; their names are in lower case."""
+        lines = (self.head or b"").decode("latin-1").split("\r\n")[1:]
+        return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
     def feed(self, data: bytes) -> Reply | None:
         """Returns the answer if this is the last of it. Raises Malformed."""
-        self.has_begun = True
-        while self._head is None:
-            data = self._received + data if self._received else data
+        while self.head is None:
+            if self._received:
+                data = self._received + data
             end = data.find(b"\r\n\r\n")
             if end < 0:
                 if len(data) > _HEAD_BYTES:
@@ -86,74 +92,85 @@ class AnswerReader:
             self._received = b""
             self._read_head(data[:end])
             data = data[end + 4 :]
-        return self._feed_body(data)
-
-    def end(self) -> Reply | None:
-        """Returns the answer if the end of the connection completes it."""
-        return self._whole(b"".join(self._parts or ())) if self._until_end else None
-
-    def _read_head(self, head: bytes) -> None:
-        if head.startswith(_OK):
-            self._status, is_kept = 200, True
-        else:
-            told_status = _STATUS.fullmatch(head.partition(b"\r\n")[0])
-            if told_status is None:
-                raise Malformed("no status line")
-            self._status, is_kept = int(told_status[2]), told_status[1] == b"1"
-            if self._status < 200:
-                # An interim answer comes before the answer itself.
-                return
-        self._head = head
-        told = dict(_LOOKED_AT.findall(head.lower()))
-        checksum = told.get(b"x-amz-crc32")
-        if checksum is not None:
-            self._checksum = checksum.strip()
-        options = told.get(b"connection")
-        if options is not None:
-            is_kept = b"close" not in options and (is_kept or b"keep-alive" in options)
-        self.may_go_on = is_kept
-        encoding = told.get(b"transfer-encoding")
-        length = told.get(b"content-length")
-        if encoding is not None:
-            if encoding.strip() != b"chunked":
-                raise Malformed("an unknown transfer encoding")
-            self._chunked = _Chunks()
-        elif length is not None:
-            number = _LENGTH.fullmatch(length)
-            if number is None:
-                raise Malformed("a length that is not a number")
-            self._missing = int(number[1])
-        else:
-            if any(b":" not in line for line in head.split(b"\r\n")[1:]):
-                raise Malformed("a header without a colon")
-            self._until_end, self.may_go_on = True, False
-
-    def _feed_body(self, data: bytes) -> Reply | None:
         if self._chunked is not None:
             body = self._chunked.feed(data)
             if body is None:
                 return None
             self.may_go_on = self.may_go_on and not self._chunked.rest
-            return self._whole(body)
-        self._missing -= len(data)
-        if self._until_end or self._missing > 0:
-            self._parts = self._parts or []
+            self.body = body
+            return self
+        missing = self._missing - len(data)
+        if missing > 0:
+            self._missing = missing
             self._parts.append(data)
             return None
-        if self._missing < 0:
+        if self._is_until_end:
+            raise AnswerTooLarge
+        if missing < 0:
             # No request was sent that the rest could answer.
-            data = data[: self._missing]
             self.may_go_on = False
-        return self._whole(b"".join([*self._parts, data]) if self._parts is not None else data)
+            data = data[:missing]
+        self.body = b"".join([*self._parts, data]) if self._parts else data
+        return self
 
-    def _whole(self, body: bytes) -> Reply:
-        return Reply(self._status, body, self._checksum, self._head or b"")
+    def end(self) -> Reply | None:
+        """Returns the answer if the end of the connection completes it."""
+        if not self._is_until_end:
+            return None
+        self.body = b"".join(self._parts)
+        return self
+
+    def _read_head(self, head: bytes) -> None:
+        if head.startswith(_OK):
+            self.status, is_kept = 200, True
+        else:
+            status = _STATUS.fullmatch(head.partition(b"\r\n")[0])
+            if status is None:
+                raise Malformed("no status line")
+            self.status, is_kept = int(status[2]), status[1] == b"1"
+            if self.status < 200:
+                # An interim answer comes before the answer itself.
+                return
+        self.head = head
+        lines = head.lower()
+        self.checksum = _value(lines, b"\r\nx-amz-crc32:")
+        options = _value(lines, b"\r\nconnection:")
+        if options is not None:
+            is_kept = b"close" not in options and (is_kept or b"keep-alive" in options)
+        encoding = _value(lines, b"\r\ntransfer-encoding:")
+        if encoding is not None:
+            if encoding != b"chunked":
+                raise Malformed("an unknown transfer encoding")
+            self._chunked = _Chunks(self._most)
+        elif (length := _value(lines, b"\r\ncontent-length:")) is not None:
+            if not length.isdigit() or len(length) > _LENGTH_DIGITS:
+                raise Malformed("a length that is not a number")
+            self._missing = int(length)
+            if self._missing > self._most:
+                raise AnswerTooLarge
+        else:
+            if any(b":" not in line for line in head.split(b"\r\n")[1:]):
+                raise Malformed("a header without a colon")
+            self._is_until_end, self._missing, is_kept = True, self._most + 1, False
+        self.may_go_on = is_kept
+
+
+def _value(lines: bytes, name: bytes) -> bytes | None:
+    """Returns the value of a header, if there is one. `name` includes what is around it."""
+    start = lines.find(name)
+    if start < 0:
+        return None
+    start += len(name)
+    end = lines.find(b"\r", start)
+    return (lines[start:] if end < 0 else lines[start:end]).strip(b" \t")
 
 
 class _Chunks:
     """A body in chunks; trailers are skipped."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._left = most
+        """How many bytes may follow."""
         self.rest = bytearray()
         self._parts: list[bytes] = []
         self._in_trailers = False
@@ -179,14 +196,17 @@ class _Chunks:
                 self._in_trailers = True
                 del rest[: end + 2]
                 continue
+            if length > self._left:
+                raise AnswerTooLarge
             if len(rest) < after + 2:
                 return None
             if rest[after : after + 2] != b"\r\n":
                 raise Malformed("a chunk of the wrong size")
             self._parts.append(bytes(rest[end + 2 : after]))
+            self._left -= length
             del rest[: after + 2]
-        if len(rest) > _HEAD_BYTES and not self._in_trailers:
-            raise Malformed("a chunk without a size")
+        if len(rest) > _HEAD_BYTES:
+            raise Malformed("a line that does not end")
         return None
 
 
@@ -203,43 +223,45 @@ class _HttpConnection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        self._answer: AnswerReader | None = None
+        self._reply: Reply | None = None
         self._whole: asyncio.Future[Reply] | None = None
         self.lost = self._loop.create_future()
         """Done when the connection has ended."""
+        self.is_lost = False
         self.heard = 0.0
         """When something was last sent or received, by the loop's time."""
-        self.idle_since = 0.0
-        """By the wall clock, which continues while the process is frozen, as on AWS Lambda."""
+        self.used_at = 0.0
+        """When its last request began, by the wall clock, which continues while the process is frozen, as on AWS Lambda."""
         self.may_go_on = True
         """Whether another request may be sent: no answer is due, and the last one was complete."""
+        self.is_answered = False
+        """Whether anything has come back for the last request."""
 
-    def ask(self, request: bytes) -> asyncio.Future[Reply]:
-        """Sends a request; its answer fails with ConnectionError, TimeoutError, SSLError or Malformed.
+    def ask(self, request: bytes, most: int) -> asyncio.Future[Reply]:
+        """Sends a request; its answer, with a body of at most `most` bytes, fails with ConnectionError, TimeoutError,
+        SSLError or Malformed.
 
         Raises ConnectionError if the connection has ended. `settle` must follow.
         """
-        if self.lost.done():
+        if self.is_lost:
             raise ConnectionResetError("the connection has ended")
-        self._answer = AnswerReader()
+        self._reply = Reply(most)
         whole = self._whole = self._loop.create_future()
         self.heard = self._loop.time()
-        self.may_go_on = False
+        self.may_go_on = self.is_answered = False
         self.transport.write(request)
         return whole
 
-    def settle(self) -> None:
-        """Called when nobody waits for the last request's answer any more."""
+    def settle(self) -> bool:
+        """Called when nobody waits for the last request's answer any more. Returns whether another may be sent."""
         whole = self._whole
-        self._answer = self._whole = None
-        if not self.may_go_on and whole is not None and whole.done() and not whole.cancelled():
+        self._reply = self._whole = None
+        if self.may_go_on:
+            return not self.is_lost
+        if whole is not None and whole.done() and not whole.cancelled():
             # The waiting task may have been cancelled meanwhile; asyncio would log an exception never retrieved.
             whole.exception()
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether anything has come back for the last request."""
-        return self._answer is not None and self._answer.has_begun
+        return False
 
     def is_waiting(self, silent_since: float) -> bool:
         """Returns whether an answer is due. Fails the request if nothing has been received since then."""
@@ -251,7 +273,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
     def _fail(self, error: Exception) -> None:
         if self._whole is not None and not self._whole.done():
-            self._whole.set_exception(error)
+            self._whole.set_exception(without_frames(error))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a stream's, for a connection of TCP
@@ -261,27 +283,29 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._buffer[:nbytes])
-        answer, whole = self._answer, self._whole
-        if answer is None or whole is None or whole.done():
+        whole = self._whole
+        if self._reply is None or whole is None or whole.done():
             # Data without a request.
             self.transport.abort()
             return
         self.heard = self._loop.time()
+        self.is_answered = True
         try:
-            reply = answer.feed(data)
+            reply = self._reply.feed(data)
         except Malformed as error:
             self._fail(error)
             return
         if reply is not None:
-            self.may_go_on = answer.may_go_on
+            self.may_go_on = reply.may_go_on
             whole.set_result(reply)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
         if not self.lost.done():
             self.lost.set_result(None)
-        if self._whole is None or self._whole.done() or self._answer is None:
+        if self._whole is None or self._whole.done() or self._reply is None:
             return
-        reply = None if error is not None else self._answer.end()
+        reply = None if error is not None else self._reply.end()
         if reply is not None:
             self._whole.set_result(reply)
         elif isinstance(error, ssl.SSLError):
@@ -319,18 +343,21 @@ class Pool:
         self._open: set[_HttpConnection] = set()
         self._is_closed = False
 
-    async def post(self, lines: str, body: bytes) -> Reply:
-        """Returns the whole answer. Raises botocore's exceptions of connections and timeouts."""
+    async def post(self, lines: str, body: bytes, most: int = ANSWER_BYTES) -> Reply:
+        """Returns the whole answer, with a body of at most `most` bytes. Raises botocore's exceptions of connections and
+        timeouts."""
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
         while True:
-            connection = self._used_before()
+            now = time.time()
+            connection = self._used_before(now)
             is_new = connection is None
             if connection is None:
                 connection = await self._connected()
+            connection.used_at = now
             if self._looking is None:
                 self._look_later()
             try:
-                return await connection.ask(request)
+                return await connection.ask(request, most)
             except OSError as error:
                 # An idle connection may have ended without notice; a new one has not.
                 is_stale = not is_new and not connection.is_answered
@@ -340,7 +367,11 @@ class Pool:
             except Malformed as error:
                 raise boto.HTTPClientError(error=error) from error
             finally:
-                self._leave(connection)
+                if connection.settle() and not self._is_closed:
+                    self._idle.append(connection)
+                else:
+                    # Data that still arrives on it would be taken for the next answer.
+                    connection.transport.abort()
 
     async def close(self) -> None:
         """Closes every connection; requests that still wait for an answer fail."""
@@ -359,7 +390,7 @@ class Pool:
 
     def _look_later(self) -> None:
         loop = asyncio.get_running_loop()
-        self._looking = loop.call_later(self._read_seconds / _LOOKS, self._look)
+        self._looking = loop.call_later(self._read_seconds / _LOOKS, self._look, context=Context())
 
     def _look(self) -> None:
         """Fails the requests whose connections have been silent for too long: one timer serves all."""
@@ -381,26 +412,16 @@ class Pool:
             return boto.SSLError(endpoint_url=self._endpoint_url, error=error)
         return closed(endpoint_url=self._endpoint_url, error=error)
 
-    def _used_before(self) -> _HttpConnection | None:
+    def _used_before(self, now: float) -> _HttpConnection | None:
         """Returns the connection that was used last, so that excess connections stay idle and are closed."""
         idle = self._idle
-        too_old = time.time() - _IDLE_SECONDS
-        while idle and (idle[0].lost.done() or idle[0].idle_since < too_old):
+        while idle and (idle[0].is_lost or idle[0].used_at < now - _IDLE_SECONDS):
             idle.popleft().transport.close()
         while idle:
             connection = idle.pop()
-            if not connection.lost.done():
+            if not connection.is_lost:
                 return connection
         return None
-
-    def _leave(self, connection: _HttpConnection) -> None:
-        connection.settle()
-        if connection.may_go_on and not self._is_closed and not connection.lost.done():
-            connection.idle_since = time.time()
-            self._idle.append(connection)
-        else:
-            # Data that still arrives on it would be taken for the next answer.
-            connection.transport.abort()
 
     async def _connected(self) -> _HttpConnection:
         if self._is_closed:

@@ -41,9 +41,13 @@ from keygraph.dynamo.store import (
     BatchGet,
     BatchWrite,
     Count,
+    CreateIndex,
     CreateTable,
+    DeleteIndex,
     DeleteTable,
     DescribeTable,
+    DescribeTimeToLive,
+    EnableTimeToLive,
     ListTables,
     Query,
     Request,
@@ -127,11 +131,27 @@ class Renderer:
                 return (self._transaction(request),)
             case CreateTable():
                 return (Wire("CreateTable", {"TableName": self._table.name, **_declaration(self._table)}),)
-            case DescribeTable() | DeleteTable():
+            case DescribeTable() | DeleteTable() | DescribeTimeToLive():
                 return (Wire(type(request).__name__, {"TableName": self._table.name}),)
+            case CreateIndex(index):
+                table = self._table.with_indexes([*self._table.indexes, index])
+                definitions = _declaration(table)["AttributeDefinitions"]
+                return (
+                    self._index_update({"Create": _index(index, table)}, AttributeDefinitions=definitions),
+                )
+            case DeleteIndex(name):
+                return (self._index_update({"Delete": {"IndexName": name}}),)
+            case EnableTimeToLive(attribute):
+                expiry = {"AttributeName": attribute, "Enabled": True}
+                body = {"TableName": self._table.name, "TimeToLiveSpecification": expiry}
+                return (Wire("UpdateTimeToLive", body),)
             case ListTables():
                 return (Wire("ListTables", {}),)
         raise TypeError(f"{type(request).__name__} is not a request to a store")
+
+    def _index_update(self, update: dict[str, Any], **more: Any) -> Wire:
+        body = {"TableName": self._table.name, **more, "GlobalSecondaryIndexUpdates": [update]}
+        return Wire("UpdateTable", body)
 
     # --- Reads ----------------------------------------------------------------------------------------
 
@@ -147,7 +167,7 @@ class Renderer:
             _keep(self._queries, form_key, form)
         body = form.body.copy()
         body["ExpressionAttributeValues"] = _key_values(request, form.partition, form.sort) | form.values
-        body.update(self._paging(request, request.index))
+        self._add_paging(body, request, request.index)
         if request.start is not None and not can_go_on(request, request.start):
             return ()
         return (Wire("Query", body),)
@@ -191,18 +211,17 @@ class Renderer:
         body: dict[str, Any] = {"TableName": self._table.name}
         if request.segments > 1:
             body |= {"Segment": request.segment, "TotalSegments": request.segments}
-        return Wire("Scan", body | self._paging(request, None) | _CAPACITY)
+        self._add_paging(body, request, None)
+        return Wire("Scan", body | _CAPACITY)
 
-    def _paging(self, request: Query | Count | Scan, index: str | None) -> dict[str, Any]:
-        refuse_limit(request)
-        paging: dict[str, Any] = {}
+    def _add_paging(self, body: dict[str, Any], request: Query | Count | Scan, index: str | None) -> None:
         if request.limit is not None:
-            paging["Limit"] = request.limit
+            refuse_limit(request)
+            body["Limit"] = request.limit
         if request.start is not None:
-            [paging["ExclusiveStartKey"]] = self._typed_keys([request.start], index)
+            [body["ExclusiveStartKey"]] = self._typed_keys([request.start], index)
         if request.consistent:
-            paging["ConsistentRead"] = True
-        return paging
+            body["ConsistentRead"] = True
 
     def _batch_get(self, request: BatchGet) -> tuple[Wire, ...]:
         table = self._table
@@ -350,6 +369,9 @@ def _key_values(
 
 def _typed_key(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
     """Returns the key's value in DynamoDB's typed form. Raises BadUserInput for a value that cannot be the key."""
+    # Most keys are plain text.
+    if key.type == "S" and type(value) is str and value.isascii() and 0 < len(value) <= limit:
+        return {"S": value}
     checked_key_bytes(key, value, limit)
     return to_typed(value)
 

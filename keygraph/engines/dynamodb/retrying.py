@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
-from keygraph.errors import KeygraphError, TimedOut
+from keygraph.errors import KeygraphError, TimedOut, again, without_frames
+from keygraph.turns import Deadlines, Wait
 
 _RETRY, _RETRY_AFTER_TIMEOUT, _FIRST_SUCCESS = 5, 10, 1
 _LEAST_CAPACITY, _ITS_CONNECTIONS = 500, 50
@@ -53,7 +52,7 @@ class Quota:
         """Pays for a retry after the failure and returns its price. Raises the failure if too little is left."""
         price = _RETRY_AFTER_TIMEOUT if isinstance(failure, TimedOut) else _RETRY
         if price > self._left:
-            raise failure
+            raise again(failure)
         self._left -= price
         return price
 
@@ -63,37 +62,39 @@ class Quota:
             self._left = min(self._capacity, self._left + (_FIRST_SUCCESS if price is None else price))
 
 
-class Attempts:
-    """The attempts at one answer: their deadline, and the last failure.
+class Deadline(Deadlines):
+    """The deadline of waits that may all take equally long."""
 
-    An asynchronous context manager. When the deadline passes, the task inside is cancelled, and the last failure is
-    raised; TimedOut if there was none.
+    def __init__(self, seconds: float, late: str) -> None:
+        """`late` is the message of TimedOut."""
+        super().__init__()
+        self.seconds = seconds
+        self.late = late
+
+
+class Attempts(Wait):
+    """The attempts at one answer: their deadline, the last failure, and the cost of them all.
+
+    When the deadline passes, the last failure is raised; TimedOut if there was none.
     """
 
-    def __init__(self, seconds: float, backoff: Backoff, late: str) -> None:
-        """The deadline is `seconds` from now; `late` is the message of TimedOut."""
-        self._until = asyncio.get_running_loop().time() + seconds
-        self._timeout = asyncio.timeout_at(self._until)
+    requests = 0
+    read_units = 0.0
+    write_units = 0.0
+    _failure: KeygraphError | None = None
+
+    def __init__(self, deadline: Deadline, backoff: Backoff) -> None:
+        super().__init__(deadline, deadline.loop.time() + deadline.seconds)
         self._backoff = backoff
-        self._late = late
-        self._failure: KeygraphError | None = None
+        self._late = deadline.late
 
     async def wait(self, attempt: int, failure: KeygraphError) -> None:
         """Pauses before retry number `attempt`. Raises the failure if the deadline comes first."""
-        self._failure = failure
+        self._failure = without_frames(failure)
         pause = self._backoff.pause(attempt)
-        if asyncio.get_running_loop().time() + pause >= self._until:
-            raise failure
+        if self.deadlines.loop.time() + pause >= self.until:
+            raise again(failure)
         await asyncio.sleep(pause)
 
-    async def __aenter__(self) -> Self:
-        await self._timeout.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError:
-            raise self._failure or TimedOut(self._late) from None
+    def error(self) -> KeygraphError:
+        return again(self._failure) if self._failure else TimedOut(self._late)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -17,15 +16,14 @@ from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
     NoCredentialsError,
-    SSLError,
 )
-from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
 from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.environment import tls_of
 from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
-from keygraph.engines.dynamodb.http1 import Pool
+from keygraph.engines.dynamodb.http1 import CONNECT_SHARE, READ_SHARE, Pool
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Transport, TransportName
 from keygraph.errors import Unavailable
@@ -51,8 +49,7 @@ async def open_transport(
     most that aioboto3's client opens, `deadline` the seconds that an answer may take with its retries. Raises
     botocore's exceptions if settings are missing or wrong.
     """
-    # A lost connection leaves time for another attempt.
-    connect_seconds, read_seconds = deadline / 4, deadline / 2
+    connect_seconds, read_seconds = deadline / CONNECT_SHARE, deadline / READ_SHARE
     session = get_session()
     session.register_component("credential_provider", _CheckedResolver(session))
     tries = _tries(session)
@@ -77,7 +74,7 @@ async def open_transport(
         .__aenter__()
     )
     through_client = ClientTransport(client)
-    if transport is TransportName.AIOBOTO3:
+    if transport == "aioboto3":
         return through_client, tries
     reason = _unknown_to_direct(client, session)
     if reason is not None:
@@ -85,15 +82,9 @@ async def open_transport(
         return through_client, tries
     url = client.meta.endpoint_url
     try:
-        tls, credentials = _tls(url, session), await _credentials(session)
+        tls, credentials = tls_of(url, session.get_config_variable("ca_bundle")), await _credentials(session)
         signer = Signer(url, client.meta.region_name)
-        http = Pool(
-            url,
-            signer.host,
-            tls,
-            connect_seconds=connect_seconds,
-            read_seconds=read_seconds,
-        )
+        http = Pool(url, signer.host, tls, connect_seconds=connect_seconds, read_seconds=read_seconds)
     except BaseException:
         await through_client.close()
         raise
@@ -184,7 +175,7 @@ def _problem_of(error: Exception) -> str:
         case CredentialRetrievalError(kwargs={"provider": provider}):
             return f"{provider} does not return credentials"
         case BotoCoreError():
-            return str(error)
+            return " ".join(str(error).split())
         case RuntimeError():
             return "they have expired, and their source returns no newer ones"
     return f"their source does not return credentials ({type(error).__name__})"
@@ -223,14 +214,3 @@ def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
         if session.get_config_variable(name) in {True, "true"}:
             return f"{name} is set"
     return None
-
-
-def _tls(url: str, session: AioSession) -> ssl.SSLContext | None:
-    """Returns the context that verifies the endpoint's certificate, with AWS_CA_BUNDLE if set; None for `http:`."""
-    if _is_plain(url):
-        return None
-    bundle = session.get_config_variable("ca_bundle") or get_cert_path(True)
-    try:
-        return ssl.create_default_context(cafile=bundle)
-    except OSError as error:
-        raise SSLError(endpoint_url=url, error=error) from error

@@ -6,19 +6,13 @@ which takes a tenth of its processor time (`python -m bench.transport`).
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from keygraph.engines.dynamodb.requests import Wire
 
 Body: TypeAlias = dict[str, Any]
-
-
-class TransportName(Enum):
-    """Which transport carries the requests for data."""
-
-    DIRECT = "direct"
-    AIOBOTO3 = "aioboto3"
+TransportName: TypeAlias = Literal["direct", "aioboto3"]
+"""Which transport carries the requests for data."""
 
 
 class Transport(Protocol):

@@ -1,7 +1,10 @@
 """The catalogue of a SQLite file: its tables, with their keys and indexes.
 
 Tables are found by name; their SQLite tables are named by number, because SQLite treats `Shop` and `shop` as the same
-name. A number is never reused, so cached facts about it stay true.
+name. A number is never reused, so cached facts about it stay true. The same holds for the indexes of a table.
+
+An index that is created later is unfinished until it has every item. Its progress is in the catalogue; writes of all
+processes keep it up to date meanwhile, because each of them looks up the catalogue.
 """
 
 from __future__ import annotations
@@ -14,12 +17,17 @@ import orjson
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.engines.sqlite.layout import Layout, key_hash
+from keygraph.engines.sqlite.writes import fill_index
 from keygraph.errors import TableMissing, Unavailable
 
 _APPLICATION_ID = 0x4B657967
 """`Keyg`, in the header of the file."""
-_LAYOUT_VERSION = 3
-"""Files of earlier layouts are changed when they are opened (`keygraph.engines.sqlite.layout`)."""
+_LAYOUT_VERSION = 4
+"""Files of earlier layouts are changed when they are opened (`keygraph.engines.sqlite.layout`). Layout 3 had no unfinished
+indexes, and its indexes had no numbers."""
+_HASHED_VERSION = 3
+_STEP_ITEMS = 1000
+"""How many items one step of creating an index looks at. Other writes wait meanwhile, about 30 ms."""
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:
@@ -33,6 +41,8 @@ def prepare_file(connection: sqlite3.Connection) -> None:
     if application != _APPLICATION_ID and (application or objects):
         raise Unavailable("it is another program's SQLite file")
     connection.execute("PRAGMA journal_mode = WAL")
+    if application == _APPLICATION_ID and version == _LAYOUT_VERSION:
+        return  # also on a full disk, and while another process writes
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     [version] = connection.execute("PRAGMA user_version").fetchone()
@@ -46,7 +56,7 @@ def prepare_file(connection: sqlite3.Connection) -> None:
         " (token TEXT PRIMARY KEY, asked BLOB NOT NULL, at REAL NOT NULL) WITHOUT ROWID"
     )
     connection.execute("CREATE INDEX IF NOT EXISTS keygraph_tokens_at ON keygraph_tokens (at)")
-    if version < _LAYOUT_VERSION:
+    if version < _HASHED_VERSION:
         _rebuild_indexes(connection)
     connection.execute("COMMIT")
 
@@ -55,7 +65,7 @@ def _rebuild_indexes(connection: sqlite3.Connection) -> None:
     """Adds the hashes to the indexes of all tables, unless the file is new and has none."""
     connection.create_function("key_hash", -1, key_hash, deterministic=True)
     for number, schema in connection.execute("SELECT number, schema FROM keygraph_tables").fetchall():
-        for keyed in Layout(_table(orjson.loads(schema)), number).indexes.values():
+        for keyed in _layout(number, schema).indexes.values():
             for statement in keyed.rebuild:
                 connection.execute(statement)
 
@@ -83,8 +93,8 @@ class Catalogue:
             return None
         number, schema = row
         known = self.known
-        is_known = known is not None and known.number == number
-        return known if is_known else Layout(_table(orjson.loads(schema)), number)
+        is_known = known is not None and known.number == number and known.schema == schema
+        return known if is_known else _layout(number, schema)
 
     def layout(self, connection: sqlite3.Connection) -> Layout:
         """Returns the table's layout. Raises TableMissing, and Unavailable if the declared table differs."""
@@ -93,11 +103,12 @@ class Catalogue:
             raise TableMissing(
                 f"there is no table {self._declared.name}: create it with `keygraph table create`"
             )
-        differing = table_differences(self._declared, layout.table) if layout.table != self._declared else ()
+        is_checked = layout is self.known or layout.table == self._declared
+        differing = () if is_checked else table_differences(self._declared, layout.table)
         if differing:
             raise Unavailable(
                 f"the file's table {self._declared.name} does not match the model: {differing[0]}: "
-                "use another file, or export its items and load them into a new one"
+                "run `keygraph table update`, or use another file"
             )
         self.known = layout
         return layout
@@ -106,7 +117,7 @@ class Catalogue:
         """Creates the declared table, unless a table of that name exists."""
         if self.find(connection) is not None:
             return
-        row = (self._declared.name, orjson.dumps(_schema(self._declared)).decode())
+        row = (self._declared.name, _text(_schema(self._declared)))
         connection.execute("INSERT INTO keygraph_tables (name, schema) VALUES (?, ?)", row)
         layout = self.layout(connection)
         for keyed in (layout.items, *layout.indexes.values()):
@@ -121,23 +132,88 @@ class Catalogue:
             connection.execute(f"DROP TABLE {keyed.name}")
         connection.execute("DELETE FROM keygraph_tables WHERE name = ?", (self._declared.name,))
 
+    # --- Indexes of an existing table -----------------------------------------------------------------
+
+    def create_index(self, connection: sqlite3.Connection, index: Index) -> int | None:
+        """Does one step of creating an index. Returns None if it is finished, otherwise how many items it has looked at.
+
+        Raises TableMissing.
+        """
+        layout, schema = self._changeable(connection)
+        described = _index_schema(index)
+        entry = next((each for each in schema["indexes"] if each["name"] == index.name), None)
+        if entry is not None and "looked_at" in entry and not described.items() <= entry.items():
+            # An interrupted change wanted another index.
+            self.delete_index(connection, index.name)
+            layout, schema = self._changeable(connection)
+            entry = None
+        if entry is None:
+            entry = {**described, "at": schema["created"], "looked_at": 0, "last": None}
+            schema["created"] += 1
+            schema["indexes"].append(entry)
+            layout = self._change(connection, schema)
+            connection.execute(layout.indexes[index.name].create)
+        if "looked_at" not in entry:
+            return None
+        after = None if entry["last"] is None else tuple(map(bytes.fromhex, entry["last"]))
+        looked_at, last = fill_index(connection, layout, index.name, after, _STEP_ITEMS)
+        if looked_at < _STEP_ITEMS:
+            del entry["looked_at"], entry["last"]
+        else:
+            entry["looked_at"] += looked_at
+            entry["last"] = [part.hex() for part in last]
+        self._change(connection, schema)
+        return entry.get("looked_at")
+
+    def delete_index(self, connection: sqlite3.Connection, name: str) -> None:
+        """Deletes the index, if there is one of that name. Raises TableMissing."""
+        layout, schema = self._changeable(connection)
+        if name in layout.indexes:
+            connection.execute(f"DROP TABLE {layout.indexes[name].name}")
+            schema["indexes"] = [each for each in schema["indexes"] if each["name"] != name]
+            self._change(connection, schema)
+
+    def _changeable(self, connection: sqlite3.Connection) -> tuple[Layout, dict[str, Any]]:
+        """Returns the table's layout and schema, in which each index has a number."""
+        layout = self.find(connection)
+        if layout is None:
+            raise TableMissing(f"there is no table {self._declared.name}")
+        schema: dict[str, Any] = orjson.loads(layout.schema)
+        for at, entry in enumerate(schema["indexes"]):
+            entry.setdefault("at", at)
+        schema.setdefault("created", len(schema["indexes"]))
+        return layout, schema
+
+    def _change(self, connection: sqlite3.Connection, schema: dict[str, Any]) -> Layout:
+        row = _text(schema), self._declared.name
+        connection.execute("UPDATE keygraph_tables SET schema = ? WHERE name = ?", row)
+        [number] = connection.execute("SELECT number FROM keygraph_tables WHERE name = ?", row[1:]).fetchone()
+        return _layout(number, row[0])
+
 
 # --- Schemas as JSON ----------------------------------------------------------------------------------
 
 
+def _text(schema: dict[str, Any]) -> str:
+    return orjson.dumps(schema).decode()
+
+
+def _layout(number: int, text: str) -> Layout:
+    schema: dict[str, Any] = orjson.loads(text)
+    entries = schema["indexes"]
+    places = {entry["name"]: entry.get("at", at) for at, entry in enumerate(entries)}
+    unfinished = {entry["name"] for entry in entries if "looked_at" in entry}
+    return Layout(_table(schema), number, places, unfinished, text)
+
+
 def _schema(table: Table) -> dict[str, Any]:
     indexes = sorted(table.indexes, key=lambda index: index.name)
-    return {
-        **_key_schema(table),
-        "indexes": [
-            {
-                **_key_schema(index),
-                "projection": index.projection if isinstance(index.projection, str) else sorted(index.named),
-                "local": index.local,
-            }
-            for index in indexes
-        ],
-    }
+    return {**_key_schema(table), "indexes": [_index_schema(index) for index in indexes]}
+
+
+def _index_schema(index: Index) -> dict[str, Any]:
+    projection = index.projection if isinstance(index.projection, str) else sorted(index.named)
+    return {**_key_schema(index), "projection": projection, "local": index.local}
 
 
 def _key_schema(keyed: Table | Index) -> dict[str, Any]:

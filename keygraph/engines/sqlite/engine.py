@@ -4,18 +4,19 @@ A small read is answered at once, on the event loop: that takes less time than h
 more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long; there it pauses regularly,
 and ends when nobody waits for it. Every read is one transaction, and each reading thread has its own connection. One
 thread writes, and puts all waiting writes into one transaction. A write is acknowledged when it is on disk (write-ahead
-log, `synchronous=FULL`).
+log, `synchronous=FULL`) and the file is still in its place. While it is not, everything is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,9 +25,12 @@ from keygraph.dynamo.store import (
     BatchGet,
     BatchWrite,
     Count,
+    CreateIndex,
     CreateTable,
+    DeleteIndex,
     DeleteTable,
     DescribeTable,
+    DescribeTimeToLive,
     ListTables,
     Query,
     Request,
@@ -36,6 +40,7 @@ from keygraph.dynamo.store import (
 )
 from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
+from keygraph.engines.sqlite.files import OpenFiles, check_files
 from keygraph.engines.sqlite.layout import Layout
 from keygraph.engines.sqlite.reads import (
     Allowance,
@@ -48,7 +53,9 @@ from keygraph.engines.sqlite.reads import (
 )
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
-from keygraph.errors import TimedOut, Unavailable
+from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
+
+_log = logging.getLogger(__name__)
 
 _READERS = 4
 _READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance], object]] = {
@@ -73,6 +80,8 @@ _WRITES_TOGETHER = 64
 _WRITER_CACHE_KB = 32 * 1024
 _CHECKPOINT_PAGES = 4000
 """16 MB: with fewer checkpoints, a page that changes often is written less often."""
+_WATCHED_SECONDS = 0.5
+"""How often the files are looked for. Every write looks for them itself."""
 
 
 @asynccontextmanager
@@ -117,11 +126,23 @@ class SQLiteStore:
         self._asking = 0
         """How many reads are about to use that connection."""
         self._writes: deque[tuple[Request[object], Future[object]]] = deque()
+        self._files: OpenFiles
+        self._outage: str | None = None
+        """What had happened to a file when they were last looked for."""
+        self._is_log_empty = False
+        """Whether the log was emptied since then: all acknowledged writes are in the file."""
+        self._last_log: bytes | None = None
+        """The state of the log before that."""
+        self._leaving: Future[None] | None = None
+        self._fault: str | None = None
+        """Why the last write failed, which only the writer's thread knows."""
+        self._next_look: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def open(self) -> None:
         """Opens the file. Raises Unavailable if it cannot be used."""
         await self._writing.run(self._connect)
+        self._watch()
 
     async def send(self, request: Request[Answer], /) -> Answer:
         """Returns the answer.
@@ -131,10 +152,16 @@ class SQLiteStore:
         """
         if self._is_closed:
             raise Unavailable("the store is closed")
+        if self._outage is not None:
+            raise Unavailable(self._outage)
         answer: object = None
         match request:
-            case BatchWrite() | Write() | Transaction() | CreateTable() | DeleteTable():
+            case BatchWrite() | Write() | Transaction():
                 return cast(Answer, await self._write(request))
+            case CreateTable() | DeleteTable() | CreateIndex() | DeleteIndex():
+                return cast(Answer, await self._write(request))
+            case DescribeTimeToLive():
+                return cast(Answer, None)
             case Query() | Count() | BatchGet():
                 answer = await self._read_at_once(request)
         if answer is None:
@@ -149,6 +176,8 @@ class SQLiteStore:
     async def close(self) -> None:
         """Waits for running requests, then closes the connections and ends the threads."""
         self._is_closed = True
+        if self._next_look is not None:
+            self._next_look.cancel()
         # Shielded: the connections must be closed even if the caller is canceled.
         await asyncio.shield(self._close())
 
@@ -159,10 +188,23 @@ class SQLiteStore:
 
     def _let_go(self) -> None:
         self._reading.close()
-        if self._at_once is not None:
-            self._at_once.close()
+        at_once, self._at_once = self._at_once, None
+        if at_once is not None:
+            at_once.close()
+            # A file that is replaced right before a stop would be opened with this log. The writer does what the look finds.
+            for task in () if self._is_log_empty else (self._look, int):
+                self._writing.executor.submit(task).result()
+            if self._outage is not None and self._is_log_empty and not self._files.is_another_there:
+                # What was written since then is not this file's. SQLite copies it if the file is in its place again.
+                self._files.void_log()
+            if self._outage is not None and not self._is_log_empty and self._files.is_log_whole:
+                _log.error(
+                    "The last writes are only in the -wal file, which another process reads: keep both together"
+                )
         # The writer is closed last: SQLite removes the write-ahead log with the last connection, which must write.
         self._writing.close()
+        if at_once is not None:
+            self._files.close()
 
     # --- Connections ------------------------------------------------------------------------------------
 
@@ -170,6 +212,7 @@ class SQLiteStore:
         """Opens every connection. Runs on the writer's thread."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            check_files(self._path)
             writer = self._writing.add(self._connection(self._locked_seconds))
             prepare_file(writer)
             writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KB}")
@@ -177,6 +220,7 @@ class SQLiteStore:
             for _ in range(self._reading.size):
                 reader = self._reading.add(self._connection(self._locked_seconds))
                 reader.create_function("segment_hash", 1, segment_hash, deterministic=True)
+            self._files = OpenFiles(self._path)
             self._at_once = self._connection(0)
         except (OSError, sqlite3.Error, Unavailable) as error:
             raise Unavailable(f"the file {self._path} cannot be used: {_reason(error)}") from error
@@ -189,8 +233,56 @@ class SQLiteStore:
             check_same_thread=False,
             cached_statements=_STATEMENTS,
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    # --- Files ------------------------------------------------------------------------------------------
+
+    @property
+    def outage(self) -> str | None:
+        """Why the file cannot be used at the moment; None if it can."""
+        if not self._is_closed:
+            self._look()
+        return self._outage
+
+    def _look(self) -> None:
+        """Looks for the files, and has the writer leave a log whose database is not in its place."""
+        outage = self._files.problem()
+        if outage != self._outage:
+            if outage is None or self._outage is None:
+                self._is_log_empty, self._last_log = False, None
+            self._outage = outage
+            if outage is None:
+                _log.warning("The table's file is in its place again")
+            else:
+                _log.error("Nothing is read or written: %s", outage)
+        if outage is not None and (self._leaving is None or self._leaving.done()):
+            self._leaving = self._writing.executor.submit(self._leave)
+
+    def _watch(self) -> None:
+        if not self._is_closed:
+            self._look()
+            self._next_look = asyncio.get_running_loop().call_later(_WATCHED_SECONDS, self._watch)
+
+    def _leave(self) -> None:
+        """Moves acknowledged writes from the log into the file that they belong to, wherever that is now.
+
+        Without its log, a moved file lacks the last writes. Whoever opens another file in its place makes a log for that,
+        and does not get this one.
+        """
+        if self._last_log is None:
+            self._last_log = self._files.log_state
+        # Later, others may have written into the log. While they read, it cannot be emptied.
+        if not self._is_log_empty and self._files.is_log_whole and self._files.log_state == self._last_log:
+            with suppress(sqlite3.Error), self._writing.connection() as connection:
+                [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self._is_log_empty = not is_busy
+        if self._is_log_empty and self._files.is_another_there:
+            self._files.unlink_log()
 
     # --- Reads ------------------------------------------------------------------------------------------
 
@@ -200,10 +292,7 @@ class SQLiteStore:
         try:
             # As with every store, other tasks run first, so that requests made at the same time are sent together.
             await asyncio.sleep(0)
-            if self._at_once is None:
-                return None
-            with _transaction(self._at_once, "BEGIN"):
-                return self._read(self._at_once, request, _AT_ONCE)
+            return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)
         except TooMuch:
             return None
         except sqlite3.Error as error:
@@ -216,7 +305,7 @@ class SQLiteStore:
 
     def _read_in_thread(self, request: Request[object], turns: Turns) -> object:
         try:
-            with self._reading.connection() as connection, _transaction(connection, "BEGIN"):
+            with self._reading.connection() as connection:
                 connection.set_progress_handler(turns.is_over, INSTRUCTIONS)
                 try:
                     return self._read(connection, request, Allowance.in_turns(turns))
@@ -229,6 +318,15 @@ class SQLiteStore:
             raise _unusable(error) from error
 
     def _read(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:
+        """Returns the answer to a read, which is one transaction."""
+        connection.execute("BEGIN")
+        try:
+            return self._answer(connection, request, allowed)
+        finally:
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+
+    def _answer(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:
         match request:
             case ListTables():
                 return self._catalogue.names(connection)
@@ -249,33 +347,51 @@ class SQLiteStore:
 
     # --- Writes -----------------------------------------------------------------------------------------
 
-    async def _write(self, request: Request[object]) -> object:
+    def _write(self, request: Request[object]) -> asyncio.Future[object]:
         done: Future[object] = Future()
         self._writes.append((request, done))
         self._writing.executor.submit(self._write_waiting)
-        return await asyncio.wrap_future(done)
+        return asyncio.wrap_future(done)
 
     def _write_waiting(self) -> None:
         """Writes all waiting requests in one transaction. Runs on the writer's thread, once for each request."""
         waiting: list[tuple[Request[object], Future[object]]] = []
         while self._writes and len(waiting) < _WRITES_TOGETHER:
-            request, done = self._writes.popleft()
-            if done.set_running_or_notify_cancel():
-                waiting.append((request, done))
-        if not waiting:
-            return
-        outcomes: list[object] = []
+            if self._writes[0][1].set_running_or_notify_cancel():
+                waiting.append(self._writes[0])
+            self._writes.popleft()
+        outcomes = self._outcomes([request for request, _ in waiting]) if waiting else []
+        # The frames of an error reference this one, which must not reference the error.
+        while waiting:
+            _finish(waiting.pop(0)[1], outcomes.pop(0))
+
+    def _outcomes(self, requests: Sequence[Request[object]]) -> list[object]:
+        """Returns the answer to each write, or its error."""
         try:
-            with self._writing.connection() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
-                outcomes.extend(self._written(connection, request) for request, _ in waiting)
+            with self._writing.connection() as connection:
+                with _transaction(connection):
+                    # While this waited for others' writes, the log could be cut.
+                    self._files.check()
+                    answers = [self._written(connection, each) for each in requests]
+                    self._files.check()
+                # What is in a file that nobody finds is not acknowledged.
+                self._files.check()
         except BaseException as error:
-            failure = _unusable(error) if isinstance(error, sqlite3.Error) else error
-            outcomes = [failure for _ in waiting]
-        for (_, done), outcome in zip(waiting, outcomes, strict=True):
-            if isinstance(outcome, BaseException):
-                done.set_exception(outcome)
+            if not isinstance(error, sqlite3.Error):
+                return [again(error) for _ in requests]
+            self._note(_reason(error))
+            return [_unusable(error) for _ in requests]
+        self._note(None)
+        return answers
+
+    def _note(self, fault: str | None) -> None:
+        """Logs why no write succeeds, once, and when one does again."""
+        if fault != self._fault:
+            self._fault = fault
+            if fault is None:
+                _log.warning("Writes to the table's file succeed again")
             else:
-                done.set_result(outcome)
+                _log.error("Nothing is written to the table's file: %s", fault)
 
     def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
         """Returns the answer to one write, or the error that refused it; then nothing of it was written.
@@ -286,14 +402,20 @@ class SQLiteStore:
             write_ = _WRITES.get(type(request))
             if write_ is not None:
                 return write_(connection, self._catalogue.layout(connection), request)
-            is_created = isinstance(request, CreateTable)
-            change = self._catalogue.create if is_created else self._catalogue.delete
-            change(connection)
+            match request:
+                case CreateIndex(index):
+                    return self._catalogue.create_index(connection, index)
+                case DeleteIndex(name):
+                    self._catalogue.delete_index(connection, name)
+                case CreateTable():
+                    self._catalogue.create(connection)
+                case DeleteTable():
+                    self._catalogue.delete(connection)
             return None
         except sqlite3.Error:
             raise
         except Exception as error:
-            return error
+            return with_noted_frames(error)
 
 
 class _Threads:
@@ -326,9 +448,16 @@ class _Threads:
             self._idle.get_nowait().close()
 
 
+def _finish(done: Future[object], outcome: object) -> None:
+    if isinstance(outcome, BaseException):
+        done.set_exception(outcome)
+    else:
+        done.set_result(outcome)
+
+
 @contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")

@@ -17,7 +17,7 @@ hashes in indexes: `Keyed.rebuild` adds them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
@@ -167,18 +167,30 @@ class _ReadFrom(dict[str | None, Keyed]):
 class Layout:
     """One table of the file, with its indexes."""
 
-    def __init__(self, table: Table, number: int) -> None:
-        """`number` is the table's number in the catalogue, which names the SQLite tables."""
-        self.table = table
+    def __init__(
+        self,
+        table: Table,
+        number: int,
+        places: Mapping[str, int] | None = None,
+        unfinished: Collection[str] = (),
+        schema: str = "",
+    ) -> None:
+        """`number` is the table's number in the catalogue, which names the SQLite tables, with the number of each index in
+        `places`. The `unfinished` indexes are written, but not read yet. `schema` is the table as the catalogue has it."""
+        self.index = table.index
         self.number = number
+        self.schema = schema
         self.rules = WriteRules(table)
         self.items = Keyed(f"table_{number}", table, None)
         self.indexes = {
-            index.name: Keyed(f"table_{number}_index_{at}", table, index)
+            index.name: Keyed(f"table_{number}_index_{places[index.name] if places else at}", table, index)
             for at, index in enumerate(table.indexes)
         }
+        ready = [index for index in table.indexes if index.name not in unfinished]
+        self.table = table.with_indexes(ready) if unfinished else table
+        """The table with the indexes that can be read."""
         self.read_from: Mapping[str | None, Keyed] = _ReadFrom(
-            table, [(None, self.items), *self.indexes.items()]
+            self.table, [(None, self.items), *((index.name, self.indexes[index.name]) for index in ready)]
         )
 
 

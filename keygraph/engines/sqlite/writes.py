@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.actions import CheckItem, PutItem, UpdateItem, fingerprint, key_of, outcome
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
-from keygraph.dynamo.rules import refuse_transaction, refuse_transaction_size
+from keygraph.dynamo.rules import WriteRules, refuse_transaction, refuse_transaction_size
 from keygraph.dynamo.store import (
     TRANSACTION_UNITS,
     BatchWrite,
@@ -34,7 +35,7 @@ from keygraph.engines.sqlite.layout import (
     stored_item,
     whole,
 )
-from keygraph.errors import ConditionFailed, Reason, TokenReused, TransactionCanceled
+from keygraph.errors import BadUserInput, ConditionFailed, Reason, TokenReused, TransactionCanceled
 
 _IndexRows: TypeAlias = Sequence[Row | None]
 """An item's row in each index, in the order of the layout; None if it is not in the index."""
@@ -76,9 +77,8 @@ def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Cha
 def transaction(connection: sqlite3.Connection, layout: Layout, request: Transaction) -> Written:
     """Does all actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
     refuse_transaction(request, layout.table)
-    refuse_transaction_size(
-        sum(item_size(each.item) for each in request.actions if isinstance(each, PutItem))
-    )
+    puts = [each for each in request.actions if isinstance(each, PutItem)]
+    refuse_transaction_size(sum([item_size(put.item) if put.size is None else put.size for put in puts]))
     asked = fingerprint(request.actions)
     known = _known_token(connection, request.token)
     if known is not None:
@@ -100,12 +100,37 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: Transac
         if isinstance(action, CheckItem):
             checked += write_units(found[key].size if key in found else 0)
         else:
-            wanted[key] = None if new is None else _rows(layout, new)
+            size = action.size if isinstance(action, PutItem) else None
+            wanted[key] = None if new is None else _rows(layout, new, size)
     if any(reasons):
         raise TransactionCanceled(reasons)
     units = TRANSACTION_UNITS * (_replace(connection, layout, wanted, found) + checked)
     _remember_token(connection, request.token, asked)
     return Written(Cost(requests=1, write_units=float(units)))
+
+
+def fill_index(
+    connection: sqlite3.Connection, layout: Layout, name: str, after: StoredKey | None, items: int
+) -> tuple[int, StoredKey]:
+    """Writes the rows that the next items have in an index, after the item with that key. Returns how many items it has
+    looked at, and the key of the last one. Items with keys that DynamoDB refuses are left out, as DynamoDB does."""
+    columns = ", ".join(layout.items.columns)
+    values = ", ".join("?" for _ in layout.items.columns)
+    where = "" if after is None else f" WHERE ({columns}) > ({values})"
+    sql = f"SELECT {columns}, size, item FROM {layout.items.name}{where} ORDER BY {columns} LIMIT ?"
+    found = connection.execute(sql, (*(after or ()), items)).fetchall()
+    changes, key = _Changes(layout.indexes[name]), after or ()
+    alone = WriteRules(layout.table.with_indexes([layout.index(name)]))
+    for *key_, size, content in found:
+        key = tuple(key_)
+        item = whole(stored_item(content))
+        with suppress(BadUserInput):
+            alone.check(item)
+            row = changes.keyed.row(item, alone.keys_of(item), Row(key, size, content))
+            if row is not None:
+                changes.put_row(row)
+    changes.make(connection)
+    return len(found), key
 
 
 def _replace(
@@ -150,9 +175,10 @@ def _remember_token(connection: sqlite3.Connection, token: str, asked: bytes) ->
     connection.execute("INSERT INTO keygraph_tokens VALUES (?, ?, ?)", (token, asked, now))
 
 
-def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
-    """Returns the rows of a new item. Raises BadUserInput for an item that DynamoDB refuses."""
-    size, keys = layout.rules.check(item), layout.rules.keys_of(item)
+def _rows(layout: Layout, item: Item, size: int | None = None) -> tuple[Row, _IndexRows]:
+    """Returns the rows of a new item, whose size is known if it was checked. Raises BadUserInput for an item that
+    DynamoDB refuses."""
+    size, keys = layout.rules.check(item) if size is None else size, layout.rules.keys_of(item)
     in_table = Row(tuple([keys[name] for name in layout.items.names]), size, content_of(item))
     return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 

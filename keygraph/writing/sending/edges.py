@@ -6,81 +6,143 @@ the table, so no outdated item is found, but a write of a moment ago may not hav
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Query
+from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.limits import TRANSACTION_BYTES
+from keygraph.dynamo.store import Query
+from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
-from keygraph.lists.listing import bind
+from keygraph.lists.query import ListForm
 from keygraph.lists.reading import requests_of_all
-from keygraph.model.record_keys import Texts
 from keygraph.model.references import EndReference
-from keygraph.writing.sending.sender import TransactionSender
+from keygraph.resolve.derived import Follower
+from keygraph.writing.context import WriteContext
+from keygraph.writing.records import new_item
+from keygraph.writing.requests import Change, Delete, Move, OnEdges, Upsert, WriteRequest
+from keygraph.writing.step import TransactionStep
 
 _AT_A_TIME = 100
 
 
-class NamingRecord(NamedTuple):
-    """A record that names the node, and its reference to it."""
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The rest of one partition that must be read for the records that name a node at one reference."""
 
+    request: Delete | Move | Change
+    """What removes the node, or changes fields of it that copies follow."""
     reference: EndReference
-    identity: Texts
-    """The identity of the node."""
+    query: Query
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the node is not removed if anything is found."""
+        if isinstance(self.request, Change):
+            return False
+        is_detached = isinstance(self.request, Delete) and self.request.on_edges is OnEdges.DETACH
+        return not is_detached or (self.reference.record.is_node and not self.reference.is_removable)
+
+
+class NamingRecord(NamedTuple):
+    """A record that names a node."""
+
+    of: Search
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The rest of one partition that must be read for one reference."""
+def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
+    """Returns the requests that delete or move nodes whose naming records can be searched for.
 
-    reference: EndReference
-    identity: Texts
-    query: Query
+    If no keys lead to the records that name a node, a mark would protect no search, so the node needs none.
+    """
+    return [
+        request
+        for request in requests
+        if isinstance(request, Delete | Move)
+        and any(each.path is not None for each in graph.references.get(request.record.name, ()))
+    ]
 
 
-def ranges(graph: Graph, references: Iterable[EndReference], identity: Texts) -> list[Range]:
-    """Returns everything that must be read to find the records that name a node at these references."""
-    found = []
-    for reference in references:
-        if reference.path is None:
-            continue
-        neighbours = bind(graph, reference.path, identity)
-        requests = requests_of_all(neighbours, _AT_A_TIME)
-        found += [Range(reference, identity, query) for query in requests]
+def copied_nodes(write: WriteContext, requests: Iterable[WriteRequest]) -> list[Change]:
+    """Returns the changes of fields that copies follow. An upsert is one if its node exists."""
+    found = list[Change]()
+    for request in requests:
+        if request.record.name in write.graph.followers and isinstance(request, Change | Upsert):
+            identity = request.identity if isinstance(request, Change) else new_item(write, request)[1]
+            change = request if isinstance(request, Change) else request.as_change(identity or ())
+            if identity is not None and followers(write, change):
+                found.append(change)
     return found
 
 
-async def look(sender: TransactionSender, wanted: Sequence[Range]) -> tuple[list[NamingRecord], list[Range]]:
-    """Returns the records in the next page of each range, and the ranges left to read.
+def followers(write: WriteContext, request: Change) -> list[Follower]:
+    """Returns the copies that follow the fields of a node that a request changes."""
+    names = write.changed_names(request)
+    return [each for each in write.graph.followers.get(request.record.name, ()) if each.is_of(names)]
 
-    The pages are read at once, and then all items to which indexes lead.
-    """
-    graph = sender.graph
-    pages = await asyncio.gather(*(sender.send(each.query) for each in wanted))
-    led = dict.fromkeys(
-        graph.table.key_of(item)
-        for each, page in zip(wanted, pages, strict=True)
-        if each.query.projection is not None
-        for item in page.items
-    )
-    whole = (await sender.send(BatchGet(tuple(led), consistent=True))).items if led else ()
-    there = dict(zip(led, whole, strict=True))
-    found: list[NamingRecord] = []
-    rest: list[Range] = []
-    for each, page in zip(wanted, pages, strict=True):
-        items: Iterable[Item | None] = page.items
-        if each.query.projection is not None:
-            items = [there[graph.table.key_of(item)] for item in page.items]
-        found += [
-            NamingRecord(each.reference, each.identity, item)
-            for item in sender.live(items)
-            if item is not None
-            and graph.recognise(item) is each.reference.record
-            and each.reference.names(item, each.identity)
-        ]
-        if page.last is not None:
-            rest.append(replace(each, query=replace(each.query, start=page.last)))
-    return found, rest
+
+def searches(write: WriteContext, nodes: Iterable[Delete | Move | Change]) -> list[Search]:
+    """Returns everything that must be read to find the records that name these nodes, or that copy what changes."""
+    found = list[Search]()
+    for request in nodes:
+        references = write.graph.references[request.record.name]
+        if isinstance(request, Change):
+            references = tuple(each.reference for each in followers(write, request))
+        for reference in references:
+            if reference.path is not None:
+                form = ListForm(write.graph, reference.path).of(request.identity)
+                found += [Search(request, reference, query) for query in requests_of_all(form, _AT_A_TIME)]
+    return found
+
+
+# --- What is written for them -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSteps:
+    """The steps that change one record that names a node."""
+
+    steps: Sequence[TransactionStep]
+    same: Sequence[NamingRecord]
+    """The record, once for each end that names such a node."""
+    written: frozenset[Key]
+    """The record's items."""
+    decided_by: frozenset[Key] = frozenset()
+    """The other items that decide whether the viewer may detach it."""
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        """The items that are written, added to and checked."""
+        added_to = {key for step in self.steps for each in step.additions for key in each.keys[:1]}
+        return self.written | self.decided_by | added_to
+
+
+@dataclass(slots=True)
+class RecordBatch:
+    """The records that are changed in one transaction."""
+
+    records: list[RecordSteps] = field(default_factory=list)
+    size: int = 0
+    keys: set[Key] = field(default_factory=set)
+    """The items that it writes, adds to and checks."""
+
+    @property
+    def steps(self) -> list[TransactionStep]:
+        return [step for each in self.records for step in each.steps]
+
+
+def batches(records: Iterable[RecordSteps], most: int) -> list[RecordBatch]:
+    """Returns the steps of records in as few transactions as possible, each of at most that many actions."""
+    found = list[RecordBatch]()
+    for each in records:
+        size, keys = item_size(each.same[0].item) * len(each.steps), each.keys
+        batch = found[-1] if found else None
+        if batch is None or len(batch.keys | keys) > most or batch.size + size > TRANSACTION_BYTES:
+            batch = RecordBatch()
+            found.append(batch)
+        batch.records.append(each)
+        batch.size += size
+        batch.keys |= keys
+    return found

@@ -21,11 +21,10 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
 from keygraph.errors import InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
-from keygraph.writing.requests import Done
+from keygraph.resolve.collisions import NOTE
+from keygraph.writing.requests import Done, Put, WriteRequest
 from keygraph.writing.step import TransactionStep, again
 
-NOTE = "_keygraph"
-"""The attribute that holds the contents of a note. No other item has it."""
 NOTE_SECONDS = 24 * 60 * 60
 LONGEST_KEY = 255
 
@@ -36,7 +35,7 @@ class IdempotencyKey:
 
     name: tuple[str | int, ...]
     """The key that the client sent, and the part of its request that it names."""
-    asked: bytes
+    request_hash: bytes
     """A hash of the request: the same in every process, and different for another write."""
     where: InputPath = ()
     """Its place in the client's input."""
@@ -48,7 +47,6 @@ def is_note(item: Item) -> bool:
 
 
 def note_key(graph: Graph, key: IdempotencyKey) -> Key:
-    """Returns the table key of the note."""
     digest = hashlib.sha256(repr(key.name).encode()).digest()
     return tuple(_key_value(attribute, digest) for attribute in graph.table.keys)
 
@@ -60,7 +58,7 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Transa
     item: dict[str, Any] = {
         **dict(zip(names, note_key(graph, key), strict=True)),
         NOTE: {
-            "asked": key.asked,
+            "asked": key.request_hash,
             "done": [[each.record.name, *each.identity] for each in done],
             "detached": [Decimal(each.detached) for each in done],
             "new": [each.is_new for each in done],
@@ -80,18 +78,25 @@ def _is_free(graph: Graph, now: int) -> Condition:
     return Or((Not(Exists((graph.table.partition.name,))), Le((graph.ttl_attribute,), Decimal(now))))
 
 
-def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[Done, ...] | None:
-    """Returns what was done under the key; None if nothing was. Raises WriteRefused if it was another write."""
+def done_before(
+    graph: Graph, key: IdempotencyKey, note: Item | None, requests: Sequence[WriteRequest]
+) -> tuple[Done, ...] | None:
+    """Returns what was done under the key; None if nothing was. Raises WriteRefused if it was another write, or if an
+    answer now has to say what was not read then."""
     if note is None or cast(Decimal, note[graph.ttl_attribute]) <= time.time():
         return None
-    said: Any = note[NOTE]
-    if said["asked"] != key.asked:
-        told = "This idempotency key was used for another write in the last 24 hours. Use a new one."
-        raise WriteRefused([Refusal(Code.CONFLICT, (told,), key.where)])
+    content: Any = note[NOTE]
+    if content["asked"] != key.request_hash:
+        problem = "This idempotency key was used for another write in the last 24 hours. Use a new one."
+        raise WriteRefused([Refusal(Code.CONFLICT, (problem,), key.where)])
+    for request, is_new in zip(requests, content["new"], strict=True):
+        if isinstance(request, Put) and request.is_read and is_new is None:
+            problem = "The first answer under this idempotency key did not select `created`, which is no longer known."
+            raise WriteRefused([Refusal(Code.CONFLICT, (problem,), key.where)])
     return tuple(
         Done(graph.types[name], tuple(identity), None, int(detached), is_new)
         for (name, *identity), detached, is_new in zip(
-            said["done"], said["detached"], said["new"], strict=True
+            content["done"], content["detached"], content["new"], strict=True
         )
     )
 

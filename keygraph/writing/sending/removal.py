@@ -1,207 +1,223 @@
-"""Deletes and moves nodes that other records may name.
+"""Writes nodes that other records may name: deletes and moves them, and changes fields that copies follow.
 
-It marks each node (`keygraph.writing.marks`), searches for the records that name the node, and then deletes the node if
+It marks each node (`keygraph.writing.marks`), searches for the records that name the node, and then writes the node if
 it still has the mark, in one transaction with the other writes. Nothing can start to name the node in between. If a
 delete includes more edges than one transaction holds, it deletes them first, page by page: after a crash, the node
-still exists, and can be deleted again.
+still exists, and can be deleted again. More copies than one transaction holds are written after the node
+(`keygraph.writing.sending.copying`).
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
-from typing import TypeAlias
+from functools import partial
 
 from keygraph.codes import Code
 from keygraph.dynamo.actions import CheckItem, DeleteItem, PutItem, UpdateItem, key_of, outcome
 from keygraph.dynamo.conditions import And, Condition
-from keygraph.dynamo.items import Item, item_size
-from keygraph.dynamo.limits import TRANSACTION_ACTIONS, TRANSACTION_BYTES
-from keygraph.dynamo.store import Query, Write
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import TRANSACTION_ACTIONS
+from keygraph.dynamo.store import Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import (
     ConditionFailed,
     FieldName,
+    KeygraphError,
     Refusal,
     TransactionCanceled,
     TransactionTooLarge,
     WriteRefused,
 )
-from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
-from keygraph.model.references import EndReference
 from keygraph.names import plural
-from keygraph.writing.ground import Stored
-from keygraph.writing.items import Refusals
-from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
-from keygraph.writing.requests import Delete, Done, Move, OnEdges, WriteRequest
-from keygraph.writing.rules import Guard
-from keygraph.writing.sending.edges import NamingRecord, Range, look, ranges
+from keygraph.writing import records, rules
+from keygraph.writing.context import WriteContext
+from keygraph.writing.marks import (
+    SECONDS,
+    SECONDS_OF_CHANGE,
+    UNMARKED,
+    CopyingMark,
+    has_mark,
+    is_marked,
+    new_token,
+    removal,
+    set_mark,
+    token_of,
+)
+from keygraph.writing.requests import Delete, Done, Move
+from keygraph.writing.sending.copying import CopySource, changed_sources, copy_to_rest, copying_records
+from keygraph.writing.sending.edges import (
+    NamingRecord,
+    RecordBatch,
+    RecordSteps,
+    Search,
+    batches,
+    copied_nodes,
+    named_nodes,
+    searches,
+)
 from keygraph.writing.sending.sender import TransactionSender
-from keygraph.writing.step import TransactionStep, merged
+from keygraph.writing.step import TransactionStep, again, merged
+from keygraph.writing.steps import detaching_steps, revealed_by, sees_reference
+from keygraph.writing.tallies import read_list_ends, with_rendered_keys
 
-_OF_NODES_THERE = (Delete, Move)
-"""The requests for existing records, whose keys they take."""
-_Node: TypeAlias = tuple[str, Texts]
-"""A node, by its type's name and its identity."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    """The records that are detached in one transaction."""
-
-    steps: list[TransactionStep] = field(default_factory=list)
-    size: int = 0
-    nodes: Counter[_Node] = field(default_factory=Counter)
-    """How many records each node loses."""
-    keys: set[Key] = field(default_factory=set)
-    """The items that it writes, adds to and checks."""
-
-    @property
-    def actions(self) -> int:
-        """The most actions that it takes."""
-        return len(self.keys)
+_LOOKED_AT = 10_000
+"""How many records are looked at before the first ones are deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Detaching:
-    """The steps that stop one record from naming deleted nodes."""
-
-    steps: Sequence[TransactionStep]
-    same: Sequence[NamingRecord]
-    """The record, once for each end that names such a node."""
-    written: frozenset[Key]
-    """The record's items."""
-    keys: frozenset[Key]
-    """The same and the items that are added to and checked."""
-    decided_by: frozenset[Key]
-    """The other items that decide whether the viewer may detach it."""
-
-
-def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
-    """Returns the requests that delete or move nodes whose naming records can be searched for.
-
-    If no keys lead to the records that name a node, a mark would protect no search, so the node needs none.
-    """
-    return [
-        request
-        for request in requests
-        if isinstance(request, _OF_NODES_THERE)
-        and any(each.path is not None for each in graph.references.get(request.record.name, ()))
-    ]
-
-
-def first_pages(graph: Graph, requests: Iterable[WriteRequest]) -> list[Query]:
-    """Returns the first pages of the search for records that name the deleted or moved nodes."""
-    found = [
-        each
-        for request in named_nodes(graph, requests)
-        for each in ranges(graph, graph.references[request.record.name], request.identity)
-    ]
-    return [each.query for each in found]
-
-
-class Removal:
-    """The nodes that a write deletes or moves."""
+class MarkedNodes:
+    """The nodes that a write deletes or moves, or of which it changes fields that copies follow."""
 
     def __init__(self, sender: TransactionSender) -> None:
         self._sender = sender
         self._graph = sender.graph
-        self._requests = requests = sender.requests
-        self.nodes = named_nodes(sender.graph, requests)
-        """The requests for nodes that others may name."""
+        self._context = sender.context
+        self.nodes = named_nodes(sender.graph, sender.requests)
+        """The requests that delete or move nodes that others may name."""
+        self._copied = copied_nodes(sender.context, sender.requests)
+        """The changes of fields that copies follow."""
+        self._sources: set[Key] = set()
+        """The nodes that were marked for them."""
         self._tokens: dict[Key, str] = {}
         """The marks that are set."""
-        self._written: Mapping[Key, PutItem | UpdateItem | DeleteItem] = {}
+        self._written: dict[Key, PutItem | UpdateItem | DeleteItem] = {}
         """The actions of the requests themselves."""
-        self._detached: Counter[_Node] = Counter()
+        self._detached = Counter[tuple[str, Texts]]()
+        self._nodes = dict[Key, Item | None]()
+        """The nodes whose keys hold what records add to them, as they were read, or are after these transactions."""
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self.nodes or self._copied)
 
     async def carry_out(
-        self, steps: Sequence[TransactionStep], done: Sequence[Done], stored: Stored
-    ) -> list[Done] | None:
+        self, context: WriteContext, steps: Sequence[TransactionStep], done: Sequence[Done]
+    ) -> Sequence[Done] | None:
         """Carries out the steps of all requests. Returns the results; None if another try may succeed."""
-        refusals = Refusals()
         for request in self.nodes:
-            key, old = self._sender.steps.place(request, stored, refusals)
-            guard = self._sender.steps.guard(request, old, refusals)
-            refusals.stop()
-            if not await self._mark(request, key, guard):
+            key, old = context.place(request)
+            guarded = rules.guard(context, request, old)
+            context.refusals.stop()
+            required = rules.conditions_on_record(context, request, guarded)
+            refusal = partial(rules.not_as_required, context, request, guarded)
+            if not await self._mark(key, required, refusal):
                 return None
         self._written = {
-            self._key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
+            self._sender.key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
         }
-        blocking = [each for request in self.nodes for each in self._ranges(request, are_blocking=True)]
-        found, rest = await look(self._sender, [*blocking, *self._detachable()])
+        self._nodes = dict(context.stored)
+        sources = {each.key: each for each in changed_sources(context, self._copied, self._written)}
+        keyed = [(self._sender.key_of(step), step) for step in steps]
+        keyed = [(key, sources[key].guarded(step) if key in sources else step) for key, step in keyed]
+        copies: list[TransactionStep] | None = None
+        if not self.nodes and not any(each.is_marked for each in sources.values()):
+            for key, step in keyed:
+                if key in sources:
+                    self._sources.add(key)
+                    own = step.action.condition
+                    required = [own] if own else []
+                    if not await self._mark(key, required, step.refusal, SECONDS_OF_CHANGE):
+                        return None
+            copies = await self._copies([*sources.values()], len(steps))
+        mark = CopyingMark(new_token()).renewed if copies is None else None
+        steps = [
+            sources[key].changing(step, self._tokens.get(key), mark) if key in sources else step
+            for key, step in keyed
+        ]
+        steps += copies or []
+        finished: Sequence[Done] | None = done
+        if self.nodes:
+            finished = await self._remove_named(context, steps, done)
+        elif not await self._sender.finish(await self._merged(steps) if copies else steps, done):
+            finished = None
+        if finished is not None:
+            await self._release(self._sources - sources.keys())  # another write made the same changes
+            for each in sources.values() if copies is None else ():
+                # What is left after an error is written by whoever reads the mark.
+                with suppress(KeygraphError):
+                    await copy_to_rest(self._sender, each.change.record, each.change.identity)
+        return finished
+
+    async def _copies(self, sources: Sequence[CopySource], own: int) -> list[TransactionStep] | None:
+        """Returns the steps of all copies of nodes; None if they do not fit in one transaction with `own` steps."""
+        found, rest = await self._sender.look(searches(self._context, [each.change for each in sources]))
+        nodes = {(each.change.record.name, each.change.identity): each.node for each in sources}
+        records = (
+            None if rest else await copying_records(self._sender, found, nodes, self._nodes, self._written)
+        )
+        if records is None or not records:
+            return None if records is None else []
+        first, *more = batches(records, TRANSACTION_ACTIONS)
+        count = own + len(first.keys) + self._sender.own_actions
+        return None if more or count > TRANSACTION_ACTIONS else first.steps
+
+    async def _remove_named(
+        self, context: WriteContext, steps: Sequence[TransactionStep], done: Sequence[Done]
+    ) -> list[Done] | None:
+        """Carries out the steps if nothing forbids to delete or move the nodes."""
+        found, rest = await self._sender.look(searches(self._context, self.nodes))
         for request in self.nodes:
             refusal = await self._refusal_of_named(request, found, rest)
-            refusals.found += [] if refusal is None else [refusal]
-        refusals.stop()
-        blocking_pairs = {(each.reference, each.identity) for each in blocking}
-        found = [each for each in found if (each.reference, each.identity) not in blocking_pairs]
-        rest = [each for each in rest if (each.reference, each.identity) not in blocking_pairs]
-        return await self._remove([self._guarded(step) for step in steps], done, found, rest)
+            context.refusals.found += [] if refusal is None else [refusal]
+        context.refusals.stop()
+        found = [each for each in found if not each.of.is_blocking]
+        rest = [each for each in rest if not each.is_blocking]
+        return await self._remove([*map(self._guarded, steps)], done, found, rest)
 
     async def release(self) -> None:
-        """Removes the marks."""
-        for key, token in self._tokens.items():
-            await self._sender.write_if(removal(key, token))
+        """Removes all marks."""
+        await self._release(self._tokens)
 
-    def _key_of(self, step: TransactionStep) -> Key:
-        return key_of(step.action, self._graph.table)
+    async def _release(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            if key in self._tokens:
+                await self._sender.write_if(removal(key, self._tokens[key]))
 
     # --- Marks --------------------------------------------------------------------------------------------
 
-    async def _mark(self, request: Delete | Move, key: Key, guard: Guard) -> bool:
-        """Marks the node; False if another try may succeed. Raises WriteRefused if it is missing."""
+    async def _mark(
+        self,
+        key: Key,
+        required: Sequence[Condition],
+        refusal_of: Callable[[Item | None], Refusal | None],
+        seconds: int = SECONDS,
+    ) -> bool:
+        """Marks the node if it is as required; False if another try may succeed. Raises WriteRefused if `refusal_of` has
+        a refusal for it."""
         token, condition = new_token(), UNMARKED
         for _ in range(2):
-            there = await self._set_mark(request, key, guard, token, condition)
-            if there is None:
+            try:
+                marked = UpdateItem(key, (set_mark(token, seconds),), And((*required, condition)))
+                await self._sender.send(Write(marked))
+            except TransactionCanceled:
+                return False  # a concurrent transaction holds the item
+            except ConditionFailed as failed:
+                refusal = refusal_of(failed.item)
+                if refusal is not None:
+                    raise WriteRefused([refusal]) from failed
+                self._sender.read_whole()
+                if failed.item is None or not is_marked(failed.item):
+                    return False
+                # Another delete is working on it, or crashed: both continue under one mark.
+                token = token_of(failed.item)
+                condition = has_mark(token)
+            else:
                 self._tokens[key] = token
                 return True
-            if not is_marked(there):
-                break
-            # Another delete is working on it, or crashed: both continue under one mark.
-            token = token_of(there)
-            condition = has_mark(token)
         return False
-
-    async def _set_mark(
-        self, request: Delete | Move, key: Key, guard: Guard, token: str, condition: Condition
-    ) -> Item | None:
-        """Sets a mark if the condition holds; else returns the node as it is."""
-        whole = And((*self._sender.steps.conditions(request, guard), condition))
-        try:
-            await self._sender.send(Write(UpdateItem(key, (set_mark(token),), whole)))
-        except ConditionFailed as failed:
-            refusal = self._sender.steps.refused(request, guard)(failed.item)
-            if refusal is not None:
-                raise WriteRefused([refusal]) from failed
-            self._sender.read_whole()
-            return failed.item
-        except TransactionCanceled:
-            return {}  # a concurrent transaction holds the item
-        return None
 
     def _guarded(self, step: TransactionStep) -> TransactionStep:
         """Returns the step, with the condition that the mark is there if it deletes a node."""
-        token = self._tokens.get(self._key_of(step))
+        token = self._tokens.get(self._sender.key_of(step))
         is_delete = token is not None and isinstance(step.action, DeleteItem)
         return step.on_condition(has_mark(token or "")) if is_delete else step
 
     # --- What names a node ----------------------------------------------------------------------------------
-
-    def _references(self, request: Delete | Move, *, are_blocking: bool) -> list[EndReference]:
-        """Returns the references that block the request, or those that do not."""
-        is_refused = not isinstance(request, Delete) or request.on_edges is OnEdges.REFUSE
-        return [
-            each
-            for each in self._graph.references[request.record.name]
-            if (is_refused or (each.record.is_node and not each.is_removable)) is are_blocking
-        ]
 
     def _is_left(self, named: NamingRecord) -> bool:
         """Returns whether the record still names the node after the requests' own actions."""
@@ -209,28 +225,18 @@ class Removal:
         if action is None:
             return True
         after = outcome(replace(action, condition=None), named.item, self._graph.table)
-        return after is not None and named.reference.names(after, named.identity)
-
-    def _detachable(self) -> list[Range]:
-        """Returns everything that must be read to find the records that may be detached."""
-        return [each for request in self.nodes for each in self._ranges(request, are_blocking=False)]
-
-    def _ranges(self, request: Delete | Move, *, are_blocking: bool) -> list[Range]:
-        """Returns what must be read to find the records that block the request, or those that do not."""
-        references = self._references(request, are_blocking=are_blocking)
-        return ranges(self._graph, references, request.identity)
+        return after is not None and named.of.reference.names(after, named.of.request.identity)
 
     async def _refusal_of_named(
-        self, request: Delete | Move, first: Iterable[NamingRecord], rest: Iterable[Range]
+        self, request: Delete | Move, first: Iterable[NamingRecord], rest: Iterable[Search]
     ) -> Refusal | None:
         """Returns the refusal to remove a node that is named; None if nothing blocks it.
 
         `first` are the first of all records that were found, `rest` what is left to read.
         """
-        own = {(each, request.identity) for each in self._references(request, are_blocking=True)}
-        found = [each for each in first if (each.reference, each.identity) in own]
-        wanted = [each for each in rest if (each.reference, each.identity) in own]
-        seen, is_named = list[NamingRecord](), False
+        found = [each for each in first if each.of.request is request and each.of.is_blocking]
+        wanted = [each for each in rest if each.request is request and each.is_blocking]
+        visible, is_named = list[NamingRecord](), False
         while True:
             now = Decimal(int(time.time()))
             left = [
@@ -238,48 +244,39 @@ class Removal:
                 for named in found
                 if self._is_left(named) and not self._graph.is_expired(named.item, now)
             ]
-            seen, is_named = [named for named in left if self._is_seen(named)], is_named or bool(left)
-            if seen or not wanted:
+            visible = [each for each in left if sees_reference(self._context, each.of.reference, each.item)]
+            is_named = is_named or bool(left)
+            if visible or not wanted:
                 break
-            found, wanted = await look(self._sender, wanted)
-        if seen:
-            return self._refusal(request, seen, wanted)
+            found, wanted = await self._sender.look(wanted)
+        if visible:
+            return self._refusal(request, visible, wanted)
         if not is_named:
             return None
         what = "deleted" if isinstance(request, Delete) else "moved"
-        told = f"This {request.record.name} cannot be {what}: something names it."
-        return Refusal(Code.CONFLICT, (told,), request.where, is_by_hidden=True)
-
-    def _is_seen(self, named: NamingRecord) -> bool:
-        """Returns whether the viewer sees a record that names the node."""
-        access, record, item = self._sender.steps.access, named.reference.record, named.item
-        return access is None or access.sees(record, record.read_identity(item) or (), item)
+        problem = f"This {request.record.name} cannot be {what}: something names it."
+        return Refusal(Code.CONFLICT, (problem,), request.where, is_by_hidden=True)
 
     def _refusal(
-        self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Range]
+        self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Search]
     ) -> Refusal:
-        counts = Counter(named.reference for named in left)
+        counts = Counter(named.of.reference for named in left)
         more = {each.reference for each in rest}
         what = "deleted" if isinstance(request, Delete) else "moved"
         parts = [f"This {request.record.name} cannot be {what}. It is named by"]
         details = []
         for number, (reference, count) in enumerate(counts.items()):
+            record, name = reference.record, FieldName(reference.end.name)
             least = "at least " * (reference in more)
-            parts += [
-                f"{',' * (number > 0)} {least}{count:,} {reference.record.name if count == 1 else plural(reference.record.name)} (",
-                FieldName(reference.end.name),
-                ")",
-            ]
+            named = record.name if count == 1 else plural(record.name)
+            parts += [f"{',' * (number > 0)} {least}{count:,} {named} (", name, ")"]
             lists = [
-                FieldName(name)
-                for (owner, name), path in self._graph.node_lists.items()
+                FieldName(list_name)
+                for (owner, list_name), path in self._graph.node_lists.items()
                 if owner == request.record.name
-                and any(
-                    (each.record, each.end) == (reference.record, reference.end.name) for each in path.each
-                )
+                and any((each.record, each.end) == (record, reference.end.name) for each in path.each)
             ]
-            told = {"type": reference.record.name, "field": FieldName(reference.end.name)}
-            details.append({**told, "atLeast": count, "lists": lists})
+            details.append({"type": record.name, "field": name, "atLeast": count, "lists": lists})
         return Refusal(Code.CONFLICT, (*parts, "."), request.where, {"namedBy": details})
 
     # --- Taking it away -------------------------------------------------------------------------------------
@@ -289,45 +286,76 @@ class Removal:
         steps: Sequence[TransactionStep],
         done: Sequence[Done],
         found: Sequence[NamingRecord],
-        rest: Sequence[Range],
+        rest: Sequence[Search],
     ) -> list[Done] | None:
         """Detaches the records that name the nodes, and carries out the steps; None if another try may succeed.
 
         `found` are the first of these records, `rest` what is left to read.
         """
-        is_first = True
+        requests, is_first = self._sender.requests, True
         while True:
-            batches = [batch async for batch in self._batches(found, is_all=not rest)]
-            last = batches[0] if batches else _Batch()
-            count = len(steps) + last.actions + self._sender.own_actions
-            if is_first and not rest and len(batches) <= 1 and count <= TRANSACTION_ACTIONS:
-                counts = self._detached + last.nodes
+            several = await self._batches(found, is_all=not rest)
+            last = several[0] if several else RecordBatch()
+            count = len(steps) + len(last.keys) + self._sender.own_actions
+            if is_first and not rest and len(several) <= 1 and count <= TRANSACTION_ACTIONS:
+                counts = self._detached + _named_in(last)
                 finished = [replace(each, detached=counts[each.record.name, each.identity]) for each in done]
-                is_done = await self._sender.finish(self._merged(steps, last), finished)
+                is_done = await self._sender.finish(await self._merged([*steps, *last.steps]), finished)
                 return finished if is_done else None
-            if len(self._requests) > 1:
-                told = "A node has more edges than one transaction holds. Delete it in a separate mutation: then its edges are deleted first."
-                raise WriteRefused([Refusal(TransactionTooLarge.code, (told,), self._requests[0].where[:1])])
-            for batch in batches:
-                if not await self._sender.transact(self._merged([*self._renewed_marks()], batch)):
+            if is_first:
+                await self._look_ahead(rest)
+            if len(requests) > 1:
+                problem = "A node has more edges than one transaction holds. Delete it in a separate mutation: then its edges are deleted first."
+                raise WriteRefused([Refusal(TransactionTooLarge.code, (problem,), requests[0].where[:1])])
+            for batch in several:
+                renewed = [
+                    TransactionStep(UpdateItem(key, (set_mark(token),), has_mark(token)), again)
+                    for key, token in self._tokens.items()
+                ]
+                sent = await self._merged([*renewed, *batch.steps])
+                if not await self._sender.transact(sent):
                     return None
-                self._detached += batch.nodes
+                for action in (step.action for step in sent):
+                    key = key_of(action, self._graph.table)
+                    if key in self._nodes and not isinstance(action, CheckItem):
+                        free = replace(action, condition=None)
+                        self._nodes[key] = outcome(free, self._nodes[key], self._graph.table)
+                self._detached += _named_in(batch)
             is_first = not rest
-            found, rest = await look(self._sender, rest or self._detachable())
+            wanted = rest or [each for each in searches(self._context, self.nodes) if not each.is_blocking]
+            found, rest = await self._sender.look(wanted)
 
-    def _merged(self, steps: Sequence[TransactionStep], batch: _Batch) -> list[TransactionStep]:
-        refusals = Refusals()
-        where = self._requests[0].where
-        made = merged([(where, step) for step in (*steps, *batch.steps)], self._graph.table, refusals)
-        refusals.stop()
+    async def _look_ahead(self, rest: Sequence[Search]) -> None:
+        """Raises WriteRefused if the viewer may not detach one of the next records, before any is deleted."""
+        count = 0
+        while count < _LOOKED_AT and (rest := [*filter(self._has_rules, rest)]):
+            found, rest = await self._sender.look(rest)
+            await self._detaching(found)
+            count += len(found)
+
+    def _has_rules(self, search: Search) -> bool:
+        """Returns whether the viewer may detach some of the records that a search finds, and others not."""
+        reference, decision = search.reference, self._context.permissions.decision
+        record, end = reference.record, reference.end.name
+        required = [decision(record, "read", name) for name in (None, *revealed_by(reference))]
+        required += [decision(record, "update", name) for name in (None, end)]
+        every = (*required, decision(record, "delete"))
+        return self._context.is_guarded and (
+            not all(isinstance(each, bool) for each in every) or rules.is_other_guarded(self._context, record)
+        )
+
+    async def _merged(self, steps: Iterable[TransactionStep]) -> list[TransactionStep]:
+        context, where = self._context.knowing(self._nodes), self._sender.requests[0].where
+        joined = merged([(where, step) for step in steps], self._graph.table, context.refusals)
+        context.list_ends.clear()  # earlier transactions may have changed the lists
+        made = [with_rendered_keys(context, step) for step in joined]
+        if await read_list_ends(context, self._sender.send):
+            made = [with_rendered_keys(context, step) for step in joined]
+        context.refusals.stop()
         return made
 
-    def _renewed_marks(self) -> Iterator[TransactionStep]:
-        for key, token in self._tokens.items():
-            yield TransactionStep(UpdateItem(key, (set_mark(token),), has_mark(token)), lambda _: None)
-
-    async def _batches(self, found: Iterable[NamingRecord], *, is_all: bool) -> AsyncIterator[_Batch]:
-        """Yields what detaches these records, in as few transactions as possible.
+    async def _batches(self, found: Iterable[NamingRecord], *, is_all: bool) -> list[RecordBatch]:
+        """Returns what detaches these records, in as few transactions as possible.
 
         A record that decides whether the viewer may detach others goes last. If these are not all records (`is_all`),
         it stays for now.
@@ -337,47 +365,45 @@ class Removal:
         deciding = {key for each in made for key in each.decided_by - each.written}
         free = [each for each in made if deciding.isdisjoint(each.written)]
         held = [each for each in made if not deciding.isdisjoint(each.written)]
-        batch = _Batch()
-        for each in free if free and not is_all else [*free, *held]:
-            size = item_size(each.same[0].item) * len(each.steps)
-            if batch.steps and (len(batch.keys | each.keys) > most or batch.size + size > TRANSACTION_BYTES):
-                yield batch
-                batch = _Batch()
-            batch.steps += each.steps
-            batch.size += size
-            batch.keys |= each.keys
-            batch.nodes.update({(named.reference.node.name, named.identity) for named in each.same})
-        if batch.steps:
-            yield batch
+        return batches(free if free and not is_all else [*free, *held], most)
 
-    async def _detaching(self, found: Iterable[NamingRecord]) -> list[_Detaching]:
+    async def _detaching(self, found: Iterable[NamingRecord]) -> list[RecordSteps]:
         """Returns what detaches these records, each of them once."""
         grouped: dict[Key, list[NamingRecord]] = {}
         for named in found:
             if self._is_left(named):
                 grouped.setdefault(self._graph.table.key_of(named.item), []).append(named)
-        detaching = [([each.reference for each in same], same) for same in grouped.values()]
-        stored = await self._stored(detaching)
-        made, before, refusals = list[_Detaching](), set[Key](), Refusals()
-        for references, same in detaching:
-            steps = self._sender.steps.detached(references, same[0].item, stored, refusals)
-            refusals.stop()
-            written = frozenset([self._key_of(step) for step in steps if not step.is_rule])
-            if not before.isdisjoint(written):
-                continue  # its other item was found before
-            before |= written
-            decided_by = frozenset([self._key_of(step) for step in steps if step.is_rule])
-            added_to = {key for step in steps for each in step.additions for key in each.keys[:1]}
-            made.append(_Detaching(steps, same, written, written | decided_by | added_to, decided_by))
-        return made
-
-    async def _stored(self, detaching: Sequence[tuple[list[EndReference], list[NamingRecord]]]) -> Stored:
-        """Returns the items that must be known of these records and their other items."""
-        requests = [self._sender.steps.detaching(references, same[0].item) for references, same in detaching]
+        several = [([each.of.reference for each in same], same) for same in grouped.values()]
+        requests = [
+            records.detaching(self._context, references, same[0].item) for references, same in several
+        ]
+        # The items that must be known of these records and their other items.
         known: dict[Key, Item | None] = {
             key: None
             for request in requests
             for key in self._graph.table_keys(request.record, request.identity)
         }
-        known |= {self._graph.table.key_of(same[0].item): same[0].item for _, same in detaching}
-        return await self._sender.stored(requests, known)
+        known |= {key: same[0].item for key, same in grouped.items()}
+        stored = await self._sender.stored(requests, known)
+        self._nodes |= {key: item for key, item in stored.items() if key not in grouped}
+        context = self._context.knowing(stored)
+        made, before = list[RecordSteps](), set[Key]()
+        for references, same in several:
+            steps = detaching_steps(context, references, same[0].item)
+            context.refusals.stop()
+            written = frozenset([self._sender.key_of(step) for step in steps if not step.is_rule])
+            if not before.isdisjoint(written):
+                continue  # its other item was found before
+            before |= written
+            decided_by = frozenset([self._sender.key_of(step) for step in steps if step.is_rule])
+            made.append(RecordSteps(steps, same, written, decided_by))
+        return made
+
+
+def _named_in(batch: RecordBatch) -> Counter[tuple[str, Texts]]:
+    """Returns how many records each node loses in a transaction, by its type's name and its identity."""
+    several = (
+        {(named.of.request.record.name, named.of.request.identity) for named in each.same}
+        for each in batch.records
+    )
+    return Counter(node for nodes in several for node in nodes)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate, chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias, cast
 
 from graphql import (
@@ -39,8 +39,8 @@ from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
-from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.read.access import forbidden, is_readable
+from keygraph_resolvers.errors import as_value
+from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.steps.selection import SelectedField, Selection
@@ -57,9 +57,9 @@ def root_path(number: int) -> Path:
     return ()
 
 
-def below_field(path_of: PathOf, step: PathStep) -> PathOf:
-    """The paths of one field of objects."""
-    return lambda number: (*path_of(number), step)
+def path_below(path_of: PathOf, step: PathStep, number: int) -> Path:
+    """The path of the field of a value."""
+    return (*path_of(number), step)
 
 
 def in_lists(path_of: PathOf, ends: Sequence[int], *, is_nullable: bool) -> PathOf:
@@ -124,36 +124,28 @@ def _size_of(value: Any) -> int:
 # --- Reports ------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True, eq=False)
 class Completion:
     """The shared state of writing one answer: values from elsewhere, how to write objects, and the reports."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        most_bytes: int,
-        foreign: Mapping[str, Any] | None = None,
-        access: Permissions | None = None,
-        after: Mapping[SelectedField, Permissions | None] | None = None,
-    ) -> None:
-        """The answer may have `most_bytes`. `foreign` has the values of root fields that the graph does not answer.
-        `access` says which fields may be read, `after` the same for each mutation's payload."""
-        self.columns: dict[Selection, Any] = plan.rows
-        self.foreign: Mapping[str, Any] = foreign or {}
-        self.reports: list[FieldReport] = []
-        self.access = access
-        self.after = after or {}
-        self._left = most_bytes
-
-    def count(self, size: int) -> None:
-        """Counts written bytes. Raises AnswerTooLarge."""
-        self._left -= size
-        if self._left < 0:
-            raise AnswerTooLarge
+    columns: dict[Selection, Any]
+    """How the plan writes its objects."""
+    left: int
+    """How many bytes are left; below zero, writing ends."""
+    foreign: Mapping[str, Any] = field(default_factory=dict)
+    """The values of root fields that the graph does not answer."""
+    access: Permissions | None = None
+    """Says which fields may be read."""
+    after: Mapping[SelectedField, Permissions | None] = field(default_factory=dict)
+    """The same for each mutation's payload."""
+    reports: list[FieldReport] = field(default_factory=list, init=False)
 
     def report(self, path: Path, field: SelectedField, error: Exception | None) -> None:
-        """Records an error, or a warning if `error` is None, for a position."""
-        self.count(_REPORT_BYTES + _size_of_all(step.key for step in path))
-        self.reports.append(FieldReport(path, field, error))
+        """Records an error, or a warning if `error` is None, for a position. Raises AnswerTooLarge."""
+        self.left -= _REPORT_BYTES + _size_of_all(step.key for step in path)
+        if self.left < 0:
+            raise AnswerTooLarge
+        self.reports.append(FieldReport(path, field, None if error is None else as_value(error)))
 
 
 # --- Values -------------------------------------------------------------------------------------------
@@ -210,7 +202,7 @@ def leaves(position: Position, read: ReadValue, serialize: ReadValue | None, mea
             except Exception as error:
                 value = position.fail(run, path_of(len(written)), error)
             add(value)
-        run.count(measure(written))
+        run.left -= measure(written)
         return written
 
     return complete
@@ -298,8 +290,10 @@ WriteRows: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], list[Any]]
 
 
 def write_data(run: Completion, selection: Selection, root: Object) -> dict[str, Any] | None:
-    """Returns the answer's data; None if a null reached the root. Reports are left in `run`."""
+    """Returns the answer's data; None if a null reached the root. Reports are left in `run`. Raises AnswerTooLarge."""
     [data] = rows(selection, run, [root], root_path)
+    if run.left < 0:
+        raise AnswerTooLarge
     return None if data is FAILED else data
 
 
@@ -324,12 +318,15 @@ def _row_writer(selection: Selection) -> WriteRows:
     """The bytes of an object without its values."""
 
     def write(run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
-        run.count(size * len(objects))
+        run.left -= size * len(objects)
         items = [each.item for each in objects] if has_items else ()
         written: list[Any] = [{} for _ in objects]
         for step, take, complete in columns:
+            if run.left < 0:
+                raise AnswerTooLarge
             key = step.key
-            values = complete(run, take(objects, items), below_field(path_of, step))
+            sources = items if take is _items else objects if take is _objects else take(objects, items)
+            values = complete(run, sources, partial(path_below, path_of, step))
             for row, value in zip(written, values, strict=True):
                 row[key] = value
         if run.reports:
@@ -381,7 +378,7 @@ def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Comp
 
 
 def _type_names(name: str, run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[str]:
-    run.count((len(name) + 2) * len(objects))
+    run.left -= (len(name) + 2) * len(objects)
     return [name] * len(objects)
 
 
@@ -411,7 +408,7 @@ def _restricted_column(
 
     def complete_readable(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         access = run.access
-        numbers = [n for n, each in enumerate(objects) if access is None or is_readable(access, each, name)]
+        numbers = [n for n, each in enumerate(objects) if access is None or access.allows(each, "read", name)]
         shown = [objects[number] for number in numbers]
         values = complete(run, take(shown, [each.item for each in shown]), among(path_of, numbers))
         written = dict(zip(numbers, values, strict=True))
@@ -463,17 +460,17 @@ def _stored_column(selection: Selection, field: SelectedField, stored: Field) ->
         written = _writer(stored.type, write) if is_plain else _field_writer(record, stored, write)
         return _items, _written_column(names, written, measure, of_items)
     name, expected = attribute
-    only = {expected}
+    value_of, only = itemgetter(name), {expected}
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         # Usually every item has the attribute, in the form that the scalar writes. `of_items` handles all others.
         try:
-            values = [item.get(name) for item in items]
-        except AttributeError:  # an item was not read
+            values = [*map(value_of, items)]
+        except (KeyError, TypeError):  # an attribute is missing, or an item was not read
             values = []
         if set(map(type, values)) != only:
             return of_items(run, items, path_of)
-        run.count(measure(values))
+        run.left -= measure(values)
         return values
 
     return _items, complete
@@ -519,7 +516,7 @@ def _written_column(
             values = [*map(written, *[[item.get(name) for item in items] for name in names])]
         except Exception:  # `of_items` says of which item, and what stands in its place
             return of_items(run, items, path_of)
-        run.count(measure(values))
+        run.left -= measure(values)
         return values
 
     return complete
@@ -560,6 +557,8 @@ def _reader(field: SelectedField) -> ReadValue | None:
             return lambda connection: _found(connection.total)
         case field_kinds.PageInfo():
             return lambda connection: _with_page(connection).info
+        case field_kinds.WrittenRecord():
+            return lambda payload: _found(payload.record)
         case field_kinds.Edges():
             return lambda connection: _with_page(connection).found[field]
         case field_kinds.Nodes():

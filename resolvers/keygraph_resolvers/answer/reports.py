@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 from graphql import GraphQLError
 
 from keygraph.errors import WriteRefused
+from keygraph.limits import Limits
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import RefusedPart, message_of
-from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.field_kinds import Aggregate, WalkedCount
 from keygraph_resolvers.steps.selection import SelectedField
 

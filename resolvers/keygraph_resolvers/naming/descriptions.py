@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from keygraph.declare.declaration import OF_ENDS
 from keygraph.keys.types import FieldType
 from keygraph.model.fields import Field
 from keygraph.model.paths import SORT_KEY, AccessPath, Argument
@@ -39,13 +40,7 @@ def of_type(name: str) -> str:
 
 
 def of_several(names: Iterable[str]) -> str:
-    """A union."""
     return f"{' or '.join(map(a, names)).capitalize()}."
-
-
-def of_member(name: str) -> str:
-    """A value of an enum."""
-    return f"{in_words(name).capitalize()}."
 
 
 def of_field(owner: str, name: str, type_: FieldType | None = None) -> str:
@@ -67,29 +62,44 @@ def of_field(owner: str, name: str, type_: FieldType | None = None) -> str:
     owners = words(owner)
     if parts[: len(owners)] == owners and len(parts) > len(owners):
         parts = parts[len(owners) :]
-    said = " ".join(parts)
-    return f"The {said}." if parts == owners else f"The {said} of the {whose}."
+    what = " ".join(parts)
+    return f"The {what}." if parts == owners else f"The {what} of the {whose}."
 
 
 def of_stored(record: RecordType, field: Field) -> str:
-    """A field of a record type."""
     if field.description:
         return field.description
     if record.is_node and (field.name,) in {slot.path for slot in record.identity}:
         whole = "the key" if len(record.identity) == 1 else "a part of the key"
         return f"The {in_words(field.name)}: {whole} of the {in_words(record.name)}."
     name, _, of = field.kept_of.partition(".")
-    if field.kept == "count":
-        return f"The number of `{camel(name)}`, which the server keeps."
-    if field.kept == "sum":
-        return f"The sum of `{camel(of)}` over all `{camel(name)}`, which the server keeps."
+    those = "all" if field.kept_where is None else "some"
+    lists = [f"`{camel(each)}`" for each in field.lists]
+    keeper = f"as it was at `{camel(field.name)}AsOf`" if field.is_by_job else "which the server keeps"
+    if field.kept == "degree":
+        return f"The number of edges in {' and '.join(lists)}, {keeper}."
+    if field.kept == "rank":
+        among = f" among those with the same `{camel(field.kept_within)}`" if field.kept_within else ""
+        return f"The rank by `{camel(field.kept_of)}`{among}, 1 for the highest, {keeper}."
+    if field.kept in OF_ENDS:
+        which = "last" if field.kept == "latest" else field.kept
+        return f"The {which} `{camel(of)}` of `{camel(name)}`, {keeper}."
+    if lists:
+        value, counted = f"`{camel(field.kept_of.rpartition('.')[2])}`", " of all ".join(reversed(lists))
+        if field.kept == "top":
+            return f"The {field.kept_size} {counted} with the highest {value}, {keeper}."
+        if field.kept == "count":
+            return f"The number of {'some ' if field.kept_where else ''}{counted}, {keeper}."
+        return f"The {field.kept} of {value} over {those} {counted}, {keeper}."
     if field.kept == "copy":
-        return f"The `{camel(of)}` of the `{camel(name)}`, as it was when this was written."
+        snapshot = "kept here, and changed with it" if field.follows else "as it was when this was written"
+        return f"The `{camel(of)}` of the `{camel(name)}`, {keeper if field.is_by_job else snapshot}."
+    if field.kept == "as_of":
+        return f"When `{camel(name)}` was right; null if it was never computed."
     return of_field(record.name, field.name, field.type)
 
 
 def of_end(record: RecordType, end: End) -> str:
-    """An end of a record type."""
     return end.description or of_field(record.name, end.name)
 
 
@@ -101,17 +111,15 @@ def of_given_end(record: RecordType, end: End) -> str:
         by = f"`{camel(end.members[0].leaf_name(end.identity[0].path))}`"
     else:
         by = "key"
-    return f"{of_end(record, end)} Given by its {by}."
+    return f"{of_end(record, end)} Given by {'their' if end.is_list else 'its'} {by}."
 
 
 def of_method(record: RecordType, method: Method) -> str:
-    """A method of the model."""
     [type_] = method.types[:1] if not method.nodes else (None,)
     return method.description or of_field(record.name, method.name, type_)
 
 
 def of_record(record: RecordType) -> str:
-    """A record type."""
     return record.description or of_type(record.name)
 
 
@@ -128,24 +136,18 @@ def of_list(path: AccessPath) -> str:
     if path.is_one and path.owner is not None:
         return of_field(path.owner.name, path.name)
     order = ", then ".join(camel(argument.name) for argument in path.ranged if argument.name != SORT_KEY)
-    listed = _listed(path)
-    return f"{listed.capitalize()}, sorted by {order}." if order else f"{listed.capitalize()}."
+    content = listed(path).capitalize()
+    return f"{content}, sorted by {order}." if order else f"{content}."
 
 
-def _listed(path: AccessPath) -> str:
+def listed(path: AccessPath) -> str:
     """The content of a list in words: `the orders of a user`; `users` at the root."""
     if path.owner is None:
         return " and ".join(in_words(plural(snake(record.name))) for record in path.records)
     return f"the {in_words(path.name)} of {a(path.owner.name)}"
 
 
-def of_page(path: AccessPath) -> str:
-    """A connection."""
-    return f"A page of {_listed(path)}."
-
-
 def of_edge(path: AccessPath) -> str:
-    """The type of a list's edges."""
     if path.far_end:
         return of_record(path.record)
     items = of_several(record.name for record in path.records).removesuffix(".")
@@ -153,7 +155,6 @@ def of_edge(path: AccessPath) -> str:
 
 
 def of_far_node(path: AccessPath) -> str:
-    """The node of an edge of a list."""
     if path.far_end:
         return of_end(path.record, path.record.ends[path.far_end])
     return f"The {' or '.join(in_words(record.name) for record in path.records)}."
@@ -163,11 +164,6 @@ def of_required(argument: Argument) -> str:
     """A required argument of a list, or one without which only a part of it is read."""
     absent = "If omitted or null, those that have none." if argument.optional else None
     return sentences(f"Only those with this `{camel(argument.name)}`.", absent) or ""
-
-
-def of_ranged(argument: Argument) -> str:
-    """An argument that narrows a list."""
-    return f"Only those whose `{camel(argument.name)}` is in this range."
 
 
 def of_key_part(name: str, *, optional: bool) -> str:

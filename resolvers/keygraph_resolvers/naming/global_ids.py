@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
 from typing import Any
+
+import orjson
 
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
@@ -27,19 +28,23 @@ def global_id(record: RecordType, identity: Sequence[str]) -> str:
 
 
 def _written(content: Sequence[str]) -> str:
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(orjson.dumps(content)).rstrip(b"=").decode()
+
+
+def may_be_id(text: str) -> bool:
+    """Whether a text begins as ids do."""
+    return text.startswith(_BEGINNING)
 
 
 def _content(text: str) -> list[str] | None:
     """The type name and the key texts in an id; None if the text does not have the form of an id."""
-    if not text.startswith(_BEGINNING):
+    if not may_be_id(text):
         return None
     try:
-        content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        content = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         is_one = isinstance(content, list) and all(isinstance(part, str) for part in content)
         return content if is_one and _written(content) == text else None
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 
@@ -62,12 +67,12 @@ def read_global_id(
     """
     found = _named(graph, text)
     if found is None:
-        asked = " or ".join(
+        lookups = " or ".join(
             f"`{field_name(each)}({':, '.join(key_arguments(each))}:)`" for each in members or graph.nodes[:1]
         )
-        told = f"; to look up by key, use {asked}" if asked else ""
+        hint = f"; to look up by key, use {lookups}" if lookups else ""
         raise BadUserInput(
-            f"{name}: {text[:60]!r} is not a global id. Pass the value of an `id` field{told}."
+            f"{name}: {text[:60]!r} is not a global id. Pass the value of an `id` field{hint}."
         )
     graph.check_identity(*found)
     return found
@@ -98,7 +103,7 @@ def at_most(name: str, texts: Sequence[str], most: int) -> Sequence[str]:
     return texts
 
 
-def are_told_by_text(members: Sequence[RecordType]) -> bool:
+def are_identified_by_text(members: Sequence[RecordType]) -> bool:
     """Whether one text can be the key of a node of one of these types."""
     slots = [slot for member in members for slot in member.identity]
     return len(members) == len(slots) == 1 and not isinstance(slots[0].text, NodeText)
@@ -111,7 +116,7 @@ def read_any_id_or_key(
 
     The key is what the argument of the field that returns the node takes: `team(teamId:)`. Raises BadUserInput.
     """
-    if not are_told_by_text(members) or _content(text) is not None:
+    if not are_identified_by_text(members) or _content(text) is not None:
         return read_global_id(graph, text, name, members)
     [record] = members
     [slot] = record.identity
@@ -119,9 +124,7 @@ def read_any_id_or_key(
         value = value_of_text(slot.text.type, text)
     except ValueError:
         raise BadUserInput(f"{name}: {text[:60]!r} is no {record.name}'s `id` or key") from None
-    if text_with_offset(slot, value) is not None:
-        raise BadUserInput(f"{name}: {text[:60]!r} has an offset, and keys are found by times in UTC")
-    return record, graph.identity(record, {record.leaf_name(slot.path): value})
+    return record, graph.identity(record, {record.leaf_name(slot.path): as_in_keys(name, slot, value)})
 
 
 def read_id_or_key(
@@ -135,19 +138,23 @@ def read_id_or_key(
     return record, identity
 
 
-def text_with_offset(slot: Slot, value: Any) -> str | None:
+def text_of_client(slot: Slot, value: Any) -> str | None:
     """A time as the client wrote it, if the key writes it in another way: the table may hold the client's form."""
-    return getattr(value, "said", None) if isinstance(slot.text, IsoDatetime) else None
+    return getattr(value, "original", None) if isinstance(slot.text, IsoDatetime) else None
+
+
+def as_in_keys(name: str, slot: Slot, value: Any) -> Any:
+    """Returns the value of an argument that is, or is part of, an exact key. Raises BadUserInput for a time that keys
+    write in another way, because the table may have it either way."""
+    if text_of_client(slot, value) is not None:
+        text = slot.text.render(value)
+        raise BadUserInput(f"{name}: a time that keys are found by is in UTC, with T: write {text}")
+    return value
 
 
 def is_key(record: RecordType, path: Sequence[str]) -> bool:
     """Whether the value at a path of a type is a node's key: its own, or that of an end. Others may be ids."""
     return path[0] in record.ends or (record.is_node and any(slot.path == path for slot in record.identity))
-
-
-def is_global_id(graph: Graph, text: str) -> bool:
-    """Whether a text is the id of a node, whether or not that exists."""
-    return _named(graph, text) is not None
 
 
 def refuse_global_id(graph: Graph, name: str, value: object) -> None:

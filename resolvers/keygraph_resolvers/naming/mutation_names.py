@@ -5,20 +5,22 @@ A node is created, updated, upserted, moved and deleted; an edge and a record ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
+from functools import cached_property
 from math import isfinite
-from typing import Any, cast
+from typing import Any
 
 from keygraph.declare.declaration import WriteName
+from keygraph.errors import FieldName
 from keygraph.graph import Graph
-from keygraph.keys.template import FieldPath
+from keygraph.kept import kept
+from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, pascal, plural, snake, with_article
-from keygraph.writing.requests import OnEdges
 
 ID = "id"
 MUTATION_ID = "clientMutationId"
@@ -64,31 +66,65 @@ def plural_name(action: WriteName, record: RecordType) -> str:
     return f"{action}{pascal(plural(snake(record.name)))}"
 
 
-def payload_name(action: WriteName, record: RecordType) -> str:
-    """The type of a mutation's payload."""
-    return f"{pascal(action)}{record.name}Payload"
-
-
 # --- What can be given ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+@dataclass(frozen=True, eq=False)
+class InputField:
     """One field of an input: its name there, and the field or end of the record that it sets."""
 
-    name: str
+    name: FieldName
+    record: RecordType
     of: Field | End
-
-    @property
-    def default(self) -> Any:
-        """Its value in a new record that is given none; MISSING if there is none."""
-        return default_input(self.of.type, self.of.default) if isinstance(self.of, Field) else MISSING
 
     @property
     def is_optional(self) -> bool:
         return self.of.optional or (
             isinstance(self.of, Field) and (self.of.has_default or self.of.kept == "id")
         )
+
+    @cached_property
+    def default(self) -> Any:
+        """Its value in a new record that is given none; MISSING if there is none."""
+        return default_input(self.of.type, self.of.default) if isinstance(self.of, Field) else MISSING
+
+    @cached_property
+    def end(self) -> End | None:
+        """The end that it sets, or that of each member of a list or set of nodes."""
+        return self.of if isinstance(self.of, End) else self.record.list_ends.get(self.of.name)
+
+    @cached_property
+    def in_key(self) -> bool:
+        return self.of.name in key_names(self.record)
+
+    @cached_property
+    def of_new(self) -> RecordType | None:
+        """The type whose new id it may be."""
+        return _of_new_id(self.record, (self.of.name,))
+
+    @cached_property
+    def is_meant(self) -> bool:
+        """Whether a value means itself."""
+        is_scalar = isinstance(self.of, Field) and self.of.type.of is None and self.of.type.kind != "object"
+        return is_scalar and self.of_new is None and not self.in_key
+
+    @cached_property
+    def parts(self) -> list[tuple[Slot, str, str, RecordType | None]]:
+        """The parts of the key of the node that it names: their names in the model and here, and the types whose new
+        ids they may be."""
+        member = None if self.end is None else self.end.members[0]
+        leaves = [(slot, member.leaf_name(slot.path), member) for slot in member.identity] if member else []
+        return [(slot, leaf, camel(leaf), _of_new_id(of, slot.path)) for slot, leaf, of in leaves]
+
+
+def _of_new_id(record: RecordType, path: Sequence[str]) -> RecordType | None:
+    """The type whose records get ids in the field at the end of a path; None for other fields."""
+    name, *inner = path
+    if inner:
+        end = record.ends.get(name)
+        return None if end is None or end.text else _of_new_id(end.members[0], inner)
+    field = record.fields.get(name)
+    return record if field is not None and field.kept == "id" else None
 
 
 def default_input(type_: FieldType, default: Any) -> Any:
@@ -111,36 +147,32 @@ def default_input(type_: FieldType, default: Any) -> Any:
     return MISSING if MISSING in inputs.values() else inputs
 
 
-def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
+@kept("inputs", 2048, 5_000)
+def input_fields(record: RecordType, without: str | None = None) -> list[InputField]:
     """The input fields of a new record of the type, its key first, in the order of the declaration; without one end."""
-    found: list[Given] = []
+    found: list[InputField] = []
     for name in record.order:
-        if name in record.fields:
-            if record.fields[name].is_given:
-                found.append(Given(camel(name), record.fields[name]))
-        elif name in record.ends and name != without:
-            end = record.ends[name]
-            only = [record.leaf_name((name, *slot.path)) for slot in end.identity]
-            found.append(Given(camel(only[0] if len(only) == 1 else name), end))
-    key = key_names(record)
-    return sorted(found, key=lambda each: each.of.name not in key)
+        of, given = record.fields.get(name) or record.ends.get(name), name
+        if isinstance(of, End):
+            only = [record.leaf_name((name, *slot.path)) for slot in of.identity]
+            given = only[0] if len(only) == 1 else name
+        elif of is not None:
+            given = of.input_name
+        is_kept = isinstance(of, Field) and (of.kept not in (None, "id") or of.is_external)
+        if of is not None and name != without and not is_kept:
+            found.append(InputField(FieldName(camel(given)), record, of))
+    return sorted(found, key=lambda each: not each.in_key)
 
 
+@kept("inputs", 2048, 500)
 def key_names(record: RecordType) -> set[str]:
     """The fields and ends in the table's key."""
-    return {
-        slot.path[0] for slot in record.identity if slot.path[0] in record.fields.keys() | record.ends.keys()
-    }
+    return {slot.path[0] for slot in record.identity} & {*record.fields, *record.ends}
 
 
 def computed_key_names(record: RecordType) -> list[str]:
     """The methods in the table's key. Inputs that name a stored record take their texts."""
     return [slot.path[0] for slot in record.identity if slot.computed and len(slot.path) == 1]
-
-
-def moved_names(record: RecordType) -> set[str]:
-    """The fields and ends that only a move changes: those in the table's key, and those from which methods write it."""
-    return key_names(record).union(*(record.needs_of(slot) for slot in record.identity))
 
 
 def may_be_absent(record: RecordType, path: FieldPath) -> bool:
@@ -149,6 +181,13 @@ def may_be_absent(record: RecordType, path: FieldPath) -> bool:
     return bool(found) and all(slot.name in record.table_keys.optional for slot in found)
 
 
+@kept("inputs", 2048, 500)
+def new_id_names(record: RecordType) -> list[str]:
+    """The input fields of a type in which new records get ids."""
+    return [camel(field.name) for field in record.fields.values() if field.kept == "id"]
+
+
+@kept("inputs", 2048, 1_000)
 def nested_lists(graph: Graph, record: RecordType) -> list[AccessPath]:
     """The lists of a node whose records may be created with it: those with the node at one end, one for each end."""
     found: dict[tuple[str, str], AccessPath] = {}
@@ -157,123 +196,24 @@ def nested_lists(graph: Graph, record: RecordType) -> list[AccessPath]:
         end = path.end if path else None
         if path is None or end is None or path.members or path.record.is_virtual:
             continue
-        if not path.record.ends[end].text and given_fields(path.record, without=end):
+        if not path.record.ends[end].text and input_fields(path.record, without=end):
             there = found.setdefault((path.record.name, end), path)
             if there.is_one and not path.is_one:
                 found[path.record.name, end] = path
     return [*found.values()]
 
 
-def nested_name(path: AccessPath) -> str:
-    """The input of a record that is created with the node that lists it: `OrderItemsInput`."""
-    return f"{cast(RecordType, path.owner).name}{pascal(path.name)}Input"
-
-
-# --- Names of types -------------------------------------------------------------------------------------
-
-
-TOGETHER = "write"
+WRITE_ACTIONS = "write"
 """The mutation that does any of the others in one transaction."""
-TOGETHER_TYPES: Mapping[str, str] = {
-    "WriteAction": "the input of write",
-    "WriteResult": "the result of an action of write",
-    "WriteInput": "the input of write",
-    "WritePayload": "the payload of write",
-}
-
-
-def results_name(action: WriteName, record: RecordType) -> str:
-    """The type of the payload of a mutation of several records."""
-    return f"{pascal(plural_name(action, record))}Payload"
-
-
-def inputs_name(action: WriteName, record: RecordType) -> str:
-    """The type of the input of a mutation of several records."""
-    return f"{pascal(plural_name(action, record))}Input"
-
-
-def input_name(action: WriteName, record: RecordType) -> str:
-    """The type of a mutation's input."""
-    return f"{pascal(action)}{record.name}Input"
-
-
-def to_name(record: RecordType) -> str:
-    """The input of the key that a record is moved to."""
-    return f"Move{record.name}ToInput"
-
-
-def key_name(record: RecordType) -> str:
-    """The input of the key of a node with several key fields."""
-    return f"{record.name}Key"
-
-
-def part_name(record: RecordType, word: str) -> str:
-    """The input of the values that an update adds or removes."""
-    return f"{record.name}{pascal(word)}Input"
-
-
-def is_added_to(type_: FieldType) -> bool:
-    """Whether an update can add to a value of the type."""
-    return type_.kind in ("int", "long", "float", "decimal", "set", "list") and type_.written is None
-
-
-def is_removed_from(type_: FieldType) -> bool:
-    """Whether an update can remove members from a value of the type."""
-    return type_.kind == "set"
 
 
 PARTS: Mapping[str, tuple[str, Callable[[FieldType], bool]]] = {
-    "add": ("Adds to numbers and sets, and appends to lists.", is_added_to),
-    "remove": ("Removes members from sets.", is_removed_from),
+    "add": (
+        "Adds to numbers and sets, and appends to lists.",
+        lambda type_: (
+            type_.kind in ("int", "long", "float", "decimal", "set", "list") and type_.written is None
+        ),
+    ),
+    "remove": ("Removes members from sets.", lambda type_: type_.kind == "set"),
 }
 """The changes to parts of values in an update: the field of the input, its description, and the types it is for."""
-
-
-def part_fields(record: RecordType, word: str) -> list[Field]:
-    """The fields of a record type that an update can change in this way."""
-    _, fits = PARTS[word]
-    key = key_names(record)
-    own = [field for field in record.fields.values() if field.is_given]
-    return [field for field in own if fits(field.type) and field.name not in key]
-
-
-def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
-    """The names of the types that mutations need, with a description of each."""
-    for record in graph.types.values():
-        for action in record.writes:
-            name = mutation_name(action, record)
-            yield input_name(action, record), f"the input of {name}"
-            yield payload_name(action, record), f"the payload of {name}"
-            yield results_name(action, record), f"the payload of {plural_name(action, record)}"
-            yield inputs_name(action, record), f"the input of {plural_name(action, record)}"
-            if action == "move":
-                yield to_name(record), f"the new key of {name}"
-        for word in PARTS if record.writes else ():
-            if part_fields(record, word):
-                yield part_name(record, word), f"the part {word} of update{record.name}"
-        for path in nested_lists(graph, record):
-            yield nested_name(path), f"what creates the {path.name} of a {record.name}"
-    if any(record.writes for record in graph.types.values()):
-        yield from TOGETHER_TYPES.items()
-    if any("delete" in record.writes and is_named(graph, record) for record in graph.nodes):
-        yield OnEdges.__name__, "what becomes of a deleted node's edges"
-    for record in graph.nodes:
-        if len(record.identity) > 1:
-            yield key_name(record), f"the key of {record.name}"
-    structs = {
-        type_.cls.__name__: None
-        for record in graph.types.values()
-        for field in record.fields.values()
-        for type_ in _objects(field.type)
-    }
-    for name in structs:
-        yield f"{name}Input", f"the input of {name}"
-
-
-def _objects(type_: FieldType) -> Iterator[FieldType]:
-    if type_.of is not None:
-        yield from _objects(type_.of)
-    if type_.kind == "object":
-        yield type_
-        for member in type_.members:
-            yield from _objects(member.type)

@@ -10,23 +10,22 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+import strawberry
 from graphql import GraphQLError, GraphQLFloat, GraphQLInt
+from strawberry.scalars import JSON
 
-from keygraph.dynamo.items import number
-from keygraph.kept import kept
-from keygraph.keys.types import ISO_DATE, FieldType, Kind, Moment, moment_text
+from keygraph.dynamo.items import known_number, number
+from keygraph.dynamo.limits import NUMBER_DIGITS
+from keygraph.keys.types import ISO_DATE, FieldType, Kind, Long, Moment, moment_text
 
 _LONG = re.compile(r"-?[0-9]{1,38}")
 _DATE = re.compile(ISO_DATE, re.ASCII)
 _NUMBERS = (str, int, float, Decimal)
-_SHORT = 40
-"""The longest text of a number that is cached, in characters: 38 digits, a sign and a point."""
 
 
 def read_long(value: object) -> int:
-    """Returns the integer in a value of `Long`."""
     if isinstance(value, str) and _LONG.fullmatch(value):
         return int(value)
     if isinstance(value, float) and abs(value) < 2**53 and not (exact := Decimal(repr(value))) % 1:
@@ -37,44 +36,37 @@ def read_long(value: object) -> int:
 
 
 def read_decimal(value: object) -> Decimal:
-    """Returns the number in a value of `Decimal`."""
-    if isinstance(value, str) and len(value) <= _SHORT:
-        return _short_decimal(value)
     if not isinstance(value, _NUMBERS) or isinstance(value, bool):
         raise TypeError
+    if type(value) is str and len(value) <= NUMBER_DIGITS:
+        return known_number(value)  # quantities and prices repeat
     return number(repr(value) if isinstance(value, float) else value)
 
 
-@kept("numbers", 4096, 700)
-def _short_decimal(text: str) -> Decimal:
-    """The number of a short text, cached because quantities and prices repeat."""
-    return number(text)
-
-
 def read_datetime(value: object) -> datetime:
-    """Returns the time in a value of `DateTime`."""
     text = _text(value)
     if _DATE.fullmatch(text):
         raise ValueError
     moment = Moment.of_text(text)
-    # A time with an offset is converted to UTC; others are compared as written.
-    if moment.tzinfo is None or text.endswith("Z"):
+    # A time with an offset is converted to UTC, and a space to T; others are compared as written.
+    has_offset = moment.tzinfo is not None and not text.endswith("Z")
+    if not has_offset and " " not in text:
         return moment
-    in_utc = moment_text(datetime.fromisoformat(text).astimezone(UTC))
-    moment = Moment.fromisoformat(in_utc)
-    moment.text, moment.said = in_utc, text
+    usual = (
+        moment_text(datetime.fromisoformat(text).astimezone(UTC)) if has_offset else text.replace(" ", "T")
+    )
+    moment = Moment.fromisoformat(usual)
+    moment.text, moment.original = usual, text
     return moment
 
 
 def read_date(value: object) -> date:
-    """Returns the date in a value of `Date`."""
     if not _DATE.fullmatch(_text(value)):
         raise ValueError
     return date.fromisoformat(_text(value))
 
 
 def read_bytes(value: object) -> bytes:
-    """Returns the bytes in a value of `Base64`."""
     return base64.b64decode(_text(value), validate=True)
 
 
@@ -84,17 +76,31 @@ def _text(value: object) -> str:
     return value
 
 
-_OF_TEXT: Mapping[Kind, Callable[[str], Any]] = {
-    "int": lambda text: GraphQLInt.parse_value(read_long(text)),
-    "long": read_long,
-    "float": lambda text: GraphQLFloat.parse_value(float(read_decimal(text))),
-    "boolean": {"true": True, "false": False}.__getitem__,
-    "decimal": read_decimal,
-    "datetime": read_datetime,
-    "date": read_date,
-    "bytes": read_bytes,
+class Scalar(NamedTuple):
+    """The scalar of a kind of field."""
+
+    name: str
+    """Its name in GraphQL."""
+    python: Any
+    """The type by which Strawberry knows it."""
+    read_text: Callable[[str], Any] = str
+    """Reads a value that is written as a text."""
+
+
+SCALARS: Mapping[Kind, Scalar] = {
+    "id": Scalar("ID", strawberry.ID),
+    "string": Scalar("String", str),
+    "int": Scalar("Int", int, lambda text: GraphQLInt.parse_value(read_long(text))),
+    "long": Scalar("Long", Long, read_long),
+    "float": Scalar("Float", float, lambda text: GraphQLFloat.parse_value(float(read_decimal(text)))),
+    "boolean": Scalar("Boolean", bool, {"true": True, "false": False}.__getitem__),
+    "decimal": Scalar("Decimal", Decimal, read_decimal),
+    "datetime": Scalar("DateTime", datetime, read_datetime),
+    "date": Scalar("Date", date, read_date),
+    "bytes": Scalar("Base64", bytes, read_bytes),
+    "json": Scalar("JSON", JSON),
+    "average": Scalar("Float", float),
 }
-"""Functions that read the text of a value; text is its own value."""
 
 
 def value_of_text(type_: FieldType, text: str) -> Any:
@@ -105,6 +111,6 @@ def value_of_text(type_: FieldType, text: str) -> Any:
     try:
         if type_.kind == "enum":
             return cast(Any, type_.python)[text]
-        return _OF_TEXT.get(type_.kind, str)(text)
+        return SCALARS[type_.kind].read_text(text)
     except (ValueError, TypeError, ArithmeticError, KeyError, GraphQLError):
         raise ValueError(f"not a value of type {type_.name}") from None

@@ -1,8 +1,8 @@
 """The bound of an operation: the most that it can cost, computed from its document, its variables and the page sizes.
 
 Nothing is learned and nothing is read: the same operation with the same page sizes always has the same bound. The bound
-is the sum of the costs of the steps (`Step.cost`). A step that several places share is counted once for all of them, so
-the work is proportional to the size of the document.
+is the sum of what the steps request at most (`Step.worst`). A step that several places share is counted once for all of
+them, so the work is proportional to the size of the document.
 """
 
 from __future__ import annotations
@@ -10,12 +10,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from graphlib import TopologicalSorter
+from typing import Any, cast
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS
+from keygraph_resolvers.engine.worst import (
+    MOST_ROUND_TRIPS,
+    Bounded,
+    KeyTrips,
+    Starts,
+    StepCost,
+    StepStart,
+    WorstRequest,
+    cost_of,
+    key_trips,
+)
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import access_key
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.step import MOST_ROUND_TRIPS, Below, Priced, Starts, StepCost
 
 MOST_PLACES = 1000
 """The most places that a bound lists separately: through fragments a short document can have any number of them."""
@@ -32,6 +44,17 @@ class Figures:
     round_trips: int = 0
     items: int = 0
     read_units: float = 0.0
+    counted: int = 0
+    """The items that the store only counts."""
+
+    @property
+    def as_dict(self) -> dict[str, float]:
+        return {
+            "requests": self.requests,
+            "roundTrips": self.round_trips,
+            "items": self.items,
+            "readUnits": self.read_units,
+        }
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(
@@ -39,73 +62,115 @@ class Figures:
             self.round_trips + other.round_trips,
             self.items + other.items,
             round(self.read_units + other.read_units, 1),
+            self.counted + other.counted,
         )
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a plan knows of one bound, so that operations that come again are also refused without computing it."""
+
+    total: Figures
+    key_trips: Mapping[object, KeyTrips]
+    most_expensive: tuple[str, float] | None = None
 
 
 class Bound:
     """The most that one run of a plan takes."""
 
-    def __init__(self, plan: Plan, run: Run) -> None:
+    def __init__(self, plan: Plan, run: Run, known: _Known | None = None) -> None:
         self._plan = plan
         self._run = run
+        self._worst: dict[Bounded, tuple[WorstRequest, ...]] = {}
         self._price = 2 if plan.is_consistent or plan.is_mutation else 1
         """The price of a read relative to an eventually consistent one: payloads are read consistently."""
+        self._key_of_run = self._key() if known is None else None
+        self.known: _Known | None = known or plan.bounds.get(self._key_of_run)
+        """What the plan knows of it; None if it is not computed."""
+        if self.known is not None:
+            self.total, run.key_trips = self.known.total, self.known.key_trips
 
     @cached_property
     def total(self) -> Figures:
-        key = _key(self._plan, self._run)
-        kept: dict[Hashable, Figures] = self._plan.bounds
-        found = kept.get(key)
+        """The most that the whole operation takes. The run is told with it when its steps request keys."""
+        kept = self._plan.bounds
+        # Another client may have sent it meanwhile.
+        known = self.known = self.known or kept.get(self._key_of_run)
+        if known is None:
+            known = self.known = _Known(self._total(), self._key_trips())
+            _keep(kept, self._key_of_run, known)
+        self._run.key_trips = known.key_trips
+        return known.total
+
+    def keep_refused(self, given: bytes) -> None:
+        """Keeps it for when a mutation comes again with what was given, by a hash of that."""
+        _keep(self._plan.refused, given, self.known)
+
+    def _key(self) -> Hashable:
+        """Returns the values that decide the bound; none is a client's text."""
+        plan, run = self._plan, self._run
+        access = None if run.access is None else access_key(run.access, plan.needed)
+        if not plan.operation.variable_definitions:
+            return access, *map(self._worst_of, plan.writes)
+        gathered = [
+            (*gather.worst(run, is_wanted=True), *gather.worst(run, is_wanted=False))
+            for gather in plan.varying_gathers
+        ]
+        return access, *gathered, *map(self._worst_of, plan.varying)
+
+    def _worst_of(self, step: Bounded) -> tuple[WorstRequest, ...]:
+        found = self._worst.get(step)
         if found is None:
-            if len(kept) >= _KEPT:
-                kept.pop(next(iter(kept)))
-            found = kept[key] = self._total()
+            found = self._worst[step] = tuple(step.worst(self._run))
         return found
 
+    def _key_trips(self) -> Mapping[object, KeyTrips]:
+        """Returns in which round trips each step requests keys after each of its waits."""
+        keys, waits = dict[Bounded, int](), dict[object, KeyTrips]()
+        # Lists that are read with their nodes are started by none of the others.
+        for step in reversed(self._in_order([*self._plan.roots, *self._plan.lists])):
+            keys[step], waits[step] = key_trips(self._worst_of(step), keys.__getitem__)
+        return waits
+
     def _total(self) -> Figures:
-        if not self._plan.is_mutation:
-            return self._sum(self._plan.roots)
+        roots, total = self._plan.roots, Figures()
         # Mutations run one after the other, and share nothing.
-        total = Figures()
-        for root in self._plan.roots:
-            total += self._sum([root])
+        for some in [[root] for root in roots] if self._plan.is_mutation else [roots]:
+            cost = self._cost(some)
+            total += self._figures(cost, cost.requests)
         return total
 
-    def _sum(self, roots: Sequence[Priced]) -> Figures:
-        cost = self._cost(roots)
-        return self._figures(cost, cost.requests)
-
-    def _cost(self, roots: Sequence[Priced]) -> StepCost:
+    def _cost(self, roots: Sequence[Bounded]) -> StepCost:
         cost = StepCost()
         for _, own, _ in self._each_step(roots):
             cost.add(own)
         return cost
 
     def _figures(self, cost: StepCost, requests: int) -> Figures:
-        return Figures(requests, cost.round_trips, cost.items, round(self._price * cost.read_units, 1))
+        units = round(self._price * cost.read_units, 1)
+        return Figures(requests, cost.round_trips, cost.items, units, cost.counted)
 
-    def _each_step(self, roots: Sequence[Priced]) -> Iterator[tuple[Priced, StepCost, Below]]:
+    def _each_step(
+        self, roots: Sequence[Bounded]
+    ) -> Iterator[tuple[Bounded, StepCost, Sequence[tuple[Bounded, Starts]]]]:
         """The steps in order, each with the cost of all its starts together, and the steps that it starts."""
-        starts: dict[Priced, Starts] = dict.fromkeys(roots, _ONCE)
+        starts: dict[Bounded, Starts] = dict.fromkeys(roots, _ONCE)
         for step in self._in_order(roots):
-            own, below = step.cost(self._run, starts[step])
+            own, below = cost_of(self._worst_of(step), starts[step])
             yield step, own, below
             for each, more in below:
                 starts[each] = starts[each] + more if each in starts else more
 
-    def _in_order(self, roots: Sequence[Priced]) -> list[Priced]:
+    def _in_order(self, roots: Sequence[Bounded]) -> list[Bounded]:
         """Returns every step once, after all steps that start it."""
-        order: dict[Priced, None] = {}
-        waiting: list[tuple[Priced, bool]] = [(step, False) for step in roots]
+        below: dict[Bounded, list[Bounded]] = {}
+        waiting = [*roots]
         while waiting:
-            step, is_done = waiting.pop()
-            if is_done:
-                order[step] = None
-            elif step not in order:
-                waiting.append((step, True))
-                _, below = step.cost(self._run, _ONCE)
-                waiting += [(each, False) for each, _ in below if each not in order]
-        return [*reversed(order)]
+            step = waiting.pop()
+            if step not in below:
+                below[step] = [each.step for each in self._worst_of(step) if isinstance(each, StepStart)]
+                waiting += below[step]
+        return [*TopologicalSorter(below).static_order()][::-1]
 
     @cached_property
     def by_place(self) -> Mapping[str, Figures]:
@@ -120,7 +185,7 @@ class Bound:
             requests = cost.requests
             if total.keys > BATCH_GET_KEYS and cost.keys:
                 batches = cost.keys // BATCH_GET_KEYS + 2 * len(cost.batches)
-                requests = cost.apart + min(cost.keys, batches, total.requests - total.apart)
+                requests = cost.unbatched + min(cost.keys, batches, total.requests - total.unbatched)
             found[place] = self._figures(cost, requests)
         return found
 
@@ -129,13 +194,16 @@ class Bound:
         """The places where a limit of the server decides the bound, not the page sizes."""
         return [place for place, cost in self._by_place.items() if cost.is_open]
 
-    @cached_property
+    @property
     def most_expensive(self) -> tuple[str, float]:
         """The place in the query that costs most, and its read units.
 
         Places with the same selection through a fragment count as one.
         """
-        places: dict[Priced, str] = {step: step.suffix for step in self._plan.roots}
+        _, known = self.total, cast(_Known, self.known)
+        if known.most_expensive is not None:
+            return known.most_expensive
+        places: dict[Bounded, str] = {step: step.suffix for step in self._plan.roots}
         units: dict[str, float] = {}
         for step, own, below in self._each_step(self._plan.roots):
             place = places[step]
@@ -143,19 +211,20 @@ class Bound:
             for each, _ in below:
                 places.setdefault(each, place + each.suffix)
         found = max(units, key=lambda each: units[each], default="")
-        return found, units.get(found, 0.0)
+        known.most_expensive = found, units.get(found, 0.0)
+        return known.most_expensive
 
     @cached_property
     def _by_place(self) -> dict[str, StepCost]:
         places: dict[str, StepCost] = {}
         roots = self._starts_of_roots()
-        waiting: list[tuple[Priced, Starts, str]] = [(step, roots[step], "") for step in reversed(roots)]
+        waiting: list[tuple[Bounded, Starts, str]] = [(step, roots[step], "") for step in reversed(roots)]
         while waiting:
             step, starts, outer = waiting.pop()
             place = outer + step.suffix
             if place not in places and len(places) >= MOST_PLACES:
                 continue
-            own, below = step.cost(self._run, starts)
+            own, below = cost_of(self._worst_of(step), starts)
             if own.round_trips:
                 places.setdefault(place, StepCost()).add(own)
                 for name in own.shared_with:
@@ -164,9 +233,9 @@ class Bound:
             waiting += [(each, more, place) for each, more in reversed(below)]
         return places
 
-    def _starts_of_roots(self) -> dict[Priced, Starts]:
+    def _starts_of_roots(self) -> dict[Bounded, Starts]:
         """Returns the round trip in which each step of the root starts: mutations run one after the other."""
-        first, found = 1, dict[Priced, Starts]()
+        first, found = 1, dict[Bounded, Starts]()
         for step in self._plan.roots:
             found[step] = Starts(1, frozenset({first}))
             if self._plan.is_mutation:
@@ -174,16 +243,7 @@ class Bound:
         return found
 
 
-def _key(plan: Plan, run: Run) -> Hashable:
-    """Returns the values that decide the bound of a run; none is a client's text."""
-    access = None if run.access is None else access_key(run.access, plan.needed)
-    writes = access, *(step.bound_key(run) for step in plan.writes)
-    if not plan.operation.variable_definitions:
-        return writes
-    return (
-        writes,
-        tuple(step.bound_key(run) for step in plan.lists if step.selected.variables),
-        tuple(step.bound_key(run) for step in plan.walks if step.selected.variables),
-        tuple(step.bound_key(run) for step in plan.named),
-        tuple(gather.bound_key(run) for gather in plan.gathers),
-    )
+def _keep(bounds: dict[Any, Any], key: Hashable, known: _Known | None) -> None:
+    if len(bounds) >= _KEPT:
+        bounds.pop(next(iter(bounds)), None)
+    bounds[key] = known

@@ -9,7 +9,7 @@ with one set of steps. The number of fields with all fragments spread was limite
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from graphql import (
     GraphQLSchema,
     InlineFragmentNode,
     OperationDefinitionNode,
+    OperationType,
     SelectionNode,
     VariableNode,
     get_named_type,
@@ -32,13 +33,16 @@ from graphql import (
 
 from keygraph.graph import Graph
 from keygraph.lists.aggregating import AggregateField
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, WalkedPath
+from keygraph.model.permissions import is_decided_by_key
 from keygraph.model.records import End, RecordType
+from keygraph.resolve.derived import Copy
+from keygraph_resolvers.engine.worst import weakly
 from keygraph_resolvers.naming.names import ALSO_OF, connection_prefix
 from keygraph_resolvers.plan.document_limits import DocumentLimit
 from keygraph_resolvers.plan.plan import Plan, is_consistent
-from keygraph_resolvers.read.aggregates import AskedAggregate, AskedValue
-from keygraph_resolvers.read.objects import Object, check_key, end_reader
+from keygraph_resolvers.read.aggregates import RequestedAggregate, RequestedValue
+from keygraph_resolvers.read.objects import NodeReader, Object, check_key, copying_reader, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import kind_of
@@ -51,30 +55,32 @@ from keygraph_resolvers.schema.field_kinds import (
     FarNode,
     ListOf,
     NodeAt,
+    NodesAt,
     OwnNode,
+    PathsBetween,
     ResultList,
     Via,
     WalkedNode,
     WalkOf,
-    WaysBetween,
     Writes,
     WritesEach,
     WrittenRecord,
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
-from keygraph_resolvers.steps.get import EndStep, Get, Items, Named
+from keygraph_resolvers.steps.ends import EndStep, MembersStep
+from keygraph_resolvers.steps.get import FieldsStep, Get, Named
 from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.partial_page import PartialPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
 from keygraph_resolvers.steps.questions.numbers import NumbersStep, numbers_of
-from keygraph_resolvers.steps.questions.ways import WayFields, WaysStep
+from keygraph_resolvers.steps.questions.paths import PathsStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
-from keygraph_resolvers.steps.several_types import ByType, UntoldNodes
+from keygraph_resolvers.steps.several_types import ByType, NodesOfUnknownType
 from keygraph_resolvers.steps.step import Step
-from keygraph_resolvers.steps.walks.node_walks import NodeWalkStep, WalkPage
-from keygraph_resolvers.steps.walks.walk import EdgesStep
+from keygraph_resolvers.steps.walks.node_walks import NodeWalkStep
+from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkPage
 from keygraph_resolvers.steps.write import WriteStep
 
 MOST_FIELDS = 3_000
@@ -95,26 +101,36 @@ def compile_plan(
     selections = _Selections(schema, graph, fragments, booleans)
     root_type = cast(GraphQLObjectType, schema.get_root_type(operation.operation))
     root = selections.of(root_type.name, [operation.selection_set])
-    steps = _Steps(graph, selections.made, is_consistent=is_consistent(operation))
+    steps = _Steps(graph, selections.made, operation)
     lists = [steps.list(each) for each in root.lists]
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
     written = root.having(*field_kinds.MUTATIONS)
     writes = [steps.write(each, position) for position, each in enumerate(written)]
     own = [steps.own(each) for each in root.having(OwnNode)]
-    ways = [steps.ways(each) for each in root.having(WaysBetween)]
-    by_field: dict[str, Step] = {step.suffix: step for step in (*lists, *named, *own, *ways, *writes)}
+    paths = [steps.paths(each) for each in root.having(PathsBetween)]
+    by_field: dict[str, Step] = {step.suffix: step for step in (*lists, *named, *own, *paths, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
-    start = Items(root, lists, [*named, *own, *ways], ())
+    start = FieldsStep(root, lists, [*named, *own, *paths], ())
     _tell_alone(selections.made, steps)
     return Plan(
-        operation, graph, root, selections.made, start, roots, steps.lists, steps.walks, steps.gathers
+        operation,
+        graph,
+        root,
+        selections.made,
+        start,
+        roots,
+        steps.lists,
+        steps.walks,
+        steps.members,
+        steps.varying_gathers,
+        steps.copied,
     )
 
 
 def _tell_alone(selections: Sequence[Selection], steps: _Steps) -> None:
     """Marks the walks that are alone: nothing else requests what they have read, so they need not keep it."""
-    read = Counter(path for step in steps.lists for path in step.path.each)
+    read = Counter[WalkedPath](path for step in steps.lists for path in step.path.each)
     read.update(path for walk in steps.walks for path in {*walk.reads})
     places = Counter(below for selection in selections for below in selection.inner)
     of_one = [selections[-1]]  # the root
@@ -150,55 +166,47 @@ class _Selections:
         self._fields = 0
 
     def of(self, type_name: str, selection_sets: Sequence[Any]) -> Selection:
-        """Returns the selection that the selection sets make of an object of the type."""
         type_ = cast(GraphQLObjectType, self._schema.get_type(type_name))
-        grouped = self._collected(type_, selection_sets)
+        grouped, entered = dict[str, list[FieldNode]](), set[str]()
+        for selection_set in selection_sets:
+            for node in self._included_fields(type_, selection_set.selections, entered):
+                grouped.setdefault((node.alias or node.name).value, []).append(node)
         # The collected fields decide the selection, whichever fragments contain them.
         key = (type_name, *(tuple(map(_place_in_text, nodes)) for nodes in grouped.values()))
         found = self._by_nodes.get(key)
         if found is None:
             self._fields += len(grouped)
             if self._fields > MOST_FIELDS:
-                told = (
+                problem = (
                     f"This operation selects more than {MOST_FIELDS:,} fields of the types that it may find"
                 )
-                raise DocumentLimit(f"{told}: ask for it in several operations.")
+                raise DocumentLimit(f"{problem}: ask for it in several operations.")
             fields = tuple(self._field(type_, name, tuple(nodes)) for name, nodes in grouped.items())
             found = self._by_nodes[key] = Selection(type_, self._record_of(type_), fields)
             self.made.append(found)
         return found
 
-    def _collected(
-        self, type_: GraphQLObjectType, selection_sets: Sequence[Any]
-    ) -> dict[str, list[FieldNode]]:
-        """The fields by their keys in the answer, as the specification collects them (6.3.2)."""
-        grouped: dict[str, list[FieldNode]] = {}
-        seen: set[str] = set()
-
-        def collect(selections: Sequence[SelectionNode]) -> None:
-            for selection in selections:
-                if not self._is_included(selection):
-                    continue
-                match selection:
-                    case FieldNode():
-                        name = selection.alias.value if selection.alias else selection.name.value
-                        grouped.setdefault(name, []).append(selection)
-                    case InlineFragmentNode():
-                        condition = selection.type_condition
-                        if condition is None or self._applies(condition.name.value, type_):
-                            collect(selection.selection_set.selections)
-                    case FragmentSpreadNode():
-                        name = selection.name.value
-                        fragment = self._fragments.get(name)
-                        if fragment is None or name in seen:
-                            continue
-                        seen.add(name)
-                        if self._applies(fragment.type_condition.name.value, type_):
-                            collect(fragment.selection_set.selections)
-
-        for selection_set in selection_sets:
-            collect(selection_set.selections)
-        return grouped
+    def _included_fields(
+        self, type_: GraphQLObjectType, selections: Sequence[SelectionNode], entered: set[str]
+    ) -> Iterator[FieldNode]:
+        """Yields the fields of an object of that type, as the specification collects them (6.3.2); `entered` are the
+        fragments whose fields it has."""
+        for selection in filter(self._is_included, selections):
+            match selection:
+                case FieldNode():
+                    yield selection
+                case InlineFragmentNode():
+                    condition = selection.type_condition
+                    if condition is None or self._applies(condition.name.value, type_):
+                        yield from self._included_fields(type_, selection.selection_set.selections, entered)
+                case FragmentSpreadNode():
+                    name = selection.name.value
+                    fragment = self._fragments.get(name)
+                    if fragment is None or name in entered:
+                        continue
+                    entered.add(name)
+                    if self._applies(fragment.type_condition.name.value, type_):
+                        yield from self._included_fields(type_, fragment.selection_set.selections, entered)
 
     def _applies(self, condition: str, type_: GraphQLObjectType) -> bool:
         if condition == type_.name:
@@ -212,8 +220,8 @@ class _Selections:
                 continue
             [condition] = directive.arguments or ()
             value: Any = condition.value
-            says = self._booleans[value.name.value] if isinstance(value, VariableNode) else value.value
-            if bool(says) == (directive.name.value == "skip"):
+            is_true = self._booleans[value.name.value] if isinstance(value, VariableNode) else value.value
+            if bool(is_true) == (directive.name.value == "skip"):
                 return False
         return True
 
@@ -256,62 +264,88 @@ def _place_in_text(node: FieldNode) -> int:
 class _Steps:
     """Makes the steps of one plan, one set for each selection."""
 
-    def __init__(self, graph: Graph, selections: Sequence[Selection], *, is_consistent: bool) -> None:
+    def __init__(
+        self, graph: Graph, selections: Sequence[Selection], operation: OperationDefinitionNode
+    ) -> None:
         self.lists: list[ListStep] = []
-        self.walks: list[NodeWalkStep | WaysStep] = []
-        self._is_consistent = is_consistent
+        self.walks: list[NodeWalkStep | PathsStep] = []
+        self.members: list[MembersStep] = []
+        self.copied: dict[RecordType, set[str]] = {}
+        """The copies in records of each type that answer for the nodes there."""
+        self._is_consistent = is_consistent(operation)
+        # After a write, a copy may be older than its node.
+        self._has_copies = operation.operation is OperationType.QUERY and not self._is_consistent
         self._graph = graph
-        self._items: dict[Selection, Items] = {}
-        self._gets: dict[tuple[Selection, bool], Get] = {}
+        self._fields: dict[Selection, FieldsStep] = {}
+        self._gets: dict[tuple[Selection, bool, bool], Get] = {}
         self._met = Counter(below.record for selection in selections for below in selection.inner)
         self._met_lists = Counter(_path_of(each) for selection in selections for each in selection.lists)
         for selection in selections:  # inner ones first
-            self._items[selection] = self._made_items(selection)
-        self.gathers = [each.gather for each in self._items.values() if each.gather is not None]
+            self._fields[selection] = self._made_fields(selection)
+        gathers = [each.gather for each in self._fields.values() if each.gather is not None]
+        self.varying_gathers = [each for each in gathers if any(one.selected.variables for one in each.lists)]
 
-    def _made_items(self, selection: Selection) -> Items:
+    def _made_fields(self, selection: Selection) -> FieldsStep:
         record = selection.record
         if record is None:
             # For an edge of a list of several types, the fields of the item itself depend on its type.
-            return Items(selection, (), [self._itself(each) for each in selection.having(FarNode)], ())
+            return FieldsStep(selection, (), [self._itself(each) for each in selection.having(FarNode)], ())
         calls = [self._call(record, each) for each in selection.having(Called)]
         lists = {each: self.list(each) for each in selection.lists}
         walks = {each: self.walk(each) for each in selection.having(WalkOf)}
-        return Items(
+        key_ends, item_ends = list[Step](), list[Step]()
+        for each in (*selection.key_ends, *selection.item_ends):
+            is_by_key = each in selection.key_ends
+            if _is_itself(each):
+                continue
+            path = each.kind.path if isinstance(each.kind, FarNode) else None
+            copies: Sequence[Copy] = ()
+            if path is not None or not is_by_key or selection.needs_item:
+                copies = self._copies_for(record, _end_of(record, each), each, path)
+                selection.copied.update(copy.field.name for copy in copies)
+            (key_ends if is_by_key and not copies else item_ends).append(self._end(record, each, copies))
+        return FieldsStep(
             selection,
             [step for each, step in lists.items() if not selection.waits(each)],
             [
-                *(self._end(record, each) for each in selection.key_ends if not _is_itself(each)),
+                *key_ends,
                 *(step for each, step in walks.items() if not selection.waits(each)),
             ],
             [
-                *(self._end(record, each) for each in selection.item_ends),
+                *item_ends,
                 *calls,
                 *(step for each, step in {**lists, **walks}.items() if selection.waits(each)),
                 *(NumbersStep(each) for each in lists if each.numbers),
             ],
-            [self._items[each.only] for each in selection.key_ends if _is_itself(each)],
+            [self._fields[each.only] for each in selection.key_ends if _is_itself(each)],
         )
 
-    def get(self, selection: Selection, *, must_exist: bool = False) -> Get:
-        """The step that reads the nodes of a selection."""
-        found = self._gets.get((selection, must_exist))
+    def get(self, selection: Selection, *, must_exist: bool = False, is_copied: bool = False) -> Get:
+        found = self._gets.get((selection, must_exist, is_copied))
         if found is None:
             record = cast(RecordType, selection.record)
-            found = Get(self._items[selection], record, must_exist=must_exist)
+            found = Get(self._fields[selection], record, must_exist=must_exist, is_copied=is_copied)
             found.may_be_known = self._met[record] > 1
-            self._gets[selection, must_exist] = found
+            self._gets[selection, must_exist, is_copied] = found
         return found
+
+    def _gets_of(
+        self, selected: SelectedField, *, must_exist: bool = False, is_copied: bool = False
+    ) -> dict[str, Get]:
+        """The steps that read the nodes of a field, by the names of their types."""
+        return {
+            name: self.get(below, must_exist=must_exist, is_copied=is_copied)
+            for name, below in selected.below.items()
+        }
 
     def named(self, selected: SelectedField) -> Named:
         """The step of a root field that names nodes."""
-        gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
-        return Named(selected, gets)
+        return Named(selected, self._gets_of(selected, must_exist=True))
 
     def own(self, selected: SelectedField) -> CallOwn:
         """The step of a root field that a user added and that returns a node."""
-        gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
-        return CallOwn(selected, UntoldNodes(gets) if selected.is_type_unknown else ByType(gets))
+        gets = self._gets_of(selected, must_exist=True)
+        return CallOwn(selected, NodesOfUnknownType(gets) if selected.is_type_unknown else ByType(gets))
 
     def write(self, selected: SelectedField, position: int) -> WriteStep:
         """The step of a mutation; `position` is its position among the operation's mutations."""
@@ -332,37 +366,66 @@ class _Steps:
         return step
 
     def _payload(self, name: str, kind: Writes, selection: Selection, step: WriteStep) -> PayloadStep:
-        """The step that continues from payloads with this selection."""
         if Attribute(CREATED) in (each.kind for each in selection.having(Attribute)):
             step.read_before.add(kind)
-        shown = [(each, self.get(each.only)) for each in selection.having(WrittenRecord)]
+        records = [(each, self.get(each.only)) for each in selection.having(WrittenRecord)]
         ends = [self._end(kind.record, each) for each in selection.having(NodeAt)]
-        return PayloadStep(name, kind, shown, ends, step.is_noted)
+        return PayloadStep(name, kind, records, ends, weakly(step.is_noted))
 
-    def _nodes(self, selected: SelectedField) -> Step:
-        """The step of the nodes that a field returns."""
-        gets = {name: self.get(below) for name, below in selected.below.items()}
-        if selected.is_type_unknown:
-            return UntoldNodes(gets)
-        return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
+    def _nodes(self, selected: SelectedField, *, is_copied: bool = False) -> Step:
+        gets = self._gets_of(selected, is_copied=is_copied)
+        return NodesOfUnknownType(gets) if selected.is_type_unknown else _by_type(gets)
 
     def _itself(self, selected: SelectedField) -> Step:
         """The step of a field that is the item of an edge itself."""
-        items = {name: self._items[below] for name, below in selected.below.items()}
-        return next(iter(items.values())) if len(items) == 1 else ByType(items)
+        return _by_type({name: self._fields[below] for name, below in selected.below.items()})
 
-    def _end(self, record: RecordType, selected: SelectedField) -> Step:
+    def _end(self, record: RecordType, selected: SelectedField, copies: Sequence[Copy] = ()) -> Step:
+        nodes = partial(self._nodes, selected, is_copied=bool(copies))
         match selected.kind:
             case FarNode(path) if path.far_end is not None:
                 end = record.ends[path.far_end]
-                read = end_reader(record, end)
-                return EndStep(selected, record, end.name, read, self._nodes(selected), name="")
+                read = self._copying(selected, record, end_reader(record, end), copies)
+                return EndStep(selected, record, end.name, read, nodes(), name="")
+            case NodesAt(end):
+                step = MembersStep(self._graph, selected, record, end, self._nodes(selected))
+                self.members.append(step)
+                return step
             case NodeAt(end):
-                read = self._checked(record, end)
-                return EndStep(selected, record, end.name, read, self._nodes(selected), name=selected.key)
+                read = self._copying(selected, record, self._checked(record, end), copies)
+                return EndStep(selected, record, end.name, read, nodes(), name=selected.key)
         raise LookupError(f"{selected.name} is no end")
 
-    def _checked(self, record: RecordType, end: End) -> Callable[[Object], Object | None]:
+    def _copies_for(
+        self, record: RecordType, end: End, selected: SelectedField, path: AccessPath | None = None
+    ) -> Sequence[Copy]:
+        """Returns the copies that answer what is selected of the node at an end, so that it is not read; none if more is
+        selected, or only what its key answers. `path` is that of the list of which these are the edges."""
+        if not self._has_copies or selected.is_type_unknown or (path is not None and path.members):
+            return ()
+        copies = [
+            each
+            for each in self._graph.copies.get(record.name, ())
+            if each.field.follows and each.end is end and (path is None or each.field.name in path.projected)
+        ]
+        used = dict[Copy, None]()
+        for below in selected.below.values() if copies else ():
+            node = cast(RecordType, below.record)
+            of = {each.sources[node].name: each for each in copies if node in each.sources}
+            if not is_decided_by_key(node) or not below.is_answered_by(of.keys()):
+                return ()
+            methods = [node.methods[name].needs or () for name in below.named & node.methods.keys()]
+            names = below.named.union(*methods) - node.key_fields
+            used |= dict.fromkeys(copy for name, copy in of.items() if name in names)
+        return tuple(used)
+
+    def _copying(
+        self, selected: SelectedField, record: RecordType, read: NodeReader, copies: Sequence[Copy]
+    ) -> NodeReader:
+        has_methods = any(below.having(Called) for below in selected.below.values())
+        return copying_reader(self._graph, record, read, copies, has_methods=has_methods)
+
+    def _checked(self, record: RecordType, end: End) -> NodeReader:
         """Returns a function that finds the node at an end and checks its key."""
         graph, read = self._graph, end_reader(record, end)
 
@@ -383,7 +446,7 @@ class _Steps:
         path = _path_of(selected)
         if path.is_one:
             page_step = PartialPage if _lacks(path, [selected.only]) else PageStep
-            page = page_step(selected.key, path, (), (), self._items[selected.only])
+            page = page_step(selected, path, (), (), self._fields[selected.only])
             step = self._list_step(selected, page, has_total=False, looks=frozenset())
         else:
             step = self._connection(selected, path, selected.only)
@@ -393,22 +456,11 @@ class _Steps:
     # --- Walks --------------------------------------------------------------------------------------------
 
     def walk(self, selected: SelectedField) -> NodeWalkStep:
-        """The step of a walk."""
         walk, below = cast(WalkOf, selected.kind).walk, selected.only
         edges, nodes, infos = map(below.having, _OF_A_PAGE)
         page = None
         if edges or nodes or infos:
-            page = WalkPage(
-                [
-                    (
-                        each,
-                        [(node, self._walked(node)) for node in each.only.having(WalkedNode)],
-                        [self._edges(via) for via in each.only.having(Via)],
-                    )
-                    for each in edges
-                ],
-                [(each, self._walked(each)) for each in nodes],
-            )
+            page = self._walk_page(edges, nodes)
         step = NodeWalkStep(
             selected,
             walk,
@@ -421,37 +473,38 @@ class _Steps:
         self.walks.append(step)
         return step
 
-    def ways(self, selected: SelectedField) -> WaysStep:
+    def paths(self, selected: SelectedField) -> PathsStep:
         """The step of a root field that finds how nodes are connected."""
-        nodes = selected.only.having(field_kinds.WayNodes)
-        edges = selected.only.having(field_kinds.WayEdges)
-        shown = WayFields(
-            [(each, self._walked(each)) for each in nodes],
-            [
-                (
-                    each,
-                    [(node, self._walked(node)) for node in each.only.having(field_kinds.WayNode)],
-                    [self._edges(edge) for edge in each.only.having(Via)],
-                )
-                for each in edges
-            ],
-        )
-        step = WaysStep(selected, self._graph.followed, shown, is_consistent=self._is_consistent)
+        nodes, edges = map(selected.only.having, (field_kinds.PathNodes, field_kinds.PathEdges))
+        page = self._walk_page(edges, nodes)
+        step = PathsStep(selected, self._graph.followed, page, is_consistent=self._is_consistent)
         self.walks.append(step)
         return step
 
+    def _walk_page(self, edges: Iterable[SelectedField], nodes: Iterable[SelectedField]) -> WalkPage:
+        of_edges = [
+            (
+                edge,
+                [
+                    (each, self._walked(each))
+                    for each in edge.only.having(WalkedNode, field_kinds.PathEdgeNode)
+                ],
+                [self._edges(each) for each in edge.only.having(Via)],
+            )
+            for edge in edges
+        ]
+        return WalkPage(of_edges, [(each, self._walked(each)) for each in nodes])
+
     def _walked(self, selected: SelectedField) -> Step:
         """The step of a walk's nodes, whose keys identify their types."""
-        gets = {name: self.get(below) for name, below in selected.below.items()}
-        return next(iter(gets.values())) if len(gets) == 1 else ByType(gets)
+        return _by_type(self._gets_of(selected))
 
     def _edges(self, selected: SelectedField) -> EdgesStep:
-        """The steps of edges that walks followed."""
         paths = cast(Via, selected.kind).paths
         below = {path: selected.below[f"{connection_prefix(path)}Edge"] for path in paths}
         return EdgesStep(
             selected,
-            {path: self._items[each] for path, each in below.items()},
+            {path: self._fields[each] for path, each in below.items()},
             frozenset(path for path, each in below.items() if _lacks(path, _of_items(path, [each]))),
         )
 
@@ -462,12 +515,27 @@ class _Steps:
         page = None
         if edges or nodes or infos:
             page_step = PartialPage if _lacks(path, items, leads_on=bool(nodes)) else PageStep
+            copying = dict[SelectedField, NodeReader]()
+            for each in nodes if path.far_end is not None else ():
+                end = path.record.ends[path.far_end or ""]
+                if copies := self._copies_for(path.record, end, each, path):
+                    copying[each] = self._copying(each, path.record, end_reader(path.record, end), copies)
+                    self.copied.setdefault(path.record, set()).update(copy.field.name for copy in copies)
             page = page_step(
-                selected.key,
+                selected,
                 path,
-                [(each, self._items[each.only]) for each in edges],
-                [(each, self._itself(each) if path.far_end is None else self._nodes(each)) for each in nodes],
+                [(each, self._fields[each.only]) for each in edges],
+                [
+                    (
+                        each,
+                        self._itself(each)
+                        if path.far_end is None
+                        else self._nodes(each, is_copied=each in copying),
+                    )
+                    for each in nodes
+                ],
                 None,
+                copying,
             )
         has_total = any(each not in selected.numbers for each in below.having(field_kinds.TotalCount))
         step = self._list_step(selected, page, has_total=has_total, looks=looks)
@@ -476,7 +544,7 @@ class _Steps:
 
     def _aggregates(
         self, below: Selection, numbers: Container[SelectedField] = ()
-    ) -> Sequence[AskedAggregate]:
+    ) -> Sequence[RequestedAggregate]:
         """Returns the requested aggregates of a connection, except those that its owner's numbers answer."""
         found = []
         for each in below.having(Aggregate):
@@ -487,8 +555,8 @@ class _Steps:
             needed = frozenset(kind.fields[name].source for name in named if name in kind.fields)
             if kind.record.access is not None:
                 needed = needed.union(*(kind.record.access.names("read", name) for name in needed))
-            asked, of_types = _asked(each.only, kind.fields), self._aggregates(each.only)
-            found.append(AskedAggregate(each, kind.record, asked, needed, of_types))
+            values, of_types = _values_of(each.only, kind.fields), self._aggregates(each.only)
+            found.append(RequestedAggregate(each, kind.record, values, needed, of_types))
         return found
 
     def _list_step(
@@ -496,7 +564,7 @@ class _Steps:
     ) -> ListStep:
         path = _path_of(selected)
         is_met = self._met_lists[path] > 1
-        step_type = CommonStep if selected.says(ALSO_OF) else ListStep
+        step_type = CommonStep if selected.has_argument(ALSO_OF) else ListStep
         return step_type(
             selected,
             path,
@@ -508,9 +576,20 @@ class _Steps:
         )
 
 
+def _by_type(steps: Mapping[str, Step]) -> Step:
+    """The step for objects of these types: the only one, or one that distinguishes them."""
+    return next(iter(steps.values())) if len(steps) == 1 else ByType(steps)
+
+
 def _is_itself(selected: SelectedField) -> bool:
     """Whether the field of an edge is the edge's own item."""
     return isinstance(selected.kind, FarNode) and selected.kind.path.far_end is None
+
+
+def _end_of(record: RecordType, selected: SelectedField) -> End:
+    """The end of a field that is the node there."""
+    kind = selected.kind
+    return kind.end if isinstance(kind, NodeAt) else record.ends[cast(FarNode, kind).path.far_end or ""]
 
 
 def _path_of(selected: SelectedField) -> AccessPath:
@@ -532,26 +611,26 @@ def _of_items(
 def _lacks(path: AccessPath, items: Sequence[Selection], *, leads_on: bool = False) -> bool:
     """Whether the index that is read lacks selected fields, ends or methods of the items, or the far end if the list
     `leads_on` to the nodes there."""
-    if path.tells_all:
+    if path.keys.reads_whole_items:
         return False
-    told = {member.record: member.told for member in path.each}
-    if leads_on and path.far_end is not None and path.far_end not in path.told:
+    projected = {member.record: member.projected for member in path.each}
+    if leads_on and path.far_end is not None and path.far_end not in path.projected:
         return True
-    return any(each.record is not None and not each.named <= told[each.record] for each in items)
+    return any(each.record is not None and not each.named <= projected[each.record] for each in items)
 
 
-def _asked(selection: Selection, fields: Mapping[str, AggregateField]) -> list[AskedValue]:
+def _values_of(selection: Selection, fields: Mapping[str, AggregateField]) -> list[RequestedValue]:
     """Returns the requested values of an aggregate, or of its groups."""
 
     def arguments(each: SelectedField, run: Run) -> tuple[AggregateField | None, int | None]:
-        return each.told(run, lambda given: (fields[given["field"].value], given.get("first")))
+        return each.cached(run, lambda given: (fields[given["field"].value], given.get("first")))
 
     return [
-        AskedValue(
+        RequestedValue(
             each,
             each.kind.function,
             partial(arguments, each),
-            [asked for below in each.below.values() for asked in _asked(below, fields)],
+            [value for below in each.below.values() for value in _values_of(below, fields)],
         )
         for each in selection.fields
         if isinstance(each.kind, AggregateValue)

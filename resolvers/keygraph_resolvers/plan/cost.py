@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,10 @@ from graphql import GraphQLError
 from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction, Write
 from keygraph.dynamo.table import Table
 from keygraph.lists.describe import sent_request
+from keygraph_resolvers.engine.worst import MOST
 from keygraph_resolvers.errors import public_error
-from keygraph_resolvers.plan.bound import Bound, Figures
+from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.read.meter import CostExceeded, Sent
-from keygraph_resolvers.steps.step import MOST
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Spent:
         return total * 1000
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         return {
             "requests": self.requests,
             "roundTrips": len(self.round_trips),
@@ -97,27 +97,17 @@ def cost_report(
     """
     places: dict[str, dict[str, Any]] = {}
     for place, most in bound.by_place.items() if bound else ():
-        places[place] = {"bound": shown_figures(most), "actual": None}
+        places[place] = {"bound": most.as_dict, "actual": None}
     for place, actual in spent_by_place(sent or ()).items():
         latest = max(actual.round_trips, default=0)
-        places.setdefault(place, {"bound": None})["actual"] = {**actual.shown, "roundTrips": latest}
+        places.setdefault(place, {"bound": None})["actual"] = {**actual.as_dict, "roundTrips": latest}
     return {
-        "bound": shown_figures(bound.total) if bound else None,
-        "actual": None if sent is None else spent(sent).shown,
+        "bound": bound.total.as_dict if bound else None,
+        "actual": None if sent is None else spent(sent).as_dict,
         "byPath": places,
         "open": bound.open_places if bound else [],
-        "requests": [_shown_request(each, table) for each in sorted(sent or (), key=_order)],
+        "requests": [_request_json(each, table) for each in sorted(sent or (), key=_order)],
         "elsewhere": list(elsewhere),
-    }
-
-
-def shown_figures(figures: Figures) -> Mapping[str, Any]:
-    """A bound in the form for clients."""
-    return {
-        "requests": figures.requests,
-        "roundTrips": figures.round_trips,
-        "items": figures.items,
-        "readUnits": figures.read_units,
     }
 
 
@@ -126,7 +116,7 @@ def _order(sent: Sent) -> tuple[int, tuple[str, ...]]:
     return sent.round_trip, sent.places
 
 
-def _shown_request(sent: Sent, table: Table) -> dict[str, Any]:
+def _request_json(sent: Sent, table: Table) -> dict[str, Any]:
     return {
         "operation": operation_name(sent.request),
         "index": sent.request.index if isinstance(sent.request, Query | Count) else None,
@@ -144,7 +134,6 @@ def _shown_request(sent: Sent, table: Table) -> dict[str, Any]:
 
 
 def operation_name(request: Request[object]) -> str:
-    """DynamoDB's name of the operation."""
     if isinstance(request, BatchGet):
         return "GetItem" if len(request.keys) == 1 else "BatchGetItem"
     if isinstance(request, Transaction):
@@ -161,15 +150,15 @@ def refused_error(bound: Bound, limit: float) -> dict[str, Any]:
     """The error of an operation whose bound is above the limit; nothing was read for it."""
     units = _number(bound.total.read_units)
     message = f"This operation may cost {units} read units, and the limit is {_number(limit)}. Most of it, {{}}, is for {{}}"
-    return _limit_error(message, {"bound": shown_figures(bound.total)}, bound.most_expensive, limit)
+    return _limit_error(message, {"bound": bound.total.as_dict}, bound.most_expensive, limit)
 
 
 def exceeded_error(sent: Sequence[Sent] | None, limit: float) -> dict[str, Any]:
     """The error of an operation that exceeded the limit while it ran. `sent` is None if the client may not see it."""
     if sent is None:
-        told = f"This operation has cost more than the limit, {_number(limit)} read units: it was stopped. Ask for smaller pages."
-        return public_error(GraphQLError(told, extensions={"limit": limit}), code=CostExceeded.code)
-    actual = spent(sent).shown
+        message = f"This operation has cost more than the limit, {_number(limit)} read units: it was stopped. Ask for smaller pages."
+        return public_error(GraphQLError(message, extensions={"limit": limit}), code=CostExceeded.code)
+    actual = spent(sent).as_dict
     places = {place: each.read_units for place, each in spent_by_place(sent).items()}
     place = max(places, key=lambda each: places[each], default="")
     message = (
@@ -184,9 +173,9 @@ def _limit_error(
 ) -> dict[str, Any]:
     """`most` is the most expensive place with its read units, which the message names."""
     place, units = most
-    told = f"{message.format(_number(units), place)}. Ask for less there or around it: smaller pages, or fewer lists and counts."
+    message = f"{message.format(_number(units), place)}. Ask for less there or around it: smaller pages, or fewer lists and counts."
     numbers = {**figures, "limit": limit, "mostExpensive": {"path": place, "readUnits": round(units, 1)}}
-    return public_error(GraphQLError(told, extensions=numbers), code=CostExceeded.code)
+    return public_error(GraphQLError(message, extensions=numbers), code=CostExceeded.code)
 
 
 def _number(value: float) -> str:

@@ -20,8 +20,11 @@ from graphql import (
     GraphQLNamedType,
     GraphQLSchema,
     InlineFragmentNode,
+    Lexer,
     OperationDefinitionNode,
     SelectionSetNode,
+    Source,
+    Token,
     TokenKind,
     get_introspection_query,
     get_named_type,
@@ -30,9 +33,12 @@ from graphql import (
     is_object_type,
     parse,
 )
+from graphql.language.parser import Parser
 
 from keygraph.errors import KeygraphError
+from keygraph.limits import Limits
 from keygraph_resolvers.codes import OperationCode
+from keygraph_resolvers.engine.worst import MOST
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
@@ -45,7 +51,6 @@ from keygraph_resolvers.schema.field_kinds import (
     WrittenRecord,
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
-from keygraph_resolvers.steps.step import MOST
 
 _SAME_LEVEL = (Attribute, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, WrittenRecord)
 """Fields that lead no further into the graph than their parent."""
@@ -72,34 +77,10 @@ class DepthLimit(KeygraphError):
     code = OperationCode.DEPTH_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentLimits:
-    """The limits on the size of a document.
-
-    `characters` and `tokens` are those of the text; comments are limited like tokens. All others are of one operation
-    with its fragments spread: `depth` is the nesting of root fields, lists and ends, `aliases` the number of aliases in
-    one selection and `aliases_in_all` in the operation, `root_fields` the number of fields of the root, `fields` that
-    of all fields. `variable_values` is the number of values in all variables.
-    """
-
-    characters: int = 100_000
-    tokens: int = 1_000
-    depth: int = 10
-    aliases: int = 15
-    aliases_in_all: int = 100
-    root_fields: int = 20
-    fields: int = 2_000
-    variable_values: int = 5_000
-
-
-USUAL_LIMITS = DocumentLimits()
-NO_LIMITS = DocumentLimits(MOST, MOST, MOST, MOST, MOST, MOST, MOST, MOST)
-
-
 class LimitedDocuments:
     """Parses documents of a schema, within limits."""
 
-    def __init__(self, schema: GraphQLSchema, limits: DocumentLimits) -> None:
+    def __init__(self, schema: GraphQLSchema, limits: Limits) -> None:
         self._schema = schema
         self._limits = limits
         self._introspected = _introspected(schema)
@@ -115,17 +96,23 @@ class LimitedDocuments:
         [(_, size)] = _Walk(schema, usual, self._introspected).operations()
         self._most_introspected = _INTROSPECTIONS * size.introspected
 
+    def check_length(self, text: str) -> None:
+        """Raises GraphQLError if a document has too many characters."""
+        if len(text) > self._limits.max_document_characters:
+            raise _beyond(
+                DocumentLimit, "This document has", self._limits.max_document_characters, "characters"
+            )
+
     def parsed(self, text: str) -> DocumentNode:
         """Parses a document. Raises GraphQLError if that fails, or the document exceeds a limit."""
         limits = self._limits
-        if len(text) > limits.characters:
-            raise _beyond(DocumentLimit, "This document has", limits.characters, "characters")
+        self.check_length(text)
         try:
-            document = parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
+            document = _parsed(text, limits.max_tokens)
         except GraphQLError as error:
             if "Document contains more than" in error.message:
                 what = "comments" if "comments" in error.message else "tokens"
-                raise _beyond(DocumentLimit, "This document has", limits.tokens, what) from None
+                raise _beyond(DocumentLimit, "This document has", limits.max_tokens, what) from None
             if "nested too deeply" in error.message:
                 raise _nested() from None
             raise
@@ -145,19 +132,38 @@ class LimitedDocuments:
             # Every operation of the document is validated.
             fields = min(MOST, fields + size.fields)
             for what, found, most in (
-                ("root fields", root_fields, limits.root_fields),
-                ("aliases in one selection", size.most_aliased, limits.aliases),
-                ("aliases", size.aliases, limits.aliases_in_all),
-                ("fields, with its fragments spread", fields, limits.fields),
+                ("root fields", root_fields, limits.max_root_fields),
+                ("aliases in one selection", size.most_aliased, limits.max_aliases),
+                ("aliases", size.aliases, limits.max_aliases_in_all),
+                ("fields, with its fragments spread", fields, limits.max_fields),
             ):
                 if found > most:
                     raise _beyond(DocumentLimit, "This operation has", most, what)
-            if size.depth > limits.depth:
+            if 0 < limits.depth_limit < size.depth:
                 what = "root fields, lists and ends"
-                raise _beyond(DepthLimit, "This operation nests", limits.depth, what, depth=size.depth)
+                raise _beyond(DepthLimit, "This operation nests", limits.depth_limit, what, depth=size.depth)
             if size.introspected > self._most_introspected:
-                told = f"asks for more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
-                raise caused(DocumentLimit(f"This operation {told}. {_SPLIT}"))
+                problem = f"asks for more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
+                raise caused(DocumentLimit(f"This operation {problem}. {_SPLIT}"))
+
+
+def _parsed(text: str, most_tokens: int) -> DocumentNode:
+    """Parses a document of at most so many tokens, and of as many comments. Raises GraphQLError."""
+    source = Source(text)
+    lexer = Lexer(source)
+    token: Token | None = lexer.token
+    parser = Parser(source, lexer=lexer, max_lexical_tokens=most_tokens, max_comments=most_tokens)
+    try:
+        return parser.parse_document()
+    except RecursionError:
+        raise _nested() from None
+    finally:
+        # Only the garbage collector frees tokens that reference each other in both directions. Nobody needs comments.
+        while token is not None:
+            following = token.next
+            while following is not None and following.kind is TokenKind.COMMENT:
+                following = following.next
+            token.prev, token.next, token = None, following, following
 
 
 def _refuse_long_numbers(document: DocumentNode) -> None:
@@ -166,8 +172,8 @@ def _refuse_long_numbers(document: DocumentNode) -> None:
     while token is not None:
         length = len(token.value or "")
         if length > _NUMBER_CHARACTERS and token.kind in (TokenKind.INT, TokenKind.FLOAT):
-            told = f"This document has a number of more than {_NUMBER_CHARACTERS} characters."
-            raise caused(DocumentLimit(told), limit=_NUMBER_CHARACTERS)
+            problem = f"This document has a number of more than {_NUMBER_CHARACTERS} characters."
+            raise caused(DocumentLimit(problem), limit=_NUMBER_CHARACTERS)
         token = token.next
 
 
@@ -191,8 +197,8 @@ def _nested() -> GraphQLError:
     return caused(DepthLimit(f"This document is nested too deeply to be read. {_SPLIT}"))
 
 
-def _beyond(kind: type[KeygraphError], told: str, limit: int, what: str, **numbers: int) -> GraphQLError:
-    return caused(kind(f"{told} more than {limit:,} {what}. {_SPLIT}"), limit=limit, **numbers)
+def _beyond(kind: type[KeygraphError], problem: str, limit: int, what: str, **numbers: int) -> GraphQLError:
+    return caused(kind(f"{problem} more than {limit:,} {what}. {_SPLIT}"), limit=limit, **numbers)
 
 
 def caused(error: KeygraphError, **numbers: int) -> GraphQLError:
@@ -221,7 +227,6 @@ class _Size:
         self._add(other, 0, 1.0)
 
     def add_field(self, below: _Size, *, is_aliased: bool, deeper: int, times: float) -> None:
-        """Adds a field and its selection."""
         self.own_fields += 1
         self.own_aliases += is_aliased
         self.fields += 1

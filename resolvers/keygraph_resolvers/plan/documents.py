@@ -1,4 +1,5 @@
-"""Parses, validates and plans documents once, and caches them for the next request with the same text.
+"""Requests, and their operations: documents are parsed, validated and planned once, and cached for the next request
+with the same text.
 
 They are cached by a hash of their text, up to a number of bytes. For a refused document, only the errors are cached, in
 a separate, smaller number of bytes, so that it evicts no other document.
@@ -6,12 +7,15 @@ a separate, smaller number of bytes, so that it evicts no other document.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from graphql import (
     DocumentNode,
@@ -21,20 +25,33 @@ from graphql import (
     OperationType,
     VariableNode,
     Visitor,
-    visit,
 )
 from graphql.execution.values import VariableValues, get_variable_values
 
+from keygraph.access.claims import Claims
 from keygraph.codes import Code
+from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.kept import SizedCache
+from keygraph.limits import Limits
+from keygraph.turns import Admission
 from keygraph_resolvers.codes import OperationCode
-from keygraph_resolvers.errors import NotAQuery, public_error
+from keygraph_resolvers.errors import NotAQuery, bare, public_error
+from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.compile import compile_plan
-from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
+from keygraph_resolvers.plan.cost import cost_report
+from keygraph_resolvers.plan.document_limits import DocumentLimit, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.validation import MOST_ERRORS, NO_SUBSCRIPTIONS, validation_errors
+from keygraph_resolvers.plan.validation import (
+    MOST_ERRORS,
+    NO_SUBSCRIPTIONS,
+    unnamed,
+    validation_errors,
+    visit_once,
+)
 from keygraph_resolvers.plan.variables import InputReaders, Variable, place_of_value, read_variables
+from keygraph_resolvers.read.meter import Holding, MeteredStore
+from keygraph_resolvers.worker_thread import WorkerThread
 
 _ENTRY_BYTES = 25_000
 """The base size of a document or a plan. These sizes were measured with tracemalloc on the examples' operations."""
@@ -42,12 +59,75 @@ _TOKEN_BYTES = 600
 """The size of a token of a parsed document."""
 _FIELD_BYTES = 2_500
 """The size of a field of a plan, with what runs of the plan keep on it."""
+_BOUND_BYTES = 400
+"""The size of what a bound of a plan has of one step."""
 _KEY_BYTES = 400
 """The size of a cache entry without its value."""
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 """The types of values that contain no others."""
 _REFUSED_BYTES = 1_000_000
 """The memory for refused documents. Each takes a few hundred to a few thousand bytes."""
+_NO_VALUES = VariableValues({}, {})
+SHORT_TEXT = 400
+"""The longest new document, in characters, that is read and planned at once, in up to 5 ms. For longer ones, a thread
+does it."""
+
+
+@dataclass(slots=True, eq=False)
+class Observation:
+    """What others may see of an operation, while it runs and after. Parts that it did not reach are None."""
+
+    digest: bytes = b""
+    """The SHA-256 of the document, if it was read."""
+    operation: OperationDefinitionNode | None = None
+    """None if the document could not be executed."""
+    plan: Plan | None = None
+    bound: Bound | None = None
+    meter: MeteredStore | None = None
+    """The operation's requests to the store."""
+
+    def cost(self, table: Table, *, is_secretive: bool = False) -> dict[str, Any] | None:
+        """Returns the cost bound and the actual cost, as in `extensions.cost`; None if there is no plan.
+
+        With `is_secretive`, it reveals nothing of what was read.
+        """
+        if self.plan is None or self.meter is None:
+            return None
+        has_bound = self.bound is not None and (bool(self.plan.roots) or not self.plan.is_mutation)
+        sent = None if is_secretive else self.meter.sent
+        return cost_report(self.bound if has_bound else None, sent, self.plan.elsewhere, table)
+
+
+@dataclass(slots=True, eq=False)
+class OperationRequest:
+    """One operation to execute."""
+
+    document: str
+    variables: Mapping[str, Any] | None = None
+    operation_name: str | None = None
+    _: KW_ONLY
+    viewer: Claims | None = None
+    """The claims of the viewer, for the rules of the model; None for nobody in particular."""
+    context: Any = None
+    """The `info.context` of an application's resolvers; None for an object with the `viewer`."""
+    with_cost: bool = False
+    """Whether the answer has `extensions.cost`, which has no actual figures if attributes of items decide what the viewer
+    may see: these would reveal what is there."""
+    only_queries: bool = False
+    idempotency_key: str | None = None
+    """Mutations that are sent again with the same key are not carried out again."""
+    began: float | None = None
+    """Its time counts from then, by the event loop's clock; None for now."""
+    holding: Holding | None = None
+    """Counts its memory."""
+    observation: Observation = field(default_factory=Observation)
+    clients: tuple[str, ...] = field(init=False)
+    """The names of whoever has sent it: its address, and the viewer."""
+
+    def __post_init__(self) -> None:
+        address = "" if self.holding is None else self.holding.address
+        subject = None if self.viewer is None else self.viewer.get("sub")
+        self.clients = (f"address {address}",) * bool(address) + (f"viewer {subject}",) * bool(subject)
 
 
 class Refused(Exception):
@@ -62,6 +142,32 @@ def refused(message: str) -> Refused:
     return Refused([public_error(GraphQLError(message), code=Code.BAD_USER_INPUT)])
 
 
+class _Directives(Visitor):
+    """Finds the variables in `@skip` and `@include`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, None] = {}
+
+    def enter_directive(self, node: Any, *_: Any) -> None:
+        if node.name.value in ("skip", "include") and isinstance(node.arguments[0].value, VariableNode):
+            self.found[node.arguments[0].value.name.value] = None
+
+
+class DocumentOperation(NamedTuple):
+    """An operation of a document, with what all requests for it share."""
+
+    node: OperationDefinitionNode
+    has_plan: bool
+    """Whether it may have fields that the graph answers."""
+    variables: Sequence[Variable] | None
+    """None if graphql-core has to read them."""
+    plan_key: tuple[bytes, str | None]
+    """The key of its plans, without the values of the variables in `deciding`."""
+    deciding: tuple[str, ...]
+    """The variables in `@skip` and `@include`."""
+
+
 @dataclass(eq=False)
 class Document:
     """A document: its errors, or its operations and their plans."""
@@ -73,11 +179,11 @@ class Document:
     """The hash of its text."""
     size: int = 0
     """Its approximate size in memory, in bytes."""
-    variables: dict[str | None, Sequence[Variable] | None] = field(default_factory=dict)
-    """The variables of its operations that were analyzed, by the operations' names."""
+    requested: dict[str | None, DocumentOperation] = field(default_factory=dict)
+    """Its operations, by the names with which they were requested; None for the only one."""
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def public_errors(self) -> list[dict[str, Any]]:
         """Its errors, in the form for clients."""
         return [public_error(error, code=OperationCode.GRAPHQL_VALIDATION_FAILED) for error in self.errors]
 
@@ -92,23 +198,12 @@ class Document:
 
     @cached_property
     def deciding(self) -> tuple[str, ...]:
-        """The variables in `@skip` and `@include`."""
-        found: dict[str, None] = {}
-
-        class Directives(Visitor):
-            def enter_directive(self, node: Any, *_: Any) -> None:
-                if node.name.value in ("skip", "include") and isinstance(
-                    node.arguments[0].value, VariableNode
-                ):
-                    found[node.arguments[0].value.name.value] = None
-
-        visit(self.ast, Directives())
-        return tuple(found)
+        return tuple(visit_once(self.ast, _Directives()).found)
 
     def operation(self, name: str | None) -> OperationDefinitionNode:
         """The operation of that name, or the only one. Raises Refused if the document is invalid or has none."""
         if self.errors:
-            raise Refused(self.told)
+            raise Refused(self.public_errors)
         found = [each for each in self.operations if name is None or (each.name and each.name.value == name)]
         if found and (len(found) == 1 or name is not None):
             return found[0]
@@ -126,17 +221,14 @@ class PreparedOperation:
     """An operation of a document, with the values of its variables, ready to run."""
 
     document: Document
-    operation: OperationDefinitionNode
+    operation: DocumentOperation
+    variables: Mapping[str, Any]
+    """As the request gave them."""
+    count: int
+    """How many values these are."""
     values: VariableValues
-    plan: Plan | None
-    """None if it was not made yet."""
-
-
-class Watched(Protocol):
-    """Observes an operation, including one that is refused."""
-
-    digest: bytes
-    operation: OperationDefinitionNode | None
+    """Of the variables."""
+    plan: Plan
 
 
 class Documents:
@@ -146,28 +238,30 @@ class Documents:
         self,
         schema: Any,
         graph: Graph,
-        limits: DocumentLimits,
-        kept_bytes: int,
+        limits: Limits,
+        thread: WorkerThread,
         *,
         introspection: bool = True,
         suggestions: bool = True,
     ) -> None:
-        """`schema` is graphql-core's; `kept_bytes` is the most that documents and plans together may take.
-
-        `introspection` is whether documents may ask for `__schema` and `__type`, `suggestions` whether errors suggest
-        names.
+        """`schema` is graphql-core's. `introspection` is whether documents may ask for `__schema` and `__type`,
+        `suggestions` whether errors suggest names.
         """
         self._schema = schema
         self._graph = graph
         self._limited = LimitedDocuments(schema, limits)
-        self._most_values = limits.variable_values
+        self._most_characters = limits.max_document_characters
+        self._most_values = limits.max_variable_values
         self._inputs = InputReaders(schema)
         self._introspection = introspection
         self._suggestions = suggestions
-        self.kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
+        self._thread = thread
+        self._preparing = Admission(1, limits.max_running + limits.max_waiting)
+        for_refused = min(limits.document_cache_bytes // 10, _REFUSED_BYTES)
+        self.kept: SizedCache[Any, Any] = SizedCache(limits.document_cache_bytes - for_refused)
         """Documents by the hashes of their texts; plans by the hash, their operation's name and the values of
         directives; introspection results by the hash and the name."""
-        self._refused: SizedCache[bytes, bytes] = SizedCache(min(kept_bytes, _REFUSED_BYTES))
+        self._refused: SizedCache[bytes, bytes] = SizedCache(for_refused)
         """The errors sent to clients, as JSON, by the hashes of the texts."""
 
     @property
@@ -176,11 +270,10 @@ class Documents:
         return self.kept.bytes + self._refused.bytes
 
     def known(self, text: str) -> Document | None:
-        """The cached document of a text."""
-        found: Document | None = self.asked_again(_digest(text))
+        found: Document | None = self.cached(_digest(text))
         return found
 
-    def asked_again(self, key: Hashable) -> Any:
+    def cached(self, key: Hashable) -> Any:
         """The cached value of a key, which becomes the last to be dropped; None if there is none."""
         found = self.kept.get(key)
         if found is not None:
@@ -189,18 +282,18 @@ class Documents:
 
     def read(self, text: str) -> Document:
         """The document of a text. Its errors are those of parsing, of its limits, or of validation."""
-        return self.known(text) or self.keep(self.parsed(text))
+        return self.known(text) or self.keep(self._parsed(text))
 
-    def parsed(self, text: str) -> Document:
+    def _parsed(self, text: str) -> Document:
         """Parses and validates a document, without caching it. May be called in any thread."""
         try:
             ast = self._limited.parsed(text)
         except GraphQLError as error:
-            return Document(DocumentNode(definitions=()), [error], _digest(text))
+            return Document(DocumentNode(definitions=()), [bare(error)], _digest(text))
         errors = validation_errors(
             self._schema, ast, introspection=self._introspection, suggestions=self._suggestions
         )
-        size = _ENTRY_BYTES + len(text) + _TOKEN_BYTES * (ast.token_count or 0)
+        size = _ENTRY_BYTES + 2 * sys.getsizeof(text) + _TOKEN_BYTES * (ast.token_count or 0)
         return Document(ast, errors, _digest(text), size)
 
     def keep(self, document: Document) -> Document:
@@ -208,59 +301,129 @@ class Documents:
         if not document.errors:
             self.kept.keep(document.digest, document, document.size)
         else:
-            told = json.dumps(document.told).encode()
-            self._refused.keep(document.digest, told, _KEY_BYTES + len(told))
+            errors = json.dumps(document.public_errors).encode()
+            self._refused.keep(document.digest, errors, _KEY_BYTES + len(errors))
         return document
 
     def refusal(self, text: str) -> list[dict[str, Any]] | None:
         """The cached errors of a text that cannot be executed; None if it is not known."""
-        told = self._refused.get(_digest(text))
-        return None if told is None else json.loads(told)
+        errors = self._refused.get(_digest(text))
+        return None if errors is None else json.loads(errors)
 
-    def prepared_again(
-        self, text: str, name: str | None, given: Mapping[str, Any], seen: Watched, *, only_queries: bool
-    ) -> PreparedOperation | None:
-        """Returns what `prepared` does for the cached document of a text; None if there is none."""
-        document = self.known(text)
-        return (
-            None
-            if document is None
-            else self.prepared(document, name, given, seen, only_queries=only_queries)
-        )
-
-    def prepared(
+    async def prepare(
         self,
-        document: Document,
-        name: str | None,
-        given: Mapping[str, Any],
-        seen: Watched,
-        *,
-        only_queries: bool,
+        request: OperationRequest,
+        ends: float,
+        read: Callable[[Callable[[], Awaitable[Document]]], Awaitable[Document]] | None = None,
     ) -> PreparedOperation:
-        """Returns the operation of that name with the given variables. Notes the document and the operation in `seen`.
+        """Returns the operation of a request with its plan, before the event loop's clock reaches `ends`.
 
-        Raises Refused if the operation cannot be executed, NotAQuery for other kinds if `only_queries` are allowed, and
-        DocumentLimit if the variables have too many values.
+        `read` wraps what reads the document. Raises Refused if the operation cannot be executed, NotAQuery for other
+        kinds if `only_queries` are allowed, DocumentLimit if the variables have too many values, Overloaded, and
+        TimeoutError.
         """
-        seen.digest = document.digest
-        seen.operation = operation = document.operation(name)
-        if only_queries and operation.operation is not OperationType.QUERY:
-            raise NotAQuery(operation.operation.value)
-        if not self.has_plan(operation):
+        text = request.document
+        if len(text) > self._most_characters:  # the hash of 1 MB takes a millisecond
+            try:
+                self._limited.check_length(text)
+            except GraphQLError as error:
+                raise Refused([public_error(error)]) from None
+        document = self.known(text)
+        is_new = document is None
+        if read is not None:
+            document = await read(partial(self._read_in_turn, request, ends))
+        elif document is None:
+            errors = self.refusal(text)
+            if errors is not None:
+                raise Refused(errors)
+            document = await self._read_in_turn(request, ends)
+        observation = request.observation
+        observation.digest = document.digest
+        operation = self.operation(document, request.operation_name)
+        observation.operation = node = operation.node
+        if request.only_queries and node.operation is not OperationType.QUERY:
+            raise NotAQuery(node.operation.value)
+        if not operation.has_plan:
             raise refused(NO_SUBSCRIPTIONS)
-        values = self.values(document, operation, given)
-        plan = self.known_plan(document, operation, values.coerced)
-        return PreparedOperation(document, operation, values, plan)
+        variables = request.variables or {}
+        count = self.counted(variables)
+        values = self.values(document, operation, variables)
+        planned = document, operation, values.coerced
+        plan = self._known_plan(operation, values.coerced)
+        if plan is None and is_new and len(text) <= SHORT_TEXT:
+            # The plan of a new document is made in the same turn in which the document was read.
+            plan = self.plan(*planned)
+        elif plan is None:
+            async with self.turn(request, ends):
+                if len(text) <= SHORT_TEXT:
+                    await asyncio.sleep(0)
+                    plan = self.plan(*planned)
+                else:
+                    # Another client may have sent it meanwhile.
+                    plan = self._known_plan(operation, values.coerced) or self.keep_plan(
+                        operation, await self._thread.run(self._compiled, *planned), values.coerced
+                    )
+        return PreparedOperation(document, operation, variables, count, values, plan)
 
-    def has_plan(self, operation: OperationDefinitionNode) -> bool:
-        """Whether the operation may have fields that the graph answers."""
-        is_known = operation.operation != OperationType.SUBSCRIPTION
-        return is_known and self._schema.get_root_type(operation.operation) is not None
+    def operation(self, document: Document, name: str | None) -> DocumentOperation:
+        """The operation of that name, or the only one. Raises Refused if there is none."""
+        found = document.requested.get(name)
+        if found is None:
+            node = document.operation(name)
+            is_known = node.operation != OperationType.SUBSCRIPTION
+            found = document.requested[name] = DocumentOperation(
+                node,
+                is_known and self._schema.get_root_type(node.operation) is not None,
+                self._inputs.variables(node),
+                (document.digest, node.name.value if node.name else None),
+                document.deciding,
+            )
+        return found
 
-    def _refuse_many_values(self, variables: Mapping[str, Any]) -> None:
-        """Raises DocumentLimit if variables have too many values; each element and each member counts as one."""
-        waiting: list[Any] = [*variables.values()]
-        count, most = len(waiting), self._most_values
+    async def _read_in_turn(self, request: OperationRequest, ends: float) -> Document:
+        """Returns the document of a request. A long new one is read in a thread."""
+        text = request.document
+        known = self.known(text)
+        if known is not None:
+            return known
+        async with self.turn(request, ends):
+            if len(text) <= SHORT_TEXT:
+                await asyncio.sleep(0)
+                return self.read(text)
+            # Another client may have sent it meanwhile.
+            return self.known(text) or self.keep(await self._thread.run(self._parsed, text))
+
+    @asynccontextmanager
+    async def turn(self, request: OperationRequest, ends: float) -> AsyncIterator[None]:
+        """What is new is prepared one at a time, and all others have their turn between two."""
+        async with asyncio.timeout_at(ends), self._preparing.place(clients=request.clients):
+            yield
+
+    def values(
+        self, document: Document, operation: DocumentOperation, given: Mapping[str, Any]
+    ) -> VariableValues:
+        """Returns the values of an operation's variables. Raises Refused if they do not fit."""
+        if operation.variables is not None:
+            found = read_variables(operation.variables, given) if operation.variables else _NO_VALUES
+            if found is not None:
+                return found
+        values = get_variable_values(
+            self._schema,
+            operation.node.variable_definitions or (),
+            dict(given),
+            max_errors=MOST_ERRORS,
+            hide_suggestions=not self._suggestions,
+        )
+        if not isinstance(values, VariableValues):
+            errors = values if self._suggestions else map(unnamed, values)
+            raise Refused([_unfit(error, operation.node, document.fragments) for error in errors])
+        return values
+
+    def counted(self, variables: Mapping[str, Any]) -> int:
+        """Returns how many values variables have: each element and each member counts as one. Raises DocumentLimit for too
+        many."""
+        most, waiting = self._most_values, [*variables.values()]
+        count = len(waiting)
         while waiting and count <= most:
             value = waiting.pop()
             if type(value) in _LEAVES:
@@ -272,54 +435,34 @@ class Documents:
                 count += len(value)
                 waiting += value
         if count > most:
-            told = "The variables have more values than they may have"
-            raise DocumentLimit(f"{told}, and the limit is {most:,}.")
+            problem = "The variables have more values than they may have"
+            raise DocumentLimit(f"{problem}, and the limit is {most:,}.")
+        return count
 
-    def values(
-        self, document: Document, operation: OperationDefinitionNode, given: Mapping[str, Any]
-    ) -> VariableValues:
-        """Returns the values of an operation's variables. Raises Refused if they do not fit, and DocumentLimit if there
-        are too many."""
-        self._refuse_many_values(given)
-        if not operation.variable_definitions:
-            return VariableValues({}, {})
-        name = operation.name.value if operation.name else None
-        if name not in document.variables:
-            document.variables[name] = self._inputs.variables(operation)
-        known = document.variables[name]
-        found = None if known is None else read_variables(known, given)
-        if found is not None:
-            return found
-        values = get_variable_values(
-            self._schema,
-            operation.variable_definitions,
-            dict(given),
-            max_errors=MOST_ERRORS,
-            hide_suggestions=not self._suggestions,
-        )
-        if not isinstance(values, VariableValues):
-            raise Refused([_unfit(error, operation, document.fragments) for error in values])
-        return values
-
-    def known_plan(
-        self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
-    ) -> Plan | None:
+    def _known_plan(self, operation: DocumentOperation, variables: Mapping[str, Any]) -> Plan | None:
         """The cached plan of an operation for these values of its directives' variables, if there is one."""
-        found: Plan | None = self.asked_again(_plan_key(document, operation, _booleans(document, variables)))
+        found: Plan | None = self.cached(_plan_key(operation, variables))
         return found
 
-    def plan(
-        self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
-    ) -> Plan:
+    def plan(self, document: Document, operation: DocumentOperation, variables: Mapping[str, Any]) -> Plan:
         """The plan of an operation for these values of its directives' variables."""
-        known = self.known_plan(document, operation, variables)
-        if known is not None:
-            return known
-        booleans = _booleans(document, variables)
-        found = compile_plan(self._schema, self._graph, operation, document.fragments, booleans)
-        fields = sum(len(selection.fields) for selection in found.selections)
-        self.kept.keep(_plan_key(document, operation, booleans), found, _ENTRY_BYTES + _FIELD_BYTES * fields)
-        return found
+        known = self._known_plan(operation, variables)
+        return known or self.keep_plan(operation, self._compiled(document, operation, variables), variables)
+
+    def _compiled(
+        self, document: Document, operation: DocumentOperation, variables: Mapping[str, Any]
+    ) -> Plan:
+        """A new plan, which is not kept. Any thread may make it."""
+        booleans = {name: bool(variables.get(name)) for name in operation.deciding}
+        return compile_plan(self._schema, self._graph, operation.node, document.fragments, booleans)
+
+    def keep_plan(self, operation: DocumentOperation, plan: Plan, variables: Mapping[str, Any]) -> Plan:
+        """Keeps a plan for when the operation comes again, or counts it with the bounds that it has now. Returns it."""
+        fields = sum(len(selection.fields) for selection in plan.selections)
+        bounds = (len(plan.bounds) + len(plan.refused)) * (1 + len(plan.varying) + len(plan.lists))
+        size = _ENTRY_BYTES + _FIELD_BYTES * fields + _BOUND_BYTES * bounds
+        self.kept.keep(_plan_key(operation, variables), plan, size)
+        return plan
 
 
 def _unfit(
@@ -328,22 +471,18 @@ def _unfit(
     fragments: Mapping[str, FragmentDefinitionNode],
 ) -> dict[str, Any]:
     """Returns the error of a variable that does not fit, with its place in the arguments."""
-    shown = public_error(error)
+    public = public_error(error)
     place = place_of_value(error.message, operation, fragments)
     if place:
-        shown["extensions"]["path"] = place
-    return shown
+        public["extensions"]["path"] = place
+    return public
 
 
 def _digest(text: str) -> bytes:
     return sha256(text.encode(errors="surrogatepass")).digest()
 
 
-def _booleans(document: Document, variables: Mapping[str, Any]) -> dict[str, bool]:
-    return {name: bool(variables.get(name)) for name in document.deciding}
-
-
-def _plan_key(
-    document: Document, operation: OperationDefinitionNode, booleans: Mapping[str, bool]
-) -> Hashable:
-    return document.digest, operation.name.value if operation.name else None, tuple(booleans.values())
+def _plan_key(operation: DocumentOperation, variables: Mapping[str, Any]) -> Hashable:
+    if not operation.deciding:
+        return operation.plan_key
+    return operation.plan_key, *[bool(variables.get(name)) for name in operation.deciding]

@@ -6,7 +6,8 @@ A plan's content never changes; runs cache prepared values on it for the next on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,21 +21,24 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.definitions import CONSISTENT
 from keygraph_resolvers.schema.field_kinds import (
     Called,
+    Edges,
     FarNode,
     NodeAt,
     NodeById,
     NodeByKey,
+    Nodes,
     NodesByIds,
     OwnNode,
     WalkedNode,
     WrittenRecord,
 )
 from keygraph_resolvers.steps.call import CallOwn
+from keygraph_resolvers.steps.ends import MembersStep
 from keygraph_resolvers.steps.gather import Gather
-from keygraph_resolvers.steps.get import Items, Named
+from keygraph_resolvers.steps.get import FieldsStep, Named
 from keygraph_resolvers.steps.lists import ListStep
 from keygraph_resolvers.steps.partial_page import PartialPage
-from keygraph_resolvers.steps.questions.ways import WaysStep
+from keygraph_resolvers.steps.questions.paths import PathsStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.walks.node_walks import NodeWalkStep
@@ -55,15 +59,21 @@ class Plan:
     root: Selection
     selections: Sequence[Selection]
     """Each once, inner ones first."""
-    steps: Items
+    steps: FieldsStep
     """Starts all steps of the root."""
     roots: Sequence[Step]
     """The steps of the root in the order of the document."""
     lists: Sequence[ListStep]
-    walks: Sequence[NodeWalkStep | WaysStep]
-    gathers: Sequence[Gather]
+    walks: Sequence[NodeWalkStep | PathsStep]
+    members: Sequence[MembersStep]
+    varying_gathers: Sequence[Gather]
+    """The reads of nodes with their lists of which variables decide how much they request."""
+    copied: Mapping[RecordType, AbstractSet[str]]
+    """The copies in records of each type that answer for the nodes of lists."""
     bounds: dict[Any, Any] = field(default_factory=dict)
     """The bounds of its runs, by the values that decide them, as computed by `keygraph_resolvers.plan.bound`."""
+    refused: dict[bytes, Any] = field(default_factory=dict)
+    """The bounds of mutations that were refused, by hashes of what was given: preparing a thousand writes takes long."""
     rows: dict[Selection, Any] = field(default_factory=dict)
     """The writers of objects, as prepared by `keygraph_resolvers.answer`."""
 
@@ -78,14 +88,16 @@ class Plan:
         return is_consistent(self.operation)
 
     @cached_property
-    def named(self) -> list[Named]:
-        return [step for step in self.roots if isinstance(step, Named)]
+    def varying(self) -> Sequence[Step]:
+        """The steps of which variables decide how much they request."""
+        fields = [step for step in (*self.lists, *self.walks, *self.members) if step.selected.variables]
+        return [*(step for step in self.roots if isinstance(step, Named)), *fields, *self.writes]
 
     @cached_property
     def writes(self) -> list[WriteStep]:
         return [step for step in self.roots if isinstance(step, WriteStep)]
 
-    @property
+    @cached_property
     def mutations(self) -> dict[str, WriteStep | CallOwn]:
         """The steps of a mutation, by the fields' keys."""
         return {step.suffix: step for step in self.roots if isinstance(step, WriteStep | CallOwn)}
@@ -113,6 +125,8 @@ class Plan:
             # An item that only leads to a node needs its type, its keys and that end.
             for listed, ends in step.needed.items():
                 found[listed] = (found.get(listed) or frozenset()) | ends
+        for copying, copies in self.copied.items():
+            found[copying] = (found.get(copying) or frozenset()) | copies
         for walk in self.walks:
             for record, more in walk.needed:
                 found[record] = (found.get(record) or frozenset()) | more
@@ -139,15 +153,29 @@ class Plan:
         access = run.access
         if access is None:
             return False
+
+        def reads_fields(record: RecordType) -> bool:
+            stored = (*record.fields, *record.ends)
+            return all(access.decision(record, "read", name) is True for name in stored)
+
+        def reads_all(record: RecordType) -> bool:
+            return access.decision(record) is True and reads_fields(record)
+
         if self.writes or self.walks:
             # Writes read what they name and what refers to it, and walks read any list on their way.
-            return not all(map(access.shows_all, self.graph.types.values()))
+            return not all(map(reads_all, self.graph.types.values()))
         paths = [path for step in self.lists for path in step.path.each]
         read_along = {sibling for path in paths for sibling in self.graph.siblings(path)}
+        by_key = (*self.needed, *self.looked_for)
+        read_along |= {other for record in by_key for other in self.graph.with_same_key(record)}
         return not (
-            all(access.is_told_whole(record) for record in self.needed)
-            and all(access.is_told_of_list(path) for path in paths)
-            and all(map(access.shows_all, read_along))
+            all(
+                access.decision(record) is False
+                or (access.is_decided_by_key(record) and reads_fields(record))
+                for record in self.needed
+            )
+            and all(map(access.is_decided_by_key, paths))
+            and all(map(reads_all, read_along))
         )
 
     @cached_property
@@ -172,3 +200,26 @@ class Plan:
         of_walks = (record for walk in self.walks for record in walk.looked_for)
         by_key = (step for step in self.lists if step.may_look_up or isinstance(step.page, PartialPage))
         return frozenset(nodes.union((record for step in by_key for record in step.path.records), of_walks))
+
+
+def field_at(plan: Plan, place: str) -> str | None:
+    """The schema coordinate of a place: `User.orders` for `friend.orders`. None if the plan has no such place."""
+    selections: tuple[Selection, ...] = (plan.root,)
+    found: SelectedField | None = None
+    for key in place.split("."):
+        fields = (each for selection in selections for each in _with_places(selection))
+        found = next((each for each in fields if each.key == key), None)
+        if found is None:
+            return None
+        selections = tuple(found.below.values())
+    return None if found is None else f"{found.owner.name}.{found.name}"
+
+
+def _with_places(selection: Selection) -> Iterator[SelectedField]:
+    """The fields whose keys are part of places. Those of a connection's page are in between."""
+    for each in selection.fields:
+        if isinstance(each.kind, Edges | Nodes | FarNode):
+            for below in each.below.values():
+                yield from _with_places(below)
+        else:
+            yield each

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
 from graphql import (
     ASTValidationRule,
@@ -10,16 +12,22 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     KnownOperationTypesRule,
+    Node,
     NoSchemaIntrospectionCustomRule,
     OperationDefinitionNode,
     OperationType,
     OverlappingFieldsCanBeMergedRule,
+    Visitor,
     validate,
+    visit,
 )
 from graphql.validation import ValidationContext
 
+from keygraph_resolvers.errors import bare
 from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
 from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
+
+VisitorT = TypeVar("VisitorT", bound=Visitor)
 
 MOST_ERRORS = 10
 """The most errors to report. Each takes up to a millisecond, because it searches for names that may have been meant."""
@@ -27,6 +35,11 @@ NO_SUBSCRIPTIONS = (
     "There are no subscriptions here, over HTTP or a WebSocket: send queries and mutations, "
     "and query again for what may have changed."
 )
+_REQUIRED = (
+    (re.compile(r"Argument '(\S+)\(\w+:\)' of type '\S+' is required"), r"An argument of '\1' is required"),
+    (re.compile(r" to include required field '\w+'"), " to include all required fields"),
+)
+"""What graphql-core says of required names, and what is said instead."""
 COMPARISONS = 10_000
 """The most comparisons of fields with one name, as graphql-core counts them. Each pair is compared."""
 
@@ -57,6 +70,56 @@ _INSTEAD: dict[type[ASTValidationRule], type[ASTValidationRule]] = {
 _RULES = tuple(_INSTEAD.get(rule, rule) for rule in VALIDATION_RULES)
 
 
+def visit_once(node: Node, visitor: VisitorT) -> VisitorT:
+    """Visits a node and all below it. Returns the visitor, which references itself no more."""
+    visit(node, visitor)
+    visitor.enter_leave_map.clear()
+    return visitor
+
+
+def errors_of_rules(
+    schema: GraphQLSchema,
+    document: DocumentNode,
+    rules: Iterable[type[ASTValidationRule]],
+    most: int | None = None,
+    *,
+    suggestions: bool = True,
+) -> list[GraphQLError]:
+    """Returns the errors that these rules find in a document, at most `most` and one that says that there are more.
+
+    What the rules keep is taken from them: only the garbage collector frees graphql-core's visitors.
+    """
+    made: list[ASTValidationRule] = []
+
+    def making(rule: type[ASTValidationRule]) -> Callable[[ValidationContext], ASTValidationRule]:
+        def make(context: ValidationContext) -> ASTValidationRule:
+            made.append(rule(context))
+            return made[-1]
+
+        return make
+
+    try:
+        errors = validate(
+            schema,
+            document,
+            cast("list[type[ASTValidationRule]]", [*map(making, rules)]),
+            max_errors=most,
+            hide_suggestions=not suggestions,
+        )
+    finally:
+        for each in made:
+            vars(each.context).clear()
+            vars(each).clear()
+    return [*map(bare if suggestions else unnamed, errors)]
+
+
+def unnamed(error: GraphQLError) -> GraphQLError:
+    """Returns an error without the names of required arguments and input fields, for which nobody has asked."""
+    for named, instead in _REQUIRED:
+        error.message = named.sub(instead, error.message)
+    return bare(error)
+
+
 def validation_errors(
     schema: GraphQLSchema, document: DocumentNode, *, introspection: bool, suggestions: bool
 ) -> list[GraphQLError]:
@@ -65,10 +128,10 @@ def validation_errors(
     `introspection` is whether it may ask for `__schema` and `__type`, `suggestions` whether errors suggest names.
     """
     rules = _RULES if introspection else (*_RULES, NoSchemaIntrospectionCustomRule)
-    errors = validate(schema, document, rules, max_errors=MOST_ERRORS, hide_suggestions=not suggestions)
+    errors = errors_of_rules(schema, document, rules, MOST_ERRORS, suggestions=suggestions)
     if errors and errors[-1].message == "Validation aborted.":
-        told = (
+        message = (
             "This document selects too many fields of one name: select each once, or give them other aliases."
         )
-        return [*errors[:-1], caused(DocumentLimit(told))]
+        return [*errors[:-1], caused(DocumentLimit(message))]
     return errors

@@ -26,11 +26,12 @@ from graphql import (
     OperationDefinitionNode,
     Undefined,
     Visitor,
-    visit,
 )
 from graphql.execution.get_variable_signature import GraphQLVariableSignature, get_variable_signature
 from graphql.execution.values import VariableValues, VariableValueSource, get_variable_values
 from graphql.utilities.coerce_input_value import coerce_default_value
+
+from keygraph_resolvers.plan.validation import visit_once
 
 _Reader: TypeAlias = Callable[[Any], Any]
 """Returns the value of a client's input. Raises if that does not fit, and for null."""
@@ -108,23 +109,30 @@ _UNFIT = re.compile(
 
 def _first_use(name: str, definitions: Iterable[Node]) -> list[str | int]:
     """Returns the place of a variable in the argument that uses it first; the variable's own name if none does."""
-    found: list[str | int] = []
-
-    class Uses(Visitor):
-        def enter_variable(self, node: Any, key: Any, parent: Any, path: Any, ancestors: list[Any]) -> Any:
-            if node.name.value != name:
-                return None
-            for number, each in enumerate((*ancestors, parent)):
-                if isinstance(each, ArgumentNode | ObjectFieldNode):
-                    found.append(each.name.value)
-                elif isinstance(each, ListValueNode):
-                    found.append(cast(int, path[number + 1]))
-            return self.BREAK if found else None
-
     for each in definitions:
-        if not found:
-            visit(each, Uses())
-    return found or [name]
+        found = visit_once(each, _FirstUse(name)).found
+        if found:
+            return found
+    return [name]
+
+
+class _FirstUse(Visitor):
+    """Finds the place of the argument that uses a variable first."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[str | int] = []
+
+    def enter_variable(self, node: Any, key: Any, parent: Any, path: Any, ancestors: list[Any]) -> Any:
+        if node.name.value != self.name:
+            return None
+        for number, each in enumerate((*ancestors, parent)):
+            if isinstance(each, ArgumentNode | ObjectFieldNode):
+                self.found.append(each.name.value)
+            elif isinstance(each, ListValueNode):
+                self.found.append(cast(int, path[number + 1]))
+        return self.BREAK if self.found else None
 
 
 class InputReaders:

@@ -1,62 +1,19 @@
-"""Decides which objects of an answer the viewer may see. Hidden ones are treated as nonexistent."""
+"""What the viewer may see: of lists, and of the fields of objects. `keygraph_resolvers.steps.get` decides on objects."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from itertools import islice
+from typing import NamedTuple
 
 from keygraph.dynamo.conditions import paths_of
-from keygraph.dynamo.table import Key
 from keygraph.errors import FieldName, Forbidden
+from keygraph.lists.query import ListQuery
 from keygraph.model.links import Link, LinkName
-from keygraph.model.permissions import Permissions
+from keygraph.model.permissions import ListConditions, ListOwner, Permissions, Rule
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-
-
-def seen_by_key(
-    access: Permissions, record: RecordType, objects: Sequence[Object]
-) -> tuple[Sequence[Object], Sequence[Object]]:
-    """Returns the objects of a type that the viewer sees, and those for which only an unread item decides."""
-    rule = access.rule(record)
-    if rule is True:
-        return objects, ()
-    seen: list[Object] = []
-    untold: list[Object] = []
-    for each in objects:
-        # For most objects the key alone decides.
-        decision = rule and rule.of_key(each.identity)
-        if not isinstance(decision, bool):
-            if each.item is not None:
-                decision = access.of_item(record, each.identity, each.item)
-            else:
-                decision = access.of_key(record, each.identity)
-        if decision is True:
-            seen.append(each)
-        elif decision is False:
-            each.is_missing = True
-        else:
-            untold.append(each)
-    return seen, untold
-
-
-def seen_by_item(access: Permissions, objects: Iterable[Object]) -> list[Object]:
-    """Returns the objects that the viewer sees; their items are there if they have any."""
-    found = []
-    for each in objects:
-        if access.of_item(each.record, each.identity, each.item or {}):
-            found.append(each)
-        else:
-            each.is_missing = True
-    return found
-
-
-def is_readable(access: Permissions, each: Object, name: str) -> bool:
-    """Returns whether the viewer may read a field of an object that they see."""
-    if each.item is None:
-        return access.of_key(each.record, each.identity, "read", name) is True
-    return access.of_item(each.record, each.identity, each.item, "read", name)
 
 
 def forbidden(record: RecordType, name: str) -> Forbidden:
@@ -75,7 +32,7 @@ def without_refused(
         return objects
     found = []
     for each in objects:
-        if is_readable(access, each, name):
+        if access.allows(each, "read", name):
             found.append(each)
         else:
             each.found[field] = forbidden(each.record, name)
@@ -88,31 +45,75 @@ def links_of(run: Run, record: RecordType) -> list[Link]:
     return [] if access is None else [name.link for name in access.links(record, access.decision(record))]
 
 
-def learned(run: Run, came: Iterable[tuple[Key, Any]]) -> Exception | None:
-    """Records other items that were looked up, by their keys; returns the error of the first that could not be read."""
-    for key, answer in came:
-        if isinstance(answer, Exception):
-            return answer
-        if run.access is not None:
-            run.access.learn(key, answer)
-    return None
+class VisibleItems(NamedTuple):
+    """What the viewer sees of a list."""
+
+    conditions: ListConditions
+    is_closed: bool
+    """Whether it is nothing."""
+    is_whole: bool
+    """Whether it is everything."""
+
+
+class VisibleLists:
+    """What the viewer sees of lists with the same arguments, and what is left to decide for one, by what it fixes."""
+
+    def __init__(self, access: Permissions, conditions: ListConditions) -> None:
+        """`conditions` are those on the items of all these lists."""
+        self.conditions = conditions
+        self._access = access
+        self._is_linked = any(access.links(path.record, each) for path, each in conditions.items())
+        self._rules = {
+            path: Rule(path, each) for path, each in conditions.items() if not isinstance(each, bool)
+        }
+        self._names = [(path, name) for path, rule in self._rules.items() for name in rule.names]
+        self._found: dict[tuple[str | None, ...], VisibleItems] = {}
+        """For most lists of an operation the same is left."""
+
+    def of(self, query: ListQuery, owner: tuple[str, ...] | None) -> VisibleItems:
+        """Returns what the viewer sees of an owner's list."""
+        if query.parts:
+            several = {each: dict(part.values) for each, part in query.parts.items()}
+            texts = [several[path.record].get(name) for path, name in self._names]
+        else:
+            values = dict(query.values)
+            texts = [values.get(name) for _, name in self._names]
+        found = self._found.get(tuple(texts))
+        if found is None:
+            each = iter(texts)
+            left = {
+                path: rule.left(tuple(islice(each, len(rule.names)))) for path, rule in self._rules.items()
+            }
+            if self._is_linked:
+                # More is known about other items with each read.
+                left = {
+                    path: self._access.with_links(ListOwner(path, owner), each) for path, each in left.items()
+                }
+            found = _visible_items({**self.conditions, **left})
+            if not self._is_linked:
+                self._found[tuple(texts)] = found
+        return found
+
+    def of_anyone(self) -> VisibleItems:
+        """Returns what the viewer may see of any owner's list."""
+        fixed = {path: True for path, rule in self._rules.items() if rule.is_fixed}
+        return _visible_items({**self.conditions, **fixed})
+
+
+def _visible_items(conditions: ListConditions) -> VisibleItems:
+    decisions = conditions.values()
+    is_closed, is_whole = (all(each is wanted for each in decisions) for wanted in (False, True))
+    return VisibleItems(conditions, is_closed, is_whole)
 
 
 def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:
     """Returns the viewer's permissions that decide the cost of an operation on these types."""
     found: list[Hashable] = []
     for record in records:
-        names = (
-            [None] if record.access is None else [None, *filter(record.access.is_restricted, record.order)]
-        )
-        for name in names:
-            decision = access.decision(record, "read", name)
-            if isinstance(decision, bool):
-                found.append(decision)
-            else:
-                # The name of a link is different for each viewer.
-                heads = [(path[0], path) for path in paths_of(decision)]
-                found.append(
-                    frozenset(head.link if isinstance(head, LinkName) else path for head, path in heads)
-                )
+        restricted = () if record.access is None else filter(record.access.is_restricted, record.order)
+        for decision in [access.decision(record, "read", name) for name in (None, *restricted)]:
+            # The name of a link is different for each viewer.
+            paths = [] if isinstance(decision, bool) else paths_of(decision)
+            used = frozenset(path[0].link if isinstance(path[0], LinkName) else path for path in paths)
+            found.append(decision if isinstance(decision, bool) else used)
     return tuple(found)

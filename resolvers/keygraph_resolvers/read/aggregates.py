@@ -8,17 +8,18 @@ from typing import Any, cast
 
 from keygraph.errors import BadUserInput
 from keygraph.lists.aggregating import OF_FIELD, Aggregated, AggregateField, plain
-from keygraph.lists.listing import Located
+from keygraph.lists.extent import Located
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.turns import TooMuchWork, step_by_step
-from keygraph_resolvers.read.access import forbidden, is_readable
+from keygraph_resolvers.errors import as_value
+from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 
 
 @dataclass(frozen=True, eq=False)
-class AskedValue:
+class RequestedValue:
     """One field of an aggregate."""
 
     selected: Any
@@ -26,20 +27,20 @@ class AskedValue:
     function: str
     arguments: Callable[[Run], tuple[AggregateField | None, int | None]]
     """Returns the aggregated field of the items, and how many groups are shown."""
-    below: Sequence[AskedValue] = ()
+    below: Sequence[RequestedValue] = ()
     """The values requested for each group."""
 
 
 @dataclass(frozen=True, eq=False)
-class AskedAggregate:
+class RequestedAggregate:
     """An aggregate of a list."""
 
     selected: Any
     record: RecordType
-    values: Sequence[AskedValue]
+    values: Sequence[RequestedValue]
     needed: frozenset[str]
     """The fields and ends that it may use."""
-    of_types: Sequence[AskedAggregate] = ()
+    of_types: Sequence[RequestedAggregate] = ()
     """If the list has several types: the aggregate of each."""
 
     @property
@@ -61,7 +62,7 @@ class AskedAggregate:
         try:
             await step_by_step(self.filling(made, run, objects, count))
         except TooMuchWork as error:
-            found[self.selected] = error
+            found[self.selected] = as_value(error)
 
     def filling(
         self, made: Object, run: Run, objects: Sequence[Object], count: int | None = None
@@ -85,7 +86,7 @@ class AskedAggregate:
         self,
         made: Object,
         run: Run,
-        values: Iterable[AskedValue],
+        values: Iterable[RequestedValue],
         aggregated: Aggregated,
         objects: Sequence[Object],
     ) -> Iterator[None]:
@@ -93,36 +94,34 @@ class AskedAggregate:
             try:
                 value = self._value(run, each, aggregated, objects)
             except Exception as error:
-                value = error
+                value = as_value(error)
             made.found[each.selected] = value
             yield
             if each.function == "groupBy" and not isinstance(value, Exception):
                 groups = made.found[each.selected] = []
-                asked = [below for below in each.below if below.function != "key"]
+                requested = [below for below in each.below if below.function != "key"]
                 for key, group in value:
                     one = Object(self.record, ())
-                    yield from self._filling(one, run, asked, group, objects)
+                    yield from self._filling(one, run, requested, group, objects)
                     one.found |= {
                         below.selected: plain(key) for below in each.below if below.function == "key"
                     }
                     groups.append(one)
 
-    def _value(self, run: Run, asked: AskedValue, aggregated: Aggregated, objects: Sequence[Object]) -> Any:
+    def _value(
+        self, run: Run, requested: RequestedValue, aggregated: Aggregated, objects: Sequence[Object]
+    ) -> Any:
         """Returns a value, or the groups. Raises CorruptItem, BadUserInput, or Forbidden for an unreadable field."""
-        if asked.function == "count":
+        if requested.function == "count":
             return aggregated.count
-        field, first = asked.arguments(run)
+        field, first = requested.arguments(run)
         field = cast(AggregateField, field)
         access = run.access
-        is_restricted = access is not None and restricted_name(self.record, field.source) is not None
-        if (
-            access is not None
-            and is_restricted
-            and not all(is_readable(access, each, field.source) for each in objects)
-        ):
-            raise forbidden(self.record, field.source)
-        if asked.function != "groupBy":
-            return OF_FIELD[asked.function](aggregated, field)
+        name = None if access is None else restricted_name(self.record, field.source)
+        if access is not None and name and not all(access.allows(each, "read", name) for each in objects):
+            raise forbidden(self.record, name)
+        if requested.function != "groupBy":
+            return OF_FIELD[requested.function](aggregated, field)
         most = run.limits.max_page_size
         if first is not None and not 0 <= first <= most:
             raise BadUserInput(f"first must be between 0 and {most:,}")

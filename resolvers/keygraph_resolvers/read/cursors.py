@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from keygraph.dynamo.items import TypedValue, base64_text, from_typed, to_typed
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput
-from keygraph.lists.listing import NeighbourList, Place
+from keygraph.lists.extent import Place
+from keygraph.lists.query import ListQuery
 
 _BLOCK_BYTES = 16
 """Contents are padded to a multiple of this: the length of a cursor does not reveal the length of a key."""
@@ -37,18 +38,17 @@ class Cursors:
         """Returns the seal for the cursors of one list, or of anything else with this description."""
         return Seal(self._cipher, about)
 
-    def of(self, neighbours: NeighbourList) -> ListCursors:
-        """Returns the cursors of one list."""
-        path = neighbours.path
+    def of(self, query: ListQuery) -> Seal:
+        path = query.path
         owner = path.owner.name if path.owner else None
         about = [
             owner,
             path.name,
             " or ".join(record.name for record in path.records),
             path.keys.index_name,
-            neighbours.values,
+            query.values,
         ]
-        return ListCursors(self.seal(about), neighbours)
+        return self.seal(about)
 
 
 class Seal:
@@ -78,35 +78,22 @@ class Seal:
         except (InvalidTag, ValueError):
             raise refused(name) from None
 
+    def cursor(self, query: ListQuery, place: Place) -> str:
+        shard, sort, others = query.mark(place)
+        return self.sealed([shard, None if sort is None else plain_value(sort), *map(plain_value, others)])
+
+    def place(self, query: ListQuery, name: str, text: str) -> Place:
+        """Returns the place of the cursor. Raises BadUserInput, naming the argument, if it is not one of this list."""
+        shard, sort, *others = self.opened(name, text)
+        try:
+            own = None if sort is None else key_value(sort)
+            return query.place(shard, own, tuple(key_value(value) for value in others))
+        except ValueError:
+            raise refused(name) from None
+
 
 def refused(name: str) -> BadUserInput:
     return BadUserInput(f"{name}: it is not a cursor of this list")
-
-
-class ListCursors:
-    """Makes and reads the cursors of one list."""
-
-    __slots__ = ("_neighbours", "_seal")
-
-    def __init__(self, seal: Seal, neighbours: NeighbourList) -> None:
-        self._seal = seal
-        self._neighbours = neighbours
-
-    def cursor(self, place: Place) -> str:
-        """Returns the cursor of a place in the list."""
-        shard, sort, others = self._neighbours.mark(place)
-        return self._seal.sealed(
-            [shard, None if sort is None else plain_value(sort), *map(plain_value, others)]
-        )
-
-    def place(self, name: str, text: str) -> Place:
-        """Returns the place of the cursor. Raises BadUserInput, naming the argument, if it is not one of this list."""
-        shard, sort, *others = self._seal.opened(name, text)
-        try:
-            own = None if sort is None else key_value(sort)
-            return self._neighbours.place(shard, own, tuple(key_value(value) for value in others))
-        except ValueError:
-            raise refused(name) from None
 
 
 def _text(sealed: bytes) -> str:

@@ -8,8 +8,9 @@ BatchGetItem; no page waits for anything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 from keygraph.access.grants import Decision
 from keygraph.dynamo.items import Item
@@ -20,8 +21,7 @@ from keygraph.graph import Graph
 from keygraph.lists.checks import split_condition
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import Permissions, Seen
-from keygraph.model.records import RecordType
+from keygraph.model.permissions import KnownRecord, ListConditions, Permissions
 from keygraph_resolvers.read.loaders import NodeLoader
 from keygraph_resolvers.read.meter import READ, Read
 
@@ -33,72 +33,65 @@ class Links:
         self._graph = graph
         self._access = access
         self._nodes = nodes
-        self._under_way = 0
+        self._reading = 0
         self._waiting: dict[Key, Read | None] = {}
         """The keys that are not sent yet, with one of the reads that need them."""
         self._sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
         """Done with the answers for the waiting keys, when these are sent."""
 
-    async def page(self, store: Store, query: Query, path: AccessPath, seen: Seen) -> Page:
+    async def page(self, store: Store, query: Query, path: AccessPath, conditions: ListConditions) -> Page:
         """Returns a page of a list, its items with the values of the links that their decisions need."""
-        self._under_way += 1
+        self._reading += 1
         try:
             page = await store.send(query)
-            wanted = self.unknown(path, page.items, seen)
+            wanted = self.unknown(path, page.items, conditions)
             for key in wanted:
                 self._waiting.setdefault(key, READ.get())
             sent = self._sent
             if wanted and sent is None:
                 sent = self._sent = asyncio.get_running_loop().create_future()
         finally:
-            self._under_way -= 1
-            if not self._under_way and self._sent is not None:
+            self._reading -= 1
+            if not self._reading and self._sent is not None:
                 self._leave(self._sent)
         if wanted and sent is not None:
-            await self._came(await sent, wanted.keys())
-        return replace(page, items=self.given(path, page.items, seen))
+            await self._learn(await sent, wanted.keys())
+        return replace(page, items=self.with_values(path, page.items, conditions))
 
-    def given(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> list[Item]:
-        """Returns items that were read in a list with their links' values."""
-        read = self._reader(path, seen)
-        found = []
-        for item in items:
-            told = read(item)
-            found.append(item if told is None else self._access.given(*told, item))
-        return found
+    def with_values(self, path: AccessPath, items: Sequence[Item], conditions: ListConditions) -> list[Item]:
+        return [
+            item if known is None else {**item, **cast(Item, self._access.link_values(*known))}
+            for item, known in zip(items, self._decisions(path, items, conditions), strict=True)
+        ]
 
-    def unknown(self, path: AccessPath, items: Sequence[Item], seen: Seen) -> dict[Key, LinkName]:
+    def unknown(
+        self, path: AccessPath, items: Sequence[Item], conditions: ListConditions
+    ) -> dict[Key, LinkName]:
         """Returns what must be looked up for items that were read in a list."""
-        read = self._reader(path, seen)
         found: dict[Key, LinkName] = {}
-        for item in items:
-            told = read(item)
-            if told is not None:
-                record, decision, identity = told
-                left = self._access.left(record, decision, identity, item)
-                found |= self._access.unknown(record, left, identity, item)
+        for known in self._decisions(path, items, conditions):
+            if known is not None:
+                found |= self._access.unknown_keys(known[0], self._access.with_item(*known))
         return found
 
-    def _reader(
-        self, path: AccessPath, seen: Seen
-    ) -> Callable[[Item], tuple[RecordType, Decision, tuple[str, ...]] | None]:
-        """Returns a function that returns the type of a list's item, its identity, and the decision whether the viewer
-        sees it. The decision leaves out what the store decided: an item need not have the attributes for that."""
+    def _decisions(
+        self, path: AccessPath, items: Sequence[Item], conditions: ListConditions
+    ) -> Iterator[tuple[KnownRecord, Decision] | None]:
+        """Yields each item of a list as a record, with the decision whether the viewer sees it; None if no link decides.
+        The decision leaves out what the store decided: an item need not have the attributes for that."""
         graph = self._graph
         decisions = {
             each.record: left
-            for each, decision in seen.items()
+            for each, decision in conditions.items()
             if not isinstance(decision, bool)
             and (left := split_condition(decision, each, graph)[1]) is not None
         }
-
-        def read(item: Item) -> tuple[RecordType, Decision, tuple[str, ...]] | None:
-            told = graph.identified(item, path.keys)
-            return (
-                None if told is None or told[0] not in decisions else (told[0], decisions[told[0]], told[1])
-            )
-
-        return read
+        for item in items:
+            named = graph.identified(item, path.keys)
+            if named is None or named[0] not in decisions:
+                yield None
+            else:
+                yield KnownRecord(*named, item), decisions[named[0]]
 
     def _leave(self, sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]]) -> None:
         waiting, self._waiting, self._sent = self._waiting, {}, None
@@ -115,7 +108,7 @@ class Links:
         if not sent.done():
             sent.set_result(futures)
 
-    async def _came(self, futures: Sequence[asyncio.Future[Item | None]], wanted: Iterable[Key]) -> None:
+    async def _learn(self, futures: Sequence[asyncio.Future[Item | None]], wanted: Iterable[Key]) -> None:
         """Waits for the other items, and records them. Raises the error of reading one."""
         read = READ.get()
         if read is not None:

@@ -19,9 +19,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from keygraph.codes import Code
 from keygraph.dynamo.items import Item, item_size
@@ -42,8 +42,9 @@ from keygraph.dynamo.store import (
     read_units,
 )
 from keygraph.dynamo.table import Table
-from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled
+from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled, again
 from keygraph.incidents import Incident
+from keygraph.turns import BUDGET, Admission, Place, TooMuchWork, WorkBudget
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class CostExceeded(StoreError):
     code = Code.COST_LIMIT
 
 
+_UNCLOCKED = 16
+"""So many requests do not begin the clock of a round: that takes longer than the question whether it is over."""
 _NO_KEYS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -64,16 +67,16 @@ class Read:
 
     places: tuple[str, ...]
     round_trip: int
-    later: frozenset[int] = frozenset()
+    key_trips: frozenset[int] = frozenset()
     """The round trips in which keys are requested after it has come: 0 is the one after it."""
     goes_on: bool = False
     """Whether it may take several requests, one after the other."""
-    keys: Mapping[str, int] = field(default_factory=lambda: _NO_KEYS)
+    keys: Mapping[str, int] | None = None
     """How many keys are read for each place, if items are read by key."""
     begins: Callable[[Read, int], None] | None = None
     """Called with the round trip before a request is sent."""
     feeds_in: int = 0
-    """The round trip in which the scheduler counts it."""
+    """The round trip in which the engine counts it."""
     held: int = 0
     """The bytes of memory that are counted for its answer."""
 
@@ -99,7 +102,8 @@ class Failed(NamedTuple):
     places: tuple[str, ...]
     began: float
     ended: float
-    error: StoreError
+    code: str
+    message: str
 
 
 READ: ContextVar[Read | None] = ContextVar("keygraph-read", default=None)
@@ -107,15 +111,30 @@ READ: ContextVar[Read | None] = ContextVar("keygraph-read", default=None)
 
 
 @dataclass(slots=True)
-class MeteredStore:
-    """A store that records the requests of one operation to another."""
+class PassingStore:
+    """A store that passes requests on to another one."""
 
     store: Store
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+@dataclass(slots=True)
+class MeteredStore(PassingStore):
+    """A store that records the requests of one operation to another."""
+
     budget: float | None = None
     """The read units after which nothing more is sent."""
     sent: list[Sent] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     read_units: float = 0.0
+    has_sent: bool = False
+    """Whether any request, or an application's own mutation, has begun."""
     is_exceeded: bool = False
     """Whether the read units exceed the budget."""
     reserved: float = 0.0
@@ -127,30 +146,71 @@ class MeteredStore:
     """The memory that is counted for the items read."""
 
     @property
-    def table(self) -> Table:
-        return self.store.table
-
-    @property
     def last_round_trip(self) -> int:
         """The round trip of the latest request; 0 before the first."""
         return max((sent.round_trip for sent in self.sent), default=0)
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        budget = self.budget
-        if budget is None:
-            return await self._send(request)
-        most = most_units(request)
-        # One request alone can always be sent.
-        if self.reserved and (self._waiting or self.read_units + self.reserved + most > budget):
-            await self._wait(most)
-        else:
-            self.reserved += most
+        limit, most, start = self.budget, 0.0, self.began
+        if limit is not None:
+            most = most_units(request)
+            # One request alone can always be sent.
+            if self.reserved and (self._waiting or self.read_units + self.reserved + most > limit):
+                await self._wait(most)
+            else:
+                self.reserved += most
         try:
-            return await self._send(request)
+            if self.is_exceeded:
+                raise CostExceeded("the operation has used up what it may cost")
+            holding, budget, read = self.holding, BUDGET.get(), READ.get()
+            if holding is not None and holding.refusal is not None:
+                raise again(holding.refusal)
+            began = time.perf_counter()
+            if budget is not None and is_round_over(budget, began):
+                await budget.wait_for_request()
+                began = time.perf_counter()
+            round_trip, places = (1, ()) if read is None else (read.round_trip, read.places)
+            if read is not None and read.begins is not None:
+                read.begins(read, round_trip)
+            self.has_sent = True
+            try:
+                answer: Any = await self.store.send(request)
+            except StoreError as error:
+                ended = time.perf_counter() - start
+                self.failed.append(Failed(request, places, began - start, ended, error.code, str(error)))
+                raise
+            except (ConditionFailed, TransactionCanceled):
+                # The store has refused the write. Its answer does not say what that cost.
+                _answered(read, round_trip)
+                ended, cost = time.perf_counter() - start, Cost(requests=1)
+                self.sent.append(Sent(request, places, _NO_KEYS, round_trip, began - start, ended, cost, 0))
+                raise
+            ended = time.perf_counter()
+            _answered(read, round_trip)
+            kind = type(answer)
+            if kind in _METERED:
+                cost = answer.cost
+                items = answer.scanned if kind in _SCANNED else 0
+                if kind is Batch:
+                    items = len(answer.items) - answer.items.count(None)
+                self.read_units += cost.read_units
+                self.is_exceeded = limit is not None and self.read_units > limit
+                keys = _NO_KEYS if read is None or read.keys is None else read.keys
+                self.sent.append(
+                    Sent(request, places, keys, round_trip, began - start, ended - start, cost, items)
+                )
+                if holding is not None and kind in _WITH_ITEMS:
+                    held = holding.take(answer.items, cost.read_units, items)
+                    if read is not None:
+                        read.held += held
+            if budget is not None and is_round_over(budget, ended):
+                await budget.wait_for_request()
+            return cast("Answer", answer)
         finally:
-            self.reserved -= most
-            if self._waiting:
-                self._let_go_on(budget)
+            if limit is not None:
+                self.reserved -= most
+                if self._waiting:
+                    self._let_go_on(limit)
 
     async def _wait(self, most: float) -> None:
         """Waits until `most` is reserved."""
@@ -164,7 +224,7 @@ class MeteredStore:
                 self._let_go_on(self.budget or 0.0)
             raise
 
-    def _let_go_on(self, budget: float) -> None:
+    def _let_go_on(self, limit: float) -> None:
         """Reserves free units for the requests that wait for them."""
         waiting = self._waiting
         while waiting:
@@ -172,55 +232,25 @@ class MeteredStore:
             if turn.cancelled():
                 waiting.popleft()
                 continue
-            room = budget - self.read_units - self.reserved
+            room = limit - self.read_units - self.reserved
             if self.reserved and wanted > room and not self.is_exceeded:
                 break
             waiting.popleft()
             self.reserved += wanted
             turn.set_result(None)
 
-    async def _send(self, request: Request[Answer]) -> Answer:
-        if self.is_exceeded:
-            raise CostExceeded("the operation has used up what it may cost")
-        holding = self.holding
-        if holding is not None and holding.refusal is not None:
-            raise holding.refusal
-        read = READ.get()
-        round_trip = read.round_trip if read else 1
-        if read is not None and read.begins is not None:
-            read.begins(read, round_trip)
-        began = time.perf_counter()
-        try:
-            answer = await self.store.send(request)
-        except StoreError as error:
-            ended = time.perf_counter() - self.began
-            self.failed.append(Failed(request, read.places if read else (), began - self.began, ended, error))
-            raise
-        except (ConditionFailed, TransactionCanceled):
-            # The store has refused the write. Its answer does not say what that cost.
-            _answered(read, round_trip)
-            places, ended = read.places if read else (), time.perf_counter() - self.began
-            cost = Cost(requests=1)
-            self.sent.append(Sent(request, places, {}, round_trip, began - self.began, ended, cost, 0))
-            raise
-        ended = time.perf_counter()
-        _answered(read, round_trip)
-        seen = _seen(answer)
-        if seen is not None:
-            cost, items = seen
-            self.read_units += cost.read_units
-            self.is_exceeded = self.budget is not None and self.read_units > self.budget
-            places, keys = (read.places, read.keys) if read else ((), {})
-            began, ended = began - self.began, ended - self.began
-            self.sent.append(Sent(request, places, keys, round_trip, began, ended, cost, items))
-            if holding is not None and isinstance(answer, _WITH_ITEMS):
-                held = holding.take(answer.items, cost.read_units, items)
-                if read is not None:
-                    read.held += held
-        return answer
 
-    async def close(self) -> None:
-        await self.store.close()
+def is_round_over(budget: WorkBudget, now: float) -> bool:
+    """Returns whether the time of this round of the event loop is used up, by whatever runs in it."""
+    rounds = budget.rounds
+    if rounds is None:
+        return False
+    if not rounds.ends:
+        rounds.unclocked += 1
+        if rounds.unclocked > _UNCLOCKED:
+            rounds.unclocked = 0
+            rounds.count(0.0)
+    return 0.0 < rounds.ends < now
 
 
 def _answered(read: Read | None, round_trip: int) -> None:
@@ -232,7 +262,8 @@ def _answered(read: Read | None, round_trip: int) -> None:
 _OF_PAGES = (Query, Count)
 _WITH_ITEMS = (Page, Batch)
 _SCANNED = (Page, Counted)
-_WRITTEN = (Written, Changed)
+_METERED = (Page, Batch, Counted, Written, Changed)
+"""The answers that say what they cost; those about tables do not."""
 _UNITS_OF_AN_ITEM = read_units(ITEM_BYTES, consistent=False)
 _UNITS_OF_A_PAGE = read_units(PAGE_BYTES + ITEM_BYTES, consistent=False)
 """A page ends with the item that reaches 1 MB: at the latest the fourth one."""
@@ -250,15 +281,84 @@ def most_units(request: Request[object]) -> float:
     return units * 2 if request.consistent else units
 
 
-def _seen(answer: object) -> tuple[Cost, int] | None:
-    """Returns the cost of an answer, and how many items were read for it; None for answers about tables."""
-    if isinstance(answer, _SCANNED):
-        return answer.cost, answer.scanned
-    if isinstance(answer, Batch):
-        return answer.cost, len(answer.items) - answer.items.count(None)
-    if isinstance(answer, _WRITTEN):
-        return answer.cost, 0
-    return None
+# --- Consistent reads, and those that operations share ------------------------------------------------
+
+_READS = frozenset[type[Request[Any]]]({Query, Count, BatchGet})
+_JOINED_SECONDS = 0.01
+"""How long after a read was sent others may join it. What another process wrote since it began, it need not show."""
+
+
+@dataclass(slots=True)
+class ConsistentStore(PassingStore):
+    """A store whose table and local indexes are read consistently. A global index cannot be."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        is_read = isinstance(request, BatchGet)
+        if isinstance(request, Query | Count):
+            index = request.index
+            is_read = index is None or any(each.local for each in self.table.indexes if each.name == index)
+        if is_read:
+            request = cast("Request[Answer]", replace(cast(Any, request), consistent=True))
+        return await self.store.send(request)
+
+
+@dataclass(slots=True)
+class SharedReads(PassingStore):
+    """A store that answers equal reads under way by one request, whichever operations send them.
+
+    Nothing is kept after the answer has come. Consistent reads are not shared. A read that begins after a write was
+    answered joins none that was sent before it.
+    """
+
+    _in_flight: dict[int, _InFlight] = field(default_factory=dict)
+    """The reads under way, by their hash, which takes long to compute."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        in_flight = self._in_flight
+        if type(request) not in _READS:
+            try:
+                return await self.store.send(request)
+            finally:
+                in_flight.clear()
+        if cast(Query, request).consistent:
+            return await self.store.send(request)
+        place, now = hash(request), time.monotonic()
+        while (
+            (joined := in_flight.get(place)) is not None
+            and now - _JOINED_SECONDS < joined.sent_at
+            and joined.request == request
+        ):
+            joined.waiting.append(future := asyncio.get_running_loop().create_future())
+            answer: Answer | Exception | None = await future
+            if isinstance(answer, Exception):
+                raise again(answer)
+            if answer is not None:
+                return answer
+        own = in_flight[place] = _InFlight(request, now, [])
+        shared: Answer | Exception | None = None
+        try:
+            shared = answer = await self.store.send(request)
+            return answer
+        except TooMuchWork:
+            raise  # the budget of this operation alone
+        except Exception as error:
+            shared = again(error)
+            raise
+        finally:
+            if in_flight.get(place) is own:
+                del in_flight[place]
+            for future in own.waiting:
+                if not future.done():
+                    future.set_result(shared)
+
+
+class _InFlight(NamedTuple):
+    """A read under way, when it was sent, and those who wait for its answer or its error: they get None if it was given
+    up."""
+
+    request: Request[Any]
+    sent_at: float
+    waiting: list[asyncio.Future[Any]]
 
 
 # --- Memory -------------------------------------------------------------------------------------------
@@ -271,10 +371,15 @@ _UNIT_BYTES = 8 * 1024
 """The bytes that one read unit reads if the read is eventually consistent; others read half of it."""
 _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
 """The bytes of the objects of a page and of an edge, with what is written of them, as measured by tracemalloc."""
+_HOP_BYTES, _NODE_BYTES = 700, 200
+"""The same of an edge that a walk follows, and of a node that it remembers."""
 
 _LARGE_AT_ONCE = 1
 """How many large answers are completed and sent at the same time. A connection that is closed because it holds too much
 keeps its bytes until the event loop's next round: all large answers of a round would be in memory together."""
+_BODIES, _WAITING_BODIES = 8_000, 32_000
+"""The most KB of large bodies that are read at the same time, and of those that wait for that. What is read of a body
+takes up to ten times its bytes."""
 
 
 class TooMuchMemory(StoreError):
@@ -295,24 +400,39 @@ class Memory:
         self.held = 0
         self.refusals = Incident(_log)
         self.large_answers = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self.large_bodies = Admission(_BODIES, _WAITING_BODIES, waits_by_size=True)
 
-    def holding(self) -> Holding:
-        """Returns the memory of one operation."""
-        return Holding(self)
+    def holding(self, address: str = "") -> Holding:
+        """Returns the memory of one operation, which a client with this address has sent."""
+        return Holding(self, address)
 
 
 class Holding:
     """The memory that one operation holds, until it leaves this context manager."""
 
-    __slots__ = ("_memory", "has_turn", "held", "refusal")
+    __slots__ = ("_memory", "address", "body", "has_turn", "held", "refusal")
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, address: str) -> None:
         self._memory = memory
+        self.address = address
         self.held = 0
         self.refusal: KeygraphError | None = None
         """Why the operation is given up."""
         self.has_turn = False
         """Whether it has the turn to write a large answer."""
+        self.body: Place | None = None
+        """The place of its large body."""
+
+    async def wait_to_read_body(self, size: int) -> None:
+        """Waits for the turn to read a large body of so many bytes. It lasts until the body is no longer needed. Raises
+        Overloaded if too much waits already."""
+        self.body = await self._memory.large_bodies.enter(size, (self.address,) if self.address else ())
+
+    def forget_body(self) -> None:
+        """What was read of the body is no longer needed."""
+        if self.body is not None:
+            self._memory.large_bodies.leave(self.body)
+            self.body = None
 
     async def wait_to_answer(self) -> None:
         """Waits for the turn to complete and write a large answer. It lasts until that is sent, or this is left."""
@@ -332,7 +452,12 @@ class Holding:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Holds nothing anymore."""
         self._memory.held -= self.held
+        self.forget_body()
         if self.has_turn:
             self._memory.large_answers.release()
 
@@ -348,6 +473,13 @@ class Holding:
     def take_items(self, items: Sequence[Item | None]) -> None:
         """Holds items that were returned with others. Raises the refusal if the operation has to be given up."""
         self._hold(_size(items))
+
+    def take_walked(self, edges: int, nodes: int) -> int:
+        """Holds edges that a walk follows, and nodes that it remembers; returns how many bytes. Raises the refusal if
+        the operation has to be given up."""
+        size = _HOP_BYTES * edges + _NODE_BYTES * nodes
+        self._hold(size)
+        return size
 
     def give_back(self, size: int) -> None:
         """Releases `size` bytes: what was read is forgotten."""
@@ -366,7 +498,7 @@ class Holding:
         if memory.held > memory.limit and self.held > _ALWAYS_HELD:
             self.refusal = self._refused()
         if self.refusal is not None:
-            raise self.refusal
+            raise again(self.refusal)
 
     def _refused(self) -> KeygraphError:
         memory = self._memory

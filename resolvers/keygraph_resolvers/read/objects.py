@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from keygraph.dynamo.items import Item
-from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.dynamo.conditions import at_path, put_at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.errors import BadUserInput, CorruptItem, without_frames
 from keygraph.graph import Graph
+from keygraph.keys.types import encode
 from keygraph.keys.union import NodeText
 from keygraph.model.fields import Field
 from keygraph.model.instances import bare_instance, instance
 from keygraph.model.records import End, Method, RecordType
+from keygraph.resolve.derived import Copy
 from keygraph_resolvers.naming.global_ids import global_id
+
+NodeReader: TypeAlias = "Callable[[Object], Object | None]"
+"""Returns the node at an end of an object; None if there is none."""
 
 
 class Object:
@@ -47,7 +53,6 @@ class Object:
 
     @property
     def id(self) -> str:
-        """The global id of a node."""
         return global_id(self.record, self.identity)
 
     def value(self, field: Field) -> Any:
@@ -78,14 +83,14 @@ class Object:
 class Entity(Object):
     """A node that the router of a supergraph names, with the fields of other servers that it sends."""
 
-    __slots__ = ("told",)
+    __slots__ = ("sent",)
 
-    def __init__(self, record: RecordType, identity: tuple[str, ...], told: Item) -> None:
+    def __init__(self, record: RecordType, identity: tuple[str, ...], sent: Item) -> None:
         super().__init__(record, identity)
-        self.told = told
+        self.sent = sent
 
     def read_item(self, name: str) -> Item:
-        return {**super().read_item(name), **self.told}
+        return {**super().read_item(name), **self.sent}
 
 
 class ListObject:
@@ -105,13 +110,13 @@ class ListObject:
         """The edges, or nodes, for each field that shows them; aggregates; or an exception."""
 
 
-def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None]:
+def end_reader(record: RecordType, end: End) -> NodeReader:
     """Returns a function that returns the node at an end of objects of a type: None if there is none.
 
     It raises CorruptItem if an item holds no key of the node.
     """
-    if end.name in record.key_fields:
-        read_key = record.end_readers[end.name]
+    read_key = record.end_readers[end.name] if end.name in record.key_fields else None
+    if read_key is not None:
 
         def read(found: Object) -> tuple[str, ...] | None:
             return read_key(found.identity)
@@ -125,24 +130,77 @@ def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None
         others = tuple(more)
 
         def of_one_key(found: Object) -> Object | None:
-            identity = read(found)
+            identity = read(found) if read_key is None else read_key(found.identity)
             return None if identity is None else Object(first, identity, None, others)
 
         return of_one_key
 
     def of_several(found: Object) -> Object | None:
         identity = read(found)
-        if identity is None:
-            return None
-        try:
-            members, own = end.nodes(identity)
-        except ValueError:
-            raise CorruptItem(
-                f"{record.name}.{end.name} of an item is not a key of {end.type_name}"
-            ) from None
-        return Object(members[0], own, None, members[1:])
+        return None if identity is None else _node_at(record, end, identity)
 
     return of_several
+
+
+def copying_reader(
+    graph: Graph, record: RecordType, read: NodeReader, copies: Sequence[Copy], *, has_methods: bool
+) -> NodeReader:
+    """Returns a function that returns the node at an end of objects of a type as `read` does, with an item of the fields
+    that the objects have copies of. It raises CorruptItem if an object lacks a copy that it must have.
+
+    `has_methods`: methods of the node are called, which read key fields from the item too.
+    """
+    if not copies:
+        return read
+    names = [key.name for key in graph.table.keys]
+    fields = [(copy, copy.field.attribute, record.reader(copy.field)) for copy in copies]
+
+    def read_copies(found: Object) -> Object | None:
+        node = read(found)
+        if node is None:
+            return None
+        item = found.read_item(fields[0][0].field.name)
+        key = graph.table_keys(node.record, node.identity)[0] if has_methods else ()
+        node.item = dict(zip(names, key, strict=False))
+        for copy, path, value_of in fields:
+            stored = at_path(item, path)
+            if stored is None and (value := value_of(item)) is not None:
+                stored = encode(copy.field.type, value)
+            if stored is not None:
+                put_at_path(node.item, copy.sources[node.record].attribute, cast(Value, stored))
+        return node
+
+    return read_copies
+
+
+def _node_at(record: RecordType, end: End, identity: tuple[str, ...]) -> Object:
+    try:
+        members, own = end.nodes(identity)
+    except ValueError:
+        raise record.no_key(end) from None
+    return Object(members[0], own, None, members[1:])
+
+
+def members_of(
+    graph: Graph, record: RecordType, end: End, found: Object, part: slice
+) -> list[Object | CorruptItem] | None:
+    """Returns a part of the nodes that a list or set of an object names; in place of a member that is no key of a node,
+    its error. None if the object has no list."""
+    identities = record.member_identities(found.read_item(end.name), end, part)
+    if identities is None:
+        return None
+    nodes: list[Object | CorruptItem] = []
+    for identity in identities:
+        try:
+            if isinstance(identity, CorruptItem):
+                raise identity
+            node = _node_at(record, end, identity)
+            check_key(graph, node, record, end.name)
+        except CorruptItem as error:
+            nodes.append(without_frames(error))
+        else:
+            nodes.append(node)
+    return nodes
 
 
 def object_of_instance(graph: Graph, records: Sequence[RecordType], instance: Any) -> Object:

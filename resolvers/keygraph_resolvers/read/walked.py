@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from keygraph.errors import BadUserInput
-from keygraph.lists.listing import Located, Place
+from keygraph.lists.extent import Located, Place
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Standing
 from keygraph.walks.walk import Vertex
 from keygraph_resolvers.naming.names import connection_prefix
-from keygraph_resolvers.read.connection import Connection, Edge, page_size
+from keygraph_resolvers.read.connection import Edge, ListCursors, page_size
 from keygraph_resolvers.read.cursors import Seal, key_value, plain_value
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
@@ -24,7 +24,7 @@ _LONGEST_CURSOR = 900_000
 """The most characters of a cursor: a request with it must not be larger than servers usually allow, a megabyte."""
 
 
-class Counted(NamedTuple):
+class WalkCount(NamedTuple):
     """The count made for the first page: a page after it does not count again."""
 
     depth: int
@@ -41,7 +41,7 @@ class Behind(NamedTuple):
     """Where the walk continues; None: at its beginning."""
     skipped: int = 0
     """How many nodes that are found from there on come before too."""
-    counted: Counted | None = None
+    counted: WalkCount | None = None
 
 
 class WalkEdge(Object):
@@ -72,14 +72,14 @@ class ViaEdge(Edge):
 
     __slots__ = ("is_read_elsewhere",)
 
-    def __init__(self, connection: Connection, located: Located, *, is_read_elsewhere: bool = False) -> None:
+    def __init__(self, cursors: ListCursors, located: Located, *, is_read_elsewhere: bool = False) -> None:
         """`is_read_elsewhere`: it was read in another list, from its end."""
-        super().__init__(connection, located)
+        super().__init__(cursors, located)
         self.is_read_elsewhere = is_read_elsewhere
 
     @property
     def type_name(self) -> str:
-        return f"{connection_prefix(self.connection.neighbours.path)}Edge"
+        return f"{connection_prefix(self.cursors.query.path)}Edge"
 
 
 class WalkEnds:
@@ -145,29 +145,44 @@ class WalkCursors:
     def __init__(self, run: Run, walk: NodeWalk, owner: tuple[str, ...]) -> None:
         names = [[each.name for each in level] for level in walk.levels]
         self._seal: Seal = run.cursors.seal(["walk", walk.owner.name, walk.name, names, owner])
+        self._rights = run.rights
         self._types = run.graph.types
+        self.counted: WalkCount | None = None
+        """The count of the nodes that are reached, which cursors hold, if it is known."""
 
     def of(self, behind: Behind, *, is_last: bool = True) -> str:
         """Returns a cursor. Only the one of a page's last edge holds everything that a walk needs to continue."""
         number, standing, skipped, counted = behind
-        if standing is None or not (is_last or _held(standing) <= _MOST_IN_ALL_EDGES):
+        held = 0 if standing is None else len(standing.digests) + len(standing.owners) + len(standing.found)
+        if standing is None or not (is_last or held <= _MOST_IN_ALL_EDGES):
             return self._seal.sealed([number, number, counted])
         place = standing.after
         after = None if place is None else [place.shard, *map(plain_value, place.position)]
-        seen = b64encode(b"".join(sorted(standing.seen))).decode()
-        owners, found = map(_plain_vertices, (standing.owners, standing.found))
+        digests = b64encode(b"".join(sorted(standing.digests))).decode()
+        owners, found = (
+            [[each.record.name, *each.identity] for each in nodes]
+            for nodes in (standing.owners, standing.found)
+        )
         return self._seal.sealed(
-            [number, skipped, counted, standing.distance, owners, found, seen, standing.path, after]
+            [
+                *(number, skipped, counted, standing.distance, owners, found, digests),
+                *(standing.path, after, self._rights),
+            ]
         )
 
     def behind(self, text: str) -> Behind:
-        """Returns the contents of a cursor. Raises BadUserInput if it is not one of this walk."""
+        """Returns the contents of a cursor. Raises BadUserInput if it is not one of this walk.
+
+        A walk begins anew if somebody with other rights made the cursor: what it has found may lie behind hidden nodes.
+        """
         number, skipped, counted, *rest = self._seal.opened("after", text)
-        counted = counted and Counted(*counted)
+        counted = counted and WalkCount(*counted)
         if not rest:
             return Behind(number, None, skipped, counted)
-        distance, owners, found, seen, path, after = rest
-        marks = b64decode(seen)
+        if rest.pop() != self._rights:
+            return Behind(0)
+        distance, owners, found, digests, path, after = rest
+        joined = b64decode(digests)
         place = None if after is None else Place(after[0], tuple(map(key_value, after[1:])))
         return Behind(
             number,
@@ -175,7 +190,7 @@ class WalkCursors:
                 distance,
                 self._vertices(owners),
                 self._vertices(found),
-                frozenset(marks[start : start + 8] for start in range(0, len(marks), 8)),
+                frozenset(joined[start : start + 8] for start in range(0, len(joined), 8)),
                 path,
                 place,
             ),
@@ -194,11 +209,3 @@ class WalkCursors:
 
     def _vertices(self, plain: Sequence[Sequence[str]]) -> list[Vertex]:
         return [Vertex(self._types[each[0]], tuple(each[1:])) for each in plain]
-
-
-def _held(standing: Standing) -> int:
-    return len(standing.seen) + len(standing.owners) + len(standing.found)
-
-
-def _plain_vertices(nodes: Sequence[Vertex]) -> list[list[str]]:
-    return [[each.record.name, *each.identity] for each in nodes]

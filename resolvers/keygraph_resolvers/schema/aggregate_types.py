@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from enum import Enum
 
 from strawberry.scalars import JSON
 from strawberry.types.arguments import StrawberryArgument
-from strawberry.types.enum import StrawberryEnumDefinition
 from strawberry.types.field import StrawberryField
 
 from keygraph.lists.aggregating import AggregateField, aggregate_fields
@@ -16,16 +14,14 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel, constant
 from keygraph_resolvers.naming.descriptions import a, in_words
-from keygraph_resolvers.naming.names import aggregate_name, aggregate_name_of, field_name
+from keygraph_resolvers.naming.names import field_name, list_in_words, shared_name
 from keygraph_resolvers.schema.definitions import (
     OutputType,
+    SchemaTypes,
     ServedField,
-    add_fields,
     argument,
-    enum_type,
     list_of,
     nullable,
-    object_type,
 )
 from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue
 
@@ -35,109 +31,87 @@ _DESCRIBED = (
 _MOST_GROUPS = "Maximum number of groups. The default and the maximum are the number of edges."
 
 
-class AggregateTypes:
-    """Makes the fields of aggregates and their types, each once."""
+def aggregate_of_list(types: SchemaTypes, path: AccessPath) -> StrawberryField:
+    """The field of a list's connection; for several types, with a field for each of them."""
+    if not path.members:
+        return _of_path(types, "aggregate", path, _DESCRIBED)
 
-    def __init__(self) -> None:
-        self._types: dict[str, type] = {}
+    def fields() -> Iterator[StrawberryField]:
+        yield _count()
+        for each in path.members:
+            field = field_name(each.record)
+            if field != "count":
+                yield _of_path(types, field, each, f"Of each {in_words(each.record.name)}.")
 
-    def of_list(self, path: AccessPath) -> StrawberryField:
-        """The field of a list's connection."""
-        return self._of_several(path) if path.members else self._of_path("aggregate", path, _DESCRIBED)
+    use = f"the aggregate of {list_in_words(path)}"
+    described = "Aggregates of several types, one for each type."
+    made = types.object(shared_name(path, "Aggregate"), use, described, fields)
+    return ServedField("aggregate", nullable(made), Aggregate(path.record, {}), description=_DESCRIBED)
 
-    def of_nodes(self, record: RecordType, budget: int | None) -> StrawberryField:
-        """The field of a connection of the nodes that a walk finds within its budget."""
-        fields = [*aggregate_fields(record, (*record.fields, *record.ends))]
-        return self._field("aggregate", aggregate_name_of(record), record, fields, _DESCRIBED, budget)
 
-    def _of_several(self, path: AccessPath) -> StrawberryField:
-        """The field of a list of several types, with a field for each of them."""
-        name, count = aggregate_name(path), _count()
-        if name not in self._types:
-            made = self._types[name] = object_type(name, "Aggregates of several types, one for each type.")
-            members = {field_name(each.record): each for each in path.members}
-            of_each = [
-                self._of_path(field, each, f"Of each {in_words(each.record.name)}.")
-                for field, each in members.items()
-                if field != count.name
-            ]
-            add_fields(made, [count, *of_each])
-        kind = Aggregate(path.record, {})
-        return ServedField("aggregate", nullable(self._types[name]), kind, description=_DESCRIBED)
+def aggregate_of_nodes(types: SchemaTypes, record: RecordType, budget: int | None) -> StrawberryField:
+    """The field of a connection of the nodes that a walk finds within its budget."""
+    kind = Aggregate(record, _by_name(aggregate_fields(record, (*record.fields, *record.ends))), budget)
+    made = _aggregate(types, f"{record.name}Aggregate", f"the aggregate of {record.name}", kind)
+    return ServedField("aggregate", nullable(made), kind, (), _DESCRIBED)
 
-    def _of_path(self, field: str, path: AccessPath, described: str) -> StrawberryField:
-        fields = [*aggregate_fields(path.record, path.told, next(iter(path.rest.slots), None))]
-        return self._field(field, aggregate_name(path), path.record, fields, described)
 
-    def _field(
-        self,
-        field: str,
-        name: str,
-        record: RecordType,
-        fields: Sequence[AggregateField],
-        described: str,
-        budget: int | None = None,
-    ) -> StrawberryField:
-        if name not in self._types:
-            self._types[name] = _aggregate(name, record, fields)
-        kind = Aggregate(record, {constant(each.name): each for each in fields}, budget)
-        return ServedField(field, nullable(self._types[name]), kind, description=described)
+def _of_path(types: SchemaTypes, field: str, path: AccessPath, described: str) -> StrawberryField:
+    first = next(iter(path.rest.slots), None)
+    kind = Aggregate(path.record, _by_name(aggregate_fields(path.record, path.projected, first)))
+    use = f"the aggregate of {path.record.name if path.keys.reads_whole_items else list_in_words(path)}"
+    made = _aggregate(types, shared_name(path, "Aggregate"), use, kind)
+    return ServedField(field, nullable(made), kind, (), described)
+
+
+def _by_name(fields: Iterable[AggregateField]) -> dict[str, AggregateField]:
+    return {constant(each.name): each for each in fields}
 
 
 def _count() -> StrawberryField:
     return ServedField("count", nullable(int), AggregateValue("count"), description="How many there are.")
 
 
-def _aggregate(name: str, record: RecordType, fields: Sequence[AggregateField]) -> type:
-    made = object_type(name, f"Counts, sums and other aggregates of several {in_words(record.name)} values.")
-    values = [*_values(name, fields)]
-    add_fields(made, values)
-    grouped = [each for each in fields if each.is_grouped]
-    if grouped:
-        group = object_type(f"{name}Group", f"Those with the same value in a field of {a(record.name)}.")
-        key = ServedField("key", nullable(JSON), AggregateValue("key"), description="The value of the group.")
-        add_fields(group, [key, *values])
+def _aggregate(types: SchemaTypes, name: str, use: str, kind: Aggregate) -> type:
+    record, fields = kind.record, kind.fields.values()
+
+    def enum(part: str, of: Sequence[AggregateField]) -> OutputType:
+        members = {member: f"`{camel(each.name)}`." for member, each in _by_name(of).items()}
+        return types.names(f"{name}{part}", use, "What can be aggregated.", members)
+
+    def values() -> Iterator[StrawberryField]:
+        yield _count()
+        if numbers := [each for each in fields if each.is_number]:
+            of = [argument("field", enum("Number", numbers), "The field to sum or average.")]
+            average = "The average of the numbers; missing values are ignored. Null if there are none."
+            yield _value("sum", Decimal, of, "The sum of the numbers; missing values are ignored.")
+            yield _value("avg", Decimal, of, average)
+        if ordered := [each for each in fields if each.is_ordered]:
+            of = [argument("field", enum("Value", ordered), "The field to compare.")]
+            yield _value("min", JSON, of, "The least value; null if there is none.")
+            yield _value("max", JSON, of, "The greatest value; null if there is none.")
+
+    def members() -> Iterator[StrawberryField]:
+        yield from values()
+        grouped = [each for each in fields if each.is_grouped]
+        if not grouped:
+            return
+        described = f"Those with the same value in a field of {a(record.name)}."
+        key = ServedField("key", nullable(JSON), AggregateValue("key"), (), "The value of the group.")
+        group = types.object(f"{name}Group", use, described, lambda: [key, *values()])
+        groups = nullable(list_of(group))
         arguments = [
-            argument("field", _enum(f"{name}Key", grouped), "The field to group by."),
+            argument("field", enum("Key", grouped), "The field to group by."),
             argument("first", nullable(int), _MOST_GROUPS),
         ]
         described = "Groups by a value, the largest first."
-        groups = nullable(list_of(group))
-        add_fields(made, [ServedField("groupBy", groups, AggregateValue("groupBy"), arguments, described)])
-    return made
+        yield ServedField("groupBy", groups, AggregateValue("groupBy"), arguments, described)
 
-
-def _values(name: str, fields: Sequence[AggregateField]) -> list[StrawberryField]:
-    found: list[StrawberryField] = [_count()]
-    numbers = [each for each in fields if each.is_number]
-    ordered = [each for each in fields if each.is_ordered]
-    if numbers:
-        of = [argument("field", _enum(f"{name}Number", numbers), "The field to sum or average.")]
-        found += [
-            _value("sum", Decimal, of, "The sum of the numbers; missing values are ignored."),
-            _value(
-                "avg",
-                Decimal,
-                of,
-                "The average of the numbers; missing values are ignored. Null if there are none.",
-            ),
-        ]
-    if ordered:
-        of = [argument("field", _enum(f"{name}Value", ordered), "The field to compare.")]
-        found += [
-            _value("min", JSON, of, "The least value; null if there is none."),
-            _value("max", JSON, of, "The greatest value; null if there is none."),
-        ]
-    return found
+    described = f"Counts, sums and other aggregates of several {in_words(record.name)} values."
+    return types.object(name, use, described, members)
 
 
 def _value(
     function: str, type_: OutputType, arguments: list[StrawberryArgument], described: str
 ) -> StrawberryField:
     return ServedField(function, nullable(type_), AggregateValue(function), arguments, described)
-
-
-def _enum(name: str, fields: Sequence[AggregateField]) -> StrawberryEnumDefinition:
-    described = {constant(each.name): f"`{camel(each.name)}`." for each in fields}
-    made = Enum(name, {member: member for member in described})  # type: ignore[misc]  # they are those of the model
-    return enum_type(made, "What can be aggregated.", described)

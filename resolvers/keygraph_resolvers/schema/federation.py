@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import strawberry
 from strawberry.federation.schema import FederationAny
-from strawberry.federation.schema import Schema as FederationSchema
 from strawberry.federation.schema_directives import External, Key, Requires, Shareable
 from strawberry.types.field import StrawberryField
 
@@ -24,7 +23,8 @@ from keygraph.keys.types import encode
 from keygraph.keys.union import NodeText
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.naming.global_ids import read_global_id
+from keygraph_resolvers.naming.global_ids import as_in_keys, read_global_id
+from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import (
     ServedField,
     UnionType,
@@ -34,8 +34,7 @@ from keygraph_resolvers.schema.definitions import (
     list_of,
     nullable,
 )
-from keygraph_resolvers.schema.field_kinds import Called, Entities, ListOf, NodeAt, Stored
-from keygraph_resolvers.schema.inputs import in_utc, key_value
+from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.schema.scalars import value_of_json
 
 _SERVICE = "Information about this server for a router."
@@ -44,7 +43,7 @@ _REPRESENTATIONS = "Each has `__typename`, and the fields of one of its type's k
 
 
 @strawberry.type(name="_Service", description=_SERVICE)
-class Service:
+class SubgraphService:
     """The answer of `_service`."""
 
     sdl: str = strawberry.field(description="The schema, with the directives of Apollo Federation.")
@@ -53,8 +52,8 @@ class Service:
 def service_field(printed: Callable[[], str]) -> StrawberryField:
     """The field that returns the schema to a router."""
 
-    def resolve() -> Service:
-        return Service(sdl=printed())
+    def resolve() -> SubgraphService:
+        return SubgraphService(sdl=printed())
 
     made: StrawberryField = cast(Any, strawberry.field)(
         resolver=resolve, name="_service", description=_SERVICE
@@ -67,7 +66,7 @@ def entities_field(types: Sequence[type], resolve_type: Callable[..., str]) -> S
     """The field that returns nodes by their representations."""
     entity = UnionType("_Entity", types, resolve_type, "Anything that has keys.")
     given = argument("representations", list_of(cast(type, FederationAny)), _REPRESENTATIONS)
-    return ServedField("_entities", list_of(nullable(entity)), Entities(), [given], _ENTITIES)
+    return ServedField("_entities", list_of(nullable(entity)), kinds.Entities(), [given], _ENTITIES)
 
 
 def mark(record: RecordType, type_: type) -> None:
@@ -77,7 +76,7 @@ def mark(record: RecordType, type_: type) -> None:
     definition.directives = [*keys, *([Shareable()] if record.notes.shareable else [])]
     for field in definition.fields:
         match kind_of(field):
-            case Stored(of) | NodeAt(of) | Called(of) | ListOf(of):
+            case kinds.Stored(of) | kinds.NodeAt(of) | kinds.Called(of) | kinds.ListOf(of):
                 field.directives = _directives(record, of.name)
 
 
@@ -99,11 +98,11 @@ def key_sets(record: RecordType) -> list[Any]:
         inner = tree
         for name in slot.path:
             inner = inner.setdefault(camel(name), {})
-    return [_shown(tree), "id"]
+    return [_rendered(tree), "id"]
 
 
-def _shown(tree: Mapping[str, Any]) -> str:
-    return " ".join(name + (f" {{ {_shown(inner)} }}" if inner else "") for name, inner in tree.items())
+def _rendered(tree: Mapping[str, Any]) -> str:
+    return " ".join(name + (f" {{ {_rendered(inner)} }}" if inner else "") for name, inner in tree.items())
 
 
 def read_representation(graph: Graph, given: object) -> tuple[RecordType, tuple[str, ...]]:
@@ -126,31 +125,21 @@ def read_representation(graph: Graph, given: object) -> tuple[RecordType, tuple[
                 raise BadUserInput(f"representations.id: expected one of {record.name}")
             return found
         read = None if value is None else value_of_json(slot.text.type, value, where)
-        values[record.leaf_name(slot.path)] = key_value(graph, record, slot, in_utc(where, slot, read))
+        values[record.leaf_name(slot.path)] = key_value(graph, record, slot, as_in_keys(where, slot, read))
     return record, graph.identity(record, values)
 
 
-def told_item(record: RecordType, given: Mapping[str, Any]) -> Item:
+def represented_item(record: RecordType, given: Mapping[str, Any]) -> Item:
     """Returns the fields of other servers in a representation, as they would be stored. Raises BadUserInput."""
-    told: Item = {}
+    item: Item = {}
     for field in record.fields.values():
         value = given.get(camel(field.name)) if field.is_external else None
         if value is not None:
             where = f"representations.{camel(field.name)}"
             try:
                 put_at_path(
-                    told, field.attribute, encode(field.type, value_of_json(field.type, value, where))
+                    item, field.attribute, encode(field.type, value_of_json(field.type, value, where))
                 )
             except ValueError as error:
                 raise BadUserInput(f"{where}: {error}") from None
-    return told
-
-
-class FederatedSchema(FederationSchema):
-    """A schema that has the fields of a subgraph already. Version 2.3 of Federation has all that it uses."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(federation_version="2.3", **options)
-
-    def _get_federation_query_type(self, query: Any, *_: object) -> type:
-        return cast(type, query)
+    return item

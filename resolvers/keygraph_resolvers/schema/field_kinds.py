@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import dataclass_transform
 
 from keygraph.declare.declaration import WriteName
 from keygraph.lists.aggregating import AggregateField
@@ -17,31 +18,34 @@ from keygraph.model.records import End, Method, RecordType
 from keygraph.resolve.walks import NodeWalk
 
 
+@dataclass_transform(frozen_default=True)
 class FieldKind:
-    """Says what answers a field."""
+    """Says what answers a field. Its subclasses are frozen dataclasses."""
 
-    __slots__ = ()
+    def __init_subclass__(cls, *, eq: bool = True) -> None:
+        dataclass(frozen=True, eq=eq)(cls)
 
 
 class GlobalId(FieldKind):
     """The global id of a node."""
 
 
-@dataclass(frozen=True, slots=True)
 class Stored(FieldKind):
     """A field of a record type."""
 
     field: Field
 
 
-@dataclass(frozen=True, slots=True)
 class NodeAt(FieldKind):
     """The node at an end of a record type."""
 
     end: End
 
 
-@dataclass(frozen=True, slots=True)
+class NodesAt(NodeAt):
+    """The nodes that a list or set of a record type names."""
+
+
 class Called(FieldKind):
     """The result of a method of the model: a value, or a node."""
 
@@ -50,14 +54,12 @@ class Called(FieldKind):
     """The method's parameters by the names of the arguments."""
 
 
-@dataclass(frozen=True, slots=True)
 class ListOf(FieldKind):
     """A connection, or the first neighbor on a path that leads to at most one; at the root, one without an owner."""
 
     path: AccessPath
 
 
-@dataclass(frozen=True, slots=True)
 class WalkOf(FieldKind):
     """A connection of the nodes that a walk finds."""
 
@@ -68,7 +70,6 @@ class WalkedNode(FieldKind):
     """The node of an edge of a walk's connection."""
 
 
-@dataclass(frozen=True, slots=True)
 class Via(FieldKind):
     """The list edge that a walk followed."""
 
@@ -92,8 +93,7 @@ class TotalCount(FieldKind):
     """The number of edges of a connection."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregate(FieldKind):
+class Aggregate(FieldKind, eq=False):
     """The aggregate over all items of a list, or over all nodes that a walk finds."""
 
     record: RecordType
@@ -103,14 +103,12 @@ class Aggregate(FieldKind):
     """The most items that may be read, if that is less than the server allows."""
 
 
-@dataclass(frozen=True, slots=True)
 class AggregateValue(FieldKind):
     """One value of an aggregate: count, sum, avg, min, max, groupBy, and a group's key."""
 
     function: str
 
 
-@dataclass(frozen=True, slots=True)
 class WalkedCount(TotalCount):
     """The number of nodes that a walk finds."""
 
@@ -122,21 +120,18 @@ class Cursor(FieldKind):
     """The position of an edge in its list."""
 
 
-@dataclass(frozen=True, slots=True)
 class FarNode(FieldKind):
     """The node of an edge of this path: at the far end, or the item itself."""
 
     path: AccessPath
 
 
-@dataclass(frozen=True, slots=True)
 class Attribute(FieldKind):
     """An attribute of a Python object: of a nested dataclass, of a page's info."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeByKey(FieldKind):
     """A node by its key fields, at the root."""
 
@@ -155,7 +150,6 @@ class Entities(NodesByIds):
     """Nodes by their representations in a supergraph, at the root."""
 
 
-@dataclass(frozen=True, slots=True)
 class OwnNode(FieldKind):
     """A node, or a list of nodes, returned by a field that a user added to the root."""
 
@@ -164,29 +158,27 @@ class OwnNode(FieldKind):
     is_list: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WaysBetween(FieldKind):
+class PathsBetween(FieldKind):
     """The shortest path from one node to another, or several of them, at the root."""
 
     is_list: bool
 
 
-class WayNodes(FieldKind):
+class PathNodes(FieldKind):
     """The nodes on a path."""
 
 
-class WayEdges(FieldKind):
+class PathEdges(FieldKind):
     """The edges of a path."""
 
 
-class WayNode(FieldKind):
+class PathEdgeNode(FieldKind):
     """The node that an edge of a path leads to."""
 
 
 # --- Mutations ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Writes(FieldKind):
     """A mutation of the graph's own: one write of one record type."""
 
@@ -194,7 +186,6 @@ class Writes(FieldKind):
     record: RecordType
 
 
-@dataclass(frozen=True, slots=True)
 class WritesEach(FieldKind):
     """A mutation that makes the same write for several records of one type."""
 
@@ -202,21 +193,41 @@ class WritesEach(FieldKind):
     record: RecordType
 
 
-class WritesTogether(FieldKind):
+class WritesActions(FieldKind):
     """The mutation that makes any of the other writes in one transaction."""
 
 
 CREATED = "is_new"
 """The attribute of a payload that says whether there was no record before."""
-MUTATIONS = (Writes, WritesEach, WritesTogether)
+MUTATIONS = (Writes, WritesEach, WritesActions)
 
 
 class ResultList(FieldKind):
     """The results of several writes, in the payload of their mutation."""
 
 
-@dataclass(frozen=True, slots=True)
 class WrittenRecord(FieldKind):
     """The record that a mutation wrote, in its payload."""
 
     record: RecordType
+
+
+# --- Inputs ---------------------------------------------------------------------------------------------
+
+
+class ComparedField(FieldKind):
+    """A field of a filter."""
+
+    record: RecordType
+    names: tuple[str, ...]
+    """The fields and ends that are stored in the compared attribute."""
+
+
+class WrittenField(FieldKind):
+    """A field of a mutation's input that is not a part of the key; with the name None, the input of a new record."""
+
+    record: RecordType
+    action: WriteName
+    name: str | None
+    is_read: bool = False
+    """Whether only those may write it so who may read it."""

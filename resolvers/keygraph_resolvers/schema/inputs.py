@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
-from keygraph.dynamo.conditions import And, Condition, Not, Or, Path, conjunction
+from strawberry.types.field import StrawberryField
+
+from keygraph.dynamo.conditions import And, Condition, Not, Or, conjunction
 from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
@@ -20,31 +22,30 @@ from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.descriptions import a, of_type
 from keygraph_resolvers.naming.global_ids import (
-    is_global_id,
+    as_in_keys,
     is_key,
+    may_be_id,
     read_global_id,
     refuse_global_id,
-    text_with_offset,
+    text_of_client,
 )
 from keygraph_resolvers.naming.names import (
     Filterable,
-    between_name,
-    condition_name,
+    connection_prefix,
     field_name,
     filterable_fields,
-    range_name,
-    types_name,
-    where_name,
+    list_in_words,
+    shared_name,
+    type_name,
 )
 from keygraph_resolvers.schema.definitions import (
     OutputType,
-    add_fields,
-    enum_type,
+    SchemaTypes,
     input_field,
-    input_type,
     list_of,
     nullable,
 )
+from keygraph_resolvers.schema.field_kinds import ComparedField
 
 DEFAULT_PAGE_SIZE = 20
 
@@ -89,105 +90,90 @@ _DESCRIPTIONS = {
 _TIMES = {"fromTime": "Made at this time or later.", "toTime": "Made at this time or before."}
 
 
-class InputTypes:
-    """The input types of a schema, each made once."""
+def where_input(types: SchemaTypes, path: AccessPath) -> type:
+    """The filter of a list."""
+    use = f"the filter of {path.record.name if path.keys.reads_whole_items and not path.members else list_in_words(path)}"
 
-    def __init__(self, scalar: Callable[[FieldType], OutputType]) -> None:
-        """`scalar` returns the GraphQL type of a field's type."""
-        self._scalar = scalar
-        self._made: dict[str, type] = {}
-        self._enums: dict[str, OutputType] = {}
+    def of_each() -> Iterator[StrawberryField]:
+        for each in path.members:
+            described = f"Conditions on {a(each.record.name)}."
+            yield input_field(field_name(each.record), nullable(where_input(types, each)), described)
 
-    def where(self, path: AccessPath) -> type:
-        """The filter of a list."""
-        name = where_name(path)
-        if name not in self._made and path.members:
-            self._made[name] = input_type(name, _BY_TYPE)
-            fields = [
-                input_field(
-                    field_name(each.record),
-                    nullable(self.where(each)),
-                    f"Conditions on {a(each.record.name)}.",
-                )
-                for each in path.members
-            ]
-            add_fields(self._made[name], fields)
-        elif name not in self._made:
-            made = self._made[name] = input_type(name, "All given conditions must match.")
-            fields = [
-                input_field(
-                    camel(compared.name),
-                    nullable(self._condition(compared)),
-                    f"Conditions on `{camel(compared.name)}`.",
-                    deprecated=path.record.deprecated(compared.name),
-                )
-                for compared in filterable_fields(path)
-            ]
-            taken = {field.python_name for field in fields}
-            several = nullable(list_of(made))
-            types = {"and": several, "or": several, "not": nullable(made)}
-            joins = [
-                input_field(word, type_, _JOINS[word]) for word, type_ in types.items() if word not in taken
-            ]
-            add_fields(made, [*fields, *joins])
-        return self._made[name]
+    def of_fields() -> Iterator[StrawberryField]:
+        taken = set[str]()
+        for compared in filterable_fields(path):
+            name, of = camel(compared.name), nullable(_condition_input(types, compared))
+            kind = ComparedField(path.record, path.record.names_at(compared.attribute))
+            reason = path.record.deprecated(compared.name)
+            taken.add(name)
+            yield input_field(name, of, f"Conditions on `{name}`.", deprecated=reason, kind=kind)
+        own = where_input(types, path)
+        several = nullable(list_of(own))
+        for word, joined in (("and", several), ("or", several), ("not", nullable(own))):
+            if word not in taken:
+                yield input_field(word, joined, _JOINS[word])
 
-    def types(self, path: AccessPath) -> OutputType:
-        """The enum of the types that a list may be filtered by."""
-        name = types_name(path)
-        if name not in self._enums:
-            enum = Enum(name, {record.name: record.name for record in path.records})  # type: ignore[misc]
-            self._enums[name] = enum_type(
-                enum, "A type in the list.", {name: of_type(name) for name in enum.__members__}
-            )
-        return self._enums[name]
+    if path.members:
+        return types.input(shared_name(path, "Where"), use, _BY_TYPE, of_each)
+    return types.input(shared_name(path, "Where"), use, _CONDITIONS, of_fields)
 
-    def _condition(self, compared: Filterable) -> type:
-        name, type_ = condition_name(compared), compared.type
-        if name not in self._made:
-            made = self._made[name] = input_type(name, _NODES if compared.node else _CONDITIONS)
-            element = type_.of or type_
-            # A type with members has no scalar to compare with.
-            operators = () if element.kind in ("object", "json", "list", "set") else OPERATORS[type_.kind]
-            if compared.node is not None:
-                operators = EQUALITY
-            scalar = self._scalar(element) if operators else bool
-            types: dict[str, OutputType] = {"in": list_of(scalar)}
-            if "between" in operators:
-                types["between"] = self._between(element, scalar)
-            fields = [
-                input_field(operator, nullable(types.get(operator, scalar)), _DESCRIPTIONS[operator])
-                for operator in operators
-            ]
-            add_fields(made, [*fields, input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])])
-        return self._made[name]
 
-    def _between(self, element: FieldType, scalar: OutputType) -> type:
-        name = between_name(element)
-        if name not in self._made:
-            made = self._made[name] = input_type(name, _DESCRIPTIONS["between"])
-            add_fields(made, [input_field(end, scalar, _DESCRIPTIONS[end]) for end in ("from", "to")])
-        return self._made[name]
+def types_enum(types: SchemaTypes, path: AccessPath) -> OutputType:
+    """The enum of the types that a list may be filtered by."""
+    members = {record.name: of_type(record.name) for record in path.records}
+    use = f"the types of {list_in_words(path)}"
+    return types.names(f"{connection_prefix(path)}Type", use, "A type in the list.", members)
 
-    def range(self, argument: Argument) -> type:
-        """The input of an argument on a sort key."""
-        name = range_name(argument)
-        if name not in self._made:
-            made = self._made[name] = input_type(name, _RANGE)
-            scalar = self._scalar(argument.type)
-            operators = ["eq"]
-            if argument.has_range:
-                operators += ["from", "to"]
-            if argument.is_text:
-                operators.append("beginsWith")
-            fields = [
-                input_field(operator, nullable(scalar), _DESCRIPTIONS[operator]) for operator in operators
-            ]
-            if argument.has_time:
-                time = nullable(self._scalar(FieldType("datetime")))
-                fields += [input_field(name, time, told) for name, told in _TIMES.items()]
-            add_fields(made, fields)
-        return self._made[name]
+
+def _condition_input(types: SchemaTypes, compared: Filterable) -> type:
+    type_, element = compared.type, compared.type.of or compared.type
+    if compared.node is not None:
+        name = "NodeListCondition" if type_.of is not None else "NodeCondition"
+    elif type_.of is not None:
+        name = f"{type_name(element)}ListCondition"
+    else:
+        name = "AttributeCondition" if type_.kind in ("object", "json") else f"{type_name(type_)}Condition"
+
+    def fields() -> Iterator[StrawberryField]:
+        # A type with members has no scalar to compare with.
+        operators = () if element.kind in ("object", "json", "list", "set") else OPERATORS[type_.kind]
+        if compared.node is not None and type_.of is None:
+            operators = EQUALITY
+        scalar = types.scalar(element) if operators else bool
+        values: dict[str, OutputType] = {"in": list_of(scalar)}
+        if "between" in operators:
+            values["between"] = _between_input(types, element, scalar)
+        for each in operators:
+            yield input_field(each, nullable(values.get(each, scalar)), _DESCRIPTIONS[each])
+        yield input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])
+
+    return types.input(name, f"the input {name}", _NODES if compared.node else _CONDITIONS, fields)
+
+
+def _between_input(types: SchemaTypes, element: FieldType, scalar: OutputType) -> type:
+    name, ends = f"{type_name(element)}Between", ("from", "to")
+    fields = [input_field(end, scalar, _DESCRIPTIONS[end]) for end in ends]
+    return types.input(name, f"the input {name}", _DESCRIPTIONS["between"], lambda: fields)
+
+
+def range_input(types: SchemaTypes, argument: Argument) -> type:
+    """The input of an argument on a sort key."""
+    scalar, ending = nullable(types.scalar(argument.type)), "Range"
+    if argument.type.is_text and argument.has_range and not argument.is_text:
+        ending = "Bounds"
+    elif not argument.has_range:
+        ending = "Prefix" if argument.is_text else "Equals"
+    name = f"{'Timed' * argument.has_time}{type_name(argument.type)}{ending}"
+
+    def fields() -> Iterator[StrawberryField]:
+        operators = ["eq"] + ["from", "to"] * argument.has_range + ["beginsWith"] * argument.is_text
+        time = nullable(types.scalar(FieldType("datetime")))
+        for operator in operators:
+            yield input_field(operator, scalar, _DESCRIPTIONS[operator])
+        for each, described in _TIMES.items() if argument.has_time else ():
+            yield input_field(each, time, described)
+
+    return types.input(name, f"the input {name}", _RANGE, fields)
 
 
 # --- Values -------------------------------------------------------------------------------------------
@@ -201,43 +187,41 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
     found = {}
     for argument in path.ranged:
         name = camel(argument.name)
-        said = given.get(name)
-        if path.is_one and said is not None:
+        operand = given.get(name)
+        if path.is_one and operand is not None:
             # An index lookup takes only values.
-            said = {"eq": said}
-        told = {operator: value for operator, value in (said or {}).items() if value is not None}
-        if (said is None and name in given and argument.optional) or (said and said.get("eq", said) is None):
-            if told:
+            operand = {"eq": operand}
+        operators = {operator: value for operator, value in (operand or {}).items() if value is not None}
+        if (operand is None and name in given and argument.optional) or (
+            operand and operand.get("eq", operand) is None
+        ):
+            if operators:
                 raise BadUserInput(f"{name}: use eq, or from and to, or beginsWith")
             if not argument.optional:
                 raise BadUserInput(f"{name}.eq cannot be null")
             found[argument.name] = Narrowing(is_absent=True)
-        if not told:
-            continue
-        texts = {
-            operator: _key_text(graph, path, argument.slot, value, operator)
-            for operator, value in told.items()
-        }
-        lows = [texts[operator] for operator in ("from", "fromTime") if operator in texts]
-        highs = [texts[operator] for operator in ("to", "toTime") if operator in texts]
-        if argument.slot.text.is_descending:
-            lows, highs = highs, lows
-        found[argument.name] = Narrowing(
-            texts.get("eq"),
-            max(lows, default=None),
-            min(highs, default=None),
-            texts.get("beginsWith"),
-            text_with_offset(argument.slot, told.get("eq")),
-            _value_range(argument.slot, told),
-        )
+        elif operators:
+            found[argument.name] = _narrowing(graph, path, argument.slot, operators)
     return found
 
 
-def _value_range(slot: Slot, said: Mapping[str, Any]) -> ValueRange | None:
-    """The range of values if the range of their texts is not enough; None if it is, or there is no range."""
-    low, high = said.get("from"), said.get("to")
+def _narrowing(graph: Graph, path: AccessPath, slot: Slot, operators: Mapping[str, Any]) -> Narrowing:
+    """The narrowing of a part of the sort key by these values, with their range if that of their texts is not enough."""
+    texts = {operator: _key_text(graph, path, slot, value, operator) for operator, value in operators.items()}
+    lows = [texts[operator] for operator in ("from", "fromTime") if operator in texts]
+    highs = [texts[operator] for operator in ("to", "toTime") if operator in texts]
+    if slot.text.is_descending:
+        lows, highs = highs, lows
+    low, high = operators.get("from"), operators.get("to")
     is_decided = slot.computed or slot.text.type.is_text or slot.text.decides(low, high)
-    return None if is_decided or low is high is None else ValueRange(low, high)
+    return Narrowing(
+        texts.get("eq"),
+        max(lows, default=None),
+        min(highs, default=None),
+        texts.get("beginsWith"),
+        text_of_client(slot, operators.get("eq")),
+        None if is_decided or low is high is None else ValueRange(low, high),
+    )
 
 
 def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:
@@ -245,25 +229,15 @@ def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> 
     texts: dict[str, str | None] = {}
     for argument in path.required:
         name, slot = camel(argument.name), argument.slot
-        value = in_utc(name, slot, given.get(name))
+        value = as_in_keys(name, slot, given.get(name))
         texts[argument.name] = None if value is None else _key_text(graph, path, slot, value)
     return texts
-
-
-def in_utc(name: str, slot: Slot, value: Any) -> Any:
-    """Returns the value of an argument that is, or is part of, an exact key. Raises BadUserInput for a time with an
-    offset, because the table may have it with the offset or in UTC."""
-    if text_with_offset(slot, value) is not None:
-        raise BadUserInput(
-            f"{name}: a time that keys are found by has no offset: write {slot.text.render(value)}"
-        )
-    return value
 
 
 def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: str = "eq") -> str:
     """The key text of a client's value for a slot. Raises BadUserInput if it has none."""
     if operator == "beginsWith":
-        return slot.text.prefix(str(value))
+        return slot.text.prefix(value)
     if operator in _TIMES and slot.text.time_bound is not None:
         return slot.text.time_bound(value, operator == "fromTime")
     meant = key_value(graph, path.record, slot, value)
@@ -277,9 +251,12 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
 
     Raises BadUserInput for a key in the place of an id, and for an id in the place of a key.
     """
+    is_id = isinstance(value, str) and may_be_id(value)
+    if slot.is_free and not is_id:
+        return value  # as most are
     if isinstance(slot.text, NodeText) and value is not None:
         return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
-    if isinstance(value, str) and is_global_id(graph, value) and is_key(record, slot.path):
+    if is_id and is_key(record, slot.path):
         refuse_global_id(graph, camel(record.leaf_name(slot.path)), value)
     return value
 
@@ -298,8 +275,8 @@ def conditions(
 ) -> dict[AccessPath, Condition | None]:
     """Returns the conditions of a list's `where` for each requested type, by the path to it; None for a type without
     conditions. Raises BadUserInput."""
-    said = given.get("where") or {}
-    wheres = {each: said.get(field_name(each.record)) or {} for each in path.members} or {path: said}
+    filters = given.get("where") or {}
+    wheres = {each: filters.get(field_name(each.record)) or {} for each in path.members} or {path: filters}
     if sum(map(_terms, wheres.values())) > most_terms:
         raise BadUserInput(f"where: at most {most_terms} conditions")
     types = given.get("types")
@@ -316,43 +293,62 @@ def conditions(
 def _terms(where: Mapping[str, Any]) -> int:
     """The number of conditions in a `where`; each one that combines others counts as well."""
     count = 0
-    for name, said in where.items():
-        if isinstance(said, list):
-            count += sum(1 + _terms(each) for each in said if each)
-        elif said is not None:
-            count += 1 + _terms(said) if name == "not" else len(said)
+    for name, operand in where.items():
+        if isinstance(operand, list):
+            count += sum(1 + _terms(each) for each in operand if each)
+        elif operand is not None:
+            count += 1 + _terms(operand) if name == "not" else len(operand)
     return count
 
 
-def _condition(graph: Graph, path: AccessPath, where: Mapping[str, Any]) -> Condition | None:
-    """The condition of a part of a `where`."""
+def _condition(
+    graph: Graph, path: AccessPath, where: Mapping[str, Any], *, is_positive: bool = True
+) -> Condition | None:
+    """The condition of a part of a `where`. `is_positive`: it is not under a `not`, or under two."""
     fields = {camel(compared.name): compared for compared in filterable_fields(path)}
     parts: list[Condition] = []
-    for name, said in where.items():
-        if said is None:
+    for name, operand in where.items():
+        if operand is None:
             continue
         if name in fields:
-            compared, own = fields[name], list[Condition]()
-            for operator, value in said.items():
-                meant = _compared_value(graph, compared, f"where.{name}.{operator}", value)
-                both = tuple(
-                    _comparison(name, compared.type, compared.attribute, operator, each)
-                    for each in _as_stored(compared.type.of or compared.type, operator, meant)
-                )
-                own.append(both[0] if len(both) == 1 else And(both) if operator == "ne" else Or(both))
-            joined = conjunction(*own)
-            if joined is not None:
-                parts.append(with_default(joined, compared.type, compared.attribute, compared.default))
+            parts += _field_conditions(graph, path, fields[name], name, operand, is_positive=is_positive)
         elif name == "not":
-            inner = _condition(graph, path, said)
+            inner = _condition(graph, path, operand, is_positive=not is_positive)
             parts += [] if inner is None else [Not(inner)]
         else:
-            inners = [inner for each in said if each and (inner := _condition(graph, path, each)) is not None]
+            made = (_condition(graph, path, each, is_positive=is_positive) for each in operand if each)
+            inners = [inner for inner in made if inner is not None]
             if name == "and":
                 parts += inners
             elif inners:
                 parts.append(Or(tuple(inners)))
     return conjunction(*parts)
+
+
+def _field_conditions(
+    graph: Graph,
+    path: AccessPath,
+    compared: Filterable,
+    name: str,
+    operators: Mapping[str, Any],
+    *,
+    is_positive: bool,
+) -> Iterator[Condition]:
+    """Yields the condition on a field, if it is compared with anything."""
+    type_, place = compared.type, compared.attribute
+    found = list[Condition]()
+    for operator, value in operators.items():
+        where = f"where.{name}.{operator}"
+        meant = _compared_value(graph, compared, where, value)
+        stored = _as_stored(type_.of or type_, operator, meant)
+        try:
+            both = tuple(comparison(type_, place, operator, each, is_positive=is_positive) for each in stored)
+        except ValueError as error:
+            raise BadUserInput(f"{where}: {error}") from None
+        found.append(both[0] if len(both) == 1 else And(both) if operator == "ne" else Or(both))
+    joined = conjunction(*found)
+    if joined is not None:
+        yield path.record.as_read(with_default(joined, type_, place, compared.default), place)
 
 
 def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:
@@ -365,13 +361,6 @@ def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) 
     return _node_text(graph, compared.node, where, value)
 
 
-def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
-    try:
-        return comparison(type_, path, operator, value)
-    except ValueError as error:
-        raise BadUserInput(f"where.{name}.{operator}: {error}") from None
-
-
 def _as_stored(type_: FieldType, operator: str, value: Any) -> list[Any]:
     """The values to compare with. A time with an offset may be stored in UTC or as the client wrote it, so tests for
     equality include both. Order is that of UTC."""
@@ -379,7 +368,9 @@ def _as_stored(type_: FieldType, operator: str, value: Any) -> list[Any]:
     if type_.kind != "datetime" or type_.written is not None or not is_equality:
         return [value]
     values = value if isinstance(value, list) else [value]
-    said = [Moment.of_text(each.said) for each in values if each is not None and each.said is not None]
+    originals = [
+        Moment.of_text(each.original) for each in values if each is not None and each.original is not None
+    ]
     if isinstance(value, list):
-        return [value, said] if said else [value]
-    return [value, *said]
+        return [value, originals] if originals else [value]
+    return [value, *originals]

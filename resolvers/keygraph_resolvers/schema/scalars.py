@@ -11,21 +11,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, cast
 
-import strawberry
 from graphql import (
     FloatValueNode,
-    GraphQLBoolean,
     GraphQLError,
-    GraphQLFloat,
-    GraphQLID,
-    GraphQLInt,
     GraphQLScalarType,
-    GraphQLString,
     IntValueNode,
     ListValueNode,
     ObjectValueNode,
     StringValueNode,
     ValueNode,
+    specified_scalar_types,
     value_from_ast_untyped,
 )
 from strawberry.scalars import JSON
@@ -33,8 +28,9 @@ from strawberry.types.scalar import ScalarDefinition
 
 from keygraph.dynamo.items import ExactFloat, number_text
 from keygraph.errors import BadUserInput
-from keygraph.keys.types import FieldType, Kind, Long, moment_text
+from keygraph.keys.types import FieldType, Long, moment_text
 from keygraph_resolvers.naming.scalar_values import (
+    SCALARS,
     read_bytes,
     read_date,
     read_datetime,
@@ -98,15 +94,19 @@ def _scalar(
     read: Callable[[object], Any],
     expected: str,
     url: str,
+    *,
+    explains: bool = False,
 ) -> ScalarDefinition:
-    """`read` raises if a value is not what is `expected`. `url` is that of the specification of its text."""
+    """`read` raises if a value is not what is `expected`; `explains`: the ValueError says what it is instead. `url` is
+    that of the specification of its text."""
 
     def parse(value: object) -> Any:
         try:
             return read(_read_literal(value) if isinstance(value, ValueNode) else value)
-        except (ValueError, TypeError, ArithmeticError):
+        except (ValueError, TypeError, ArithmeticError) as error:
             node = value if isinstance(value, ValueNode) else None
-            raise GraphQLError(f"{name}: expected {expected}", node) from None
+            why = f", and this is {error}" if explains and isinstance(error, ValueError) else ""
+            raise GraphQLError(f"{name}: expected {expected}{why}", node) from None
 
     def parse_literal(node: ValueNode, variables: object = None) -> Any:
         return parse(node)
@@ -149,6 +149,7 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         read_decimal,
         'a number of at most 38 digits, preferably as a string ("199.99")',
         "https://www.w3.org/TR/xsd-precisionDecimal/",
+        explains=True,
     ),
     datetime: _scalar(
         "DateTime",
@@ -196,32 +197,8 @@ def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
     try:
         if type_.kind == "enum":
             return cast(Any, type_.python)[value]
-        kept = SCALAR_MAP.get(SCALARS[type_.kind])
-        parse = _BUILT_IN[type_.kind].parse_value if kept is None else cast(Any, kept.parse_value)
-        return parse(value)
+        scalar = SCALARS[type_.kind]
+        made: Any = SCALAR_MAP.get(scalar.python) or specified_scalar_types[scalar.name]
+        return made.parse_value(value)
     except (GraphQLError, KeyError, TypeError):  # what is not hashable has no name
         raise BadUserInput(f"{where}: expected a value of type {type_.name}") from None
-
-
-_BUILT_IN: dict[Kind, GraphQLScalarType] = {
-    "id": GraphQLID,
-    "string": GraphQLString,
-    "int": GraphQLInt,
-    "float": GraphQLFloat,
-    "boolean": GraphQLBoolean,
-}
-
-SCALARS: dict[Kind, Any] = {
-    "id": strawberry.ID,
-    "string": str,
-    "int": int,
-    "long": Long,
-    "float": float,
-    "boolean": bool,
-    "decimal": Decimal,
-    "datetime": datetime,
-    "date": date,
-    "bytes": bytes,
-    "json": JSON,
-}
-"""The type by which Strawberry knows each kind of field."""

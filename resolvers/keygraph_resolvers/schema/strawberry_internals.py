@@ -11,8 +11,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import strawberry
-from graphql import GraphQLField, GraphQLSchema, specified_rules
+from graphql import GraphQLField, GraphQLInputField, GraphQLSchema, specified_rules
+from graphql.execution import Executor
+from graphql.type import GraphQLResolveInfoHelpers
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
@@ -21,6 +25,23 @@ from strawberry.types.field import StrawberryField
 
 VALIDATION_RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 """The rules that a document must follow."""
+
+
+class _HelpersOnDemand:
+    """Makes an executor's helpers when a resolver asks for them: kept, they reference the executor in turn."""
+
+    @property
+    def async_helpers(self: Any) -> GraphQLResolveInfoHelpers:
+        return GraphQLResolveInfoHelpers(gather=self.gather_async_work, track=self.track_async_work)
+
+    @async_helpers.setter
+    def async_helpers(self, helpers: GraphQLResolveInfoHelpers) -> None:
+        pass
+
+
+def executor_class(base: type[Executor[Any]]) -> type[Executor[Any]]:
+    """Returns a class of graphql-core's executors that are freed without the garbage collector."""
+    return type(base.__name__, (_HelpersOnDemand, base), {})
 
 
 def set_definition(cls: type, definition: StrawberryObjectDefinition) -> None:
@@ -33,7 +54,7 @@ def core_schema(schema: strawberry.Schema) -> GraphQLSchema:
     return schema._schema
 
 
-def strawberry_field(definition: GraphQLField) -> StrawberryField | None:
+def strawberry_field(definition: GraphQLField | GraphQLInputField) -> StrawberryField | None:
     """The Strawberry field that a graphql-core field was made from; None for introspection's."""
     found: StrawberryField | None = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
     return found

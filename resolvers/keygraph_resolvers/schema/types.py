@@ -3,94 +3,71 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import strawberry
 from strawberry.extensions import SchemaExtension
+from strawberry.federation.schema import Schema as FederationSchema
 from strawberry.federation.schema_directives import Shareable
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.base import StrawberryOptional
 from strawberry.types.field import StrawberryField
 
-from keygraph.declare.docstrings import class_docstring, docstring, member_docstrings
+from keygraph.declare.docstrings import class_docstring, member_docstrings
+from keygraph.errors import Mistake, ModelError
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_list, is_optional, union_parts
-from keygraph.lists.counting import may_count_unread
+from keygraph.lists.reading import may_count_unread
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel
-from keygraph_resolvers.naming.descriptions import (
-    in_words,
-    of_edge,
-    of_end,
-    of_far_node,
-    of_field,
-    of_key_part,
-    of_list,
-    of_method,
-    of_page,
-    of_ranged,
-    of_record,
-    of_required,
-    of_several,
-    of_stored,
-    of_type,
-)
-from keygraph_resolvers.naming.global_ids import are_told_by_text
+from keygraph_resolvers.naming import descriptions
+from keygraph_resolvers.naming.global_ids import are_identified_by_text
 from keygraph_resolvers.naming.names import (
     ALSO_OF,
-    check,
+    FIRST,
+    SKIP,
     connection_prefix,
+    declared_types,
     field_name,
     key_arguments,
-    neighbour_name,
-    union_name,
+    list_in_words,
+    list_name,
+    name_mistakes,
 )
-from keygraph_resolvers.schema.aggregate_types import AggregateTypes
+from keygraph_resolvers.schema import field_kinds as kinds
+from keygraph_resolvers.schema.aggregate_types import aggregate_of_list
 from keygraph_resolvers.schema.definitions import (
     CONSISTENT,
+    ID_TYPE,
     OutputType,
+    SchemaTypes,
     ServedField,
     UnionType,
     add_fields,
     argument,
     definition_of,
-    enum_type,
     list_of,
     nullable,
     object_type,
     own_field,
 )
-from keygraph_resolvers.schema.federation import FederatedSchema, entities_field, mark, service_field
-from keygraph_resolvers.schema.field_kinds import (
-    Attribute,
-    Called,
-    Cursor,
-    Edges,
-    FarNode,
-    FieldKind,
-    GlobalId,
-    ListOf,
-    NodeAt,
-    NodeById,
-    NodeByKey,
-    Nodes,
-    NodesByIds,
-    OwnNode,
-    PageInfo,
-    Stored,
-    TotalCount,
+from keygraph_resolvers.schema.federation import entities_field, mark, service_field
+from keygraph_resolvers.schema.inputs import (
+    DEFAULT_PAGE_SIZE,
+    SortDirection,
+    range_input,
+    types_enum,
+    where_input,
 )
-from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.mutation_types import MutationTypes
-from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
-from keygraph_resolvers.schema.walk_types import WalkTypes
-from keygraph_resolvers.schema.way_types import way_fields
+from keygraph_resolvers.schema.scalars import SCALAR_MAP
+from keygraph_resolvers.schema.walk_types import WalkTypes, page_info_fields
 
 _AT_MOST = "at most 100, unless the server says otherwise"
 _EDGES = "The edges of the page; null for one that cannot be read."
@@ -113,10 +90,16 @@ class GraphSchema(strawberry.Schema):
         """Does nothing: the service handles errors, and logs only unexpected ones."""
 
 
-class _Subgraph(FederatedSchema, GraphSchema):
-    """The schema of a graph as a subgraph of a supergraph."""
+class _Subgraph(FederationSchema, GraphSchema):
+    """The schema of a graph as a subgraph of a supergraph. Version 2.3 of Federation has all that it uses."""
 
     is_subgraph = True
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(federation_version="2.3", **options)
+
+    def _get_federation_query_type(self, query: Any, *_: object) -> Any:
+        return query  # it has the fields of a subgraph already
 
 
 def build_schema(
@@ -133,12 +116,12 @@ def build_schema(
     schema extensions: their hooks run around each operation, their `resolve` around the root fields of `query` and
     `mutation`. `federation` makes it a subgraph of Apollo Federation 2. Raises ModelError if the graph has mistakes.
     """
-    types = _Types(check(graph))
+    types = _checked(graph)
     root = object_type("Query", "Everything that can be read.")
-    add_fields(root, types.root_fields())
+    add_fields(root, types.root)
     if query is not None:
         add_fields(root, [types.own_field(field) for field in definition_of(query).fields])
-    written = types.mutations.fields()
+    written = [*types.written]
     if mutation is not None:
         written += [types.own_field(field) for field in definition_of(mutation).fields]
     mutations = object_type("Mutation", "Everything that can be written.")
@@ -158,146 +141,162 @@ def build_schema(
     return schema
 
 
+def check(graph: Graph) -> Graph:
+    """Returns the graph. Raises ModelError with every mistake in its declaration and in the names of its schema."""
+    _checked(graph)
+    return graph
+
+
+def _checked(graph: Graph) -> _Types:
+    """Returns the types of a graph's schema. Raises ModelError if the graph has mistakes."""
+    types = _Types(graph)
+    wrong = [*graph.mistakes, *name_mistakes(graph)]
+    for (name, use), other in types.made.clashes.items():
+        problem = f"the schema's name {name} is that of {other} too."
+        wrong.append(Mistake("name-twice", use, problem, "Rename one."))
+    if wrong:
+        raise ModelError(wrong)
+    return types
+
+
 def _type_of_source(source: Any, info: Any, abstract: Any) -> str:
     name: str = source.record.name
     return name
 
 
 class _Types:
-    """Makes the types of a schema, each once."""
+    """Makes the types of a schema, each once. Lists, walks and methods that cannot be resolved are left out."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._objects: dict[str, type] = {}
-        self._enums: dict[type, OutputType] = {}
-        self._structs: dict[type, type] = {}
-        self._unions: dict[str, UnionType] = {}
-        self._direction = enum_type(
-            SortDirection, docstring(SortDirection.__doc__), member_docstrings(SortDirection)
-        )
-        self._inputs = InputTypes(self.scalar)
-        self._node = object_type(
-            "Node",
-            "Something with an `id`, whatever its type.",
-            is_interface=True,
-            resolve_type=_type_of_source,
-        )
+        self.made = SchemaTypes(name for name, _, _ in declared_types(graph))
+        self._direction = self.made.enum(SortDirection, "SortDirection")
+        described = "Something with an `id`, whatever its type."
+        self._node = object_type("Node", described, is_interface=True, resolve_type=_type_of_source)
         add_fields(self._node, [self._id_field()])
         self._page_info = object_type("PageInfo", "The position of a page in its list.")
-        add_fields(self._page_info, _page_info_fields({}))
-        self._aggregates = AggregateTypes()
-        self._walks = WalkTypes(_page_info_fields, self.node, self._edge, self._aggregates)
-        self.mutations = MutationTypes(graph, self.scalar, self.object, self._end_field)
+        add_fields(self._page_info, page_info_fields())
+        self._walks = WalkTypes(self.made, self.node, self._edge)
+        self.root = self._root_fields()
+        self.written = MutationTypes(graph, self.made, self.object, self._end_field).fields()
+        for record in graph.nodes:
+            self.object(record)
+        for path in graph.neighbours.values():
+            self._node_of(path)  # a field of the same name may have taken the list's place
 
     # --- Values ---------------------------------------------------------------------------------------
 
-    def scalar(self, type_: FieldType) -> OutputType:
-        """The GraphQL scalar or enum of a field's type."""
-        if type_.kind == "enum":
-            enum = cast(Any, type_.python)
-            if enum not in self._enums:
-                described = class_docstring(enum) or of_type(enum.__name__)
-                self._enums[enum] = enum_type(enum, described, member_docstrings(enum))
-            return self._enums[enum]
-        return cast(OutputType, SCALARS[type_.kind])
-
     def output(self, type_: FieldType) -> OutputType:
         """The GraphQL type of a field's values."""
-        if type_.of is not None:
-            element = self.output(type_.of)
-            return list_of(nullable(element) if type_.of_optional else element)
-        if type_.kind == "object":
-            return self._struct(type_)
-        return self.scalar(type_)
+        return self.made.value(type_, self._struct)
 
     def _struct(self, type_: FieldType) -> type:
-        cls = cast(type, type_.python)
-        if cls not in self._structs:
-            described = class_docstring(cls) or of_type(cls.__name__)
-            made = self._structs[cls] = object_type(cls.__name__, described)
-            descriptions = member_docstrings(cls)
-            add_fields(
-                made,
-                [
-                    ServedField(
-                        camel(member.name),
-                        nullable(self.output(member.type)) if member.optional else self.output(member.type),
-                        Attribute(member.name),
-                        description=descriptions.get(member.name)
-                        or of_field(cls.__name__, member.name, member.type),
-                    )
-                    for member in type_.members
-                ],
-            )
-        return self._structs[cls]
+        cls = type_.cls
+
+        def fields() -> Iterator[StrawberryField]:
+            own_texts = member_docstrings(cls)
+            for member in type_.members:
+                of = self.output(member.type)
+                described = own_texts.get(member.name) or descriptions.of_field(
+                    cls.__name__, member.name, member.type
+                )
+                own = nullable(of) if member.optional else of
+                yield ServedField(camel(member.name), own, kinds.Attribute(member.name), (), described)
+
+        described = class_docstring(cls) or descriptions.of_type(cls.__name__)
+        return self.made.object(cls.__name__, cls.__name__, described, fields)
 
     # --- Record types ---------------------------------------------------------------------------------
 
     def _id_field(self) -> StrawberryField:
-        return ServedField(
-            "id",
-            cast(type, strawberry.ID),
-            GlobalId(),
-            description="A globally unique, opaque id. It is not a key.",
-        )
+        described = "A globally unique, opaque id. It is not a key."
+        return ServedField("id", ID_TYPE, kinds.GlobalId(), (), described)
 
     def object(self, record: RecordType) -> type:
         """The object type of a node, a record, or an edge served as a record."""
-        if record.name not in self._objects:
-            made = object_type(record.name, of_record(record), interfaces=[self._node])
-            self._objects[record.name] = made
-            fields = [self._id_field(), *self._member_fields(record, record.order)]
-            fields += [self.list_field(self._graph.path(record, name)) for name in record.lists]
-            fields += [self._walks.field(self._graph.walks[record.name, name]) for name in record.walks]
-            if record.name in self._graph.neighbours:
-                fields.append(self.list_field(self._graph.neighbours[record.name]))
-            add_fields(made, fields)
-        return self._objects[record.name]
+        return self.made.object(
+            record.name,
+            record.name,
+            descriptions.of_record(record),
+            lambda: self._object_fields(record),
+            [self._node],
+        )
+
+    def _object_fields(self, record: RecordType) -> Iterator[StrawberryField]:
+        yield self._id_field()
+        yield from self._member_fields(record, record.order)
+        graph = self._graph
+        lists = [graph.node_lists.get((record.name, name)) for name in record.lists]
+        walks = [graph.walks.get((record.name, name)) for name in record.walks]
+        yield from (self._list_field(path) for path in lists if path)
+        yield from (self._walks.field(walk) for walk in walks if walk and self._are_usable(walk.nodes))
+        if record.name in graph.neighbours:
+            yield self._list_field(graph.neighbours[record.name])
+
+    def _are_usable(self, records: Iterable[RecordType]) -> bool:
+        return all(record.name in self._graph.types for record in records)
 
     def node(self, members: Sequence[RecordType]) -> OutputType:
         """The type of a node of one of these types: the object type, or a union."""
         if len(members) == 1:
             return self.object(members[0])
         ordered = self._graph.unions.get(frozenset(members)) or sorted(members, key=lambda each: each.name)
-        return self._union(union_name(ordered), ordered)
+        use = f"the union of {' and '.join(member.name for member in ordered)}"
+        return self._union("Or".join(member.name for member in ordered), use, ordered)
 
     def _node_of(self, path: AccessPath) -> OutputType:
         """The type of a list's nodes."""
         if path in self._graph.neighbours.values():
-            return self._union(neighbour_name(path), path.records)
+            return self._union(
+                list_name(path).removesuffix("s"), f"the nodes of {list_in_words(path)}", path.records
+            )
         return self.node(path.nodes)
 
-    def _union(self, name: str, members: Sequence[RecordType]) -> OutputType:
-        if name not in self._unions:
-            described = of_several(each.name for each in members)
+    def _union(self, name: str, use: str, members: Sequence[RecordType]) -> UnionType:
+        def make() -> UnionType:
             types = [self.object(each) for each in members]
-            self._unions[name] = UnionType(name, types, _type_of_source, described)
-        return self._unions[name]
+            return UnionType(
+                name, types, _type_of_source, descriptions.of_several(each.name for each in members)
+            )
+
+        return self.made.once(name, use, make)
 
     def _stored_field(self, record: RecordType, field: Field) -> StrawberryField:
-        type_ = self.output(field.type)
-        shown = nullable(type_) if field.may_be_null or restricted_name(record, field.name) else type_
-        return self._told_field(record, field.name, shown, Stored(field), of_stored(record, field))
+        name, type_ = field.name, self.output(field.type)
+        own = nullable(type_) if field.may_be_null or restricted_name(record, name) else type_
+        described, reason = descriptions.of_stored(record, field), record.deprecated(name)
+        return ServedField(camel(name), own, kinds.Stored(field), (), described, reason)
 
     def _end_field(self, record: RecordType, end: End) -> StrawberryField:
-        type_ = nullable(self.node(end.members))
-        return self._told_field(record, end.name, type_, NodeAt(end), of_end(record, end))
+        type_, described = nullable(self.node(end.members)), descriptions.of_end(record, end)
+        reason = record.deprecated(end.name)
+        return ServedField(camel(end.name), type_, kinds.NodeAt(end), (), described, reason)
 
-    @staticmethod
-    def _told_field(
-        record: RecordType, name: str, type_: Any, kind: FieldKind, described: str | None
-    ) -> StrawberryField:
-        """A field of a record without arguments."""
-        return ServedField(camel(name), type_, kind, (), described, record.deprecated(name))
+    def _list_end_field(self, record: RecordType, field: Field, end: End) -> StrawberryField:
+        """The nodes that a list or set names: whether one exists is known only when it is read."""
+        made = list_of(nullable(self.node(end.members)))
+        type_ = nullable(made) if field.may_be_null or restricted_name(record, field.name) else made
+        arguments = [
+            argument(
+                FIRST, nullable(int), f"The number of nodes from the start: all by default, {_AT_MOST}."
+            ),
+            argument(SKIP, nullable(int), "The number of nodes to leave out before them."),
+        ]
+        reason = record.deprecated(field.name)
+        return ServedField(
+            camel(field.name), type_, kinds.NodesAt(end), arguments, descriptions.of_end(record, end), reason
+        )
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
         """The named fields, ends and methods as schema fields, in the order of the declaration."""
         for name in names:
-            if name in record.fields:
+            if name in record.list_ends:
+                yield self._list_end_field(record, record.fields[name], record.list_ends[name])
+            elif name in record.fields:
                 yield self._stored_field(record, record.fields[name])
             elif name in record.ends:
                 yield self._end_field(record, record.ends[name])
-            elif name in record.methods:
+            elif name in record.methods and self._are_usable(record.methods[name].nodes):
                 yield self._method_field(record, record.methods[name])
 
     # --- Methods --------------------------------------------------------------------------------------
@@ -315,9 +314,9 @@ class _Types:
         return ServedField(
             camel(method.name),
             type_,
-            Called(method, parameters),
+            kinds.Called(method, parameters),
             [self._method_argument(method, *names) for names in parameters.items()],
-            of_method(record, method),
+            descriptions.of_method(record, method),
             record.deprecated(method.name),
         )
 
@@ -328,131 +327,108 @@ class _Types:
 
     def _method_argument(self, method: Method, graphql_name: str, name: str) -> StrawberryArgument:
         default, type_ = method.signature.parameters[name].default, self._annotated(method.hints[name])
-        described = of_key_part(name, optional=False)
+        described = descriptions.of_key_part(name, optional=False)
         if default is inspect.Parameter.empty:
             return argument(graphql_name, type_, described)
         if isinstance(default, bool | int | float | str):
             return argument(graphql_name, type_, described, default)
-        shown = type_ if isinstance(type_, StrawberryOptional) else nullable(type_)
-        return argument(graphql_name, shown, described)
+        own = type_ if isinstance(type_, StrawberryOptional) else nullable(type_)
+        return argument(graphql_name, own, described)
 
     # --- Lists ----------------------------------------------------------------------------------------
 
-    def list_field(self, path: AccessPath) -> StrawberryField:
+    def _list_field(self, path: AccessPath) -> StrawberryField:
         """The field of an access path: a connection, or the only neighbor."""
-        arguments = [
-            argument(
-                camel(required.name),
-                self._key_scalar(required.slot, is_optional=required.optional),
-                of_required(required),
-            )
-            for required in path.required
-        ]
-        described, reason = of_list(path), _reason(path)
-        if path.is_one:
-            arguments += [
-                argument(
-                    camel(ranged.name),
-                    nullable(self.scalar(ranged.type)),
-                    f"Only one with this {in_words(ranged.name)}.",
-                )
-                for ranged in path.ranged
-            ]
-            type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
-            return ServedField(camel(path.name), type_, ListOf(path), arguments, described, reason)
-        arguments += self._page_arguments(path)
-        type_ = nullable(self._connection(path))
-        return ServedField(camel(path.name), type_, ListOf(path), arguments, described, reason)
+        arguments = [*self._list_arguments(path)]
+        if not path.is_one:
+            type_ = self._connection(path)
+        else:
+            type_ = self._edge(path) if path.far_end else self.object(path.record)
+        kind, described, reason = kinds.ListOf(path), descriptions.of_list(path), _reason(path)
+        return ServedField(camel(path.name), nullable(type_), kind, arguments, described, reason)
 
-    def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
-        text = nullable(str)
-        arguments = [
-            argument(
-                "first",
-                nullable(int),
-                f"The number of edges from the start: {DEFAULT_PAGE_SIZE} by default, {_AT_MOST}.",
-            ),
-            argument("after", text, "Only edges after this cursor."),
-        ]
+    def _list_arguments(self, path: AccessPath) -> Iterator[StrawberryArgument]:
+        for required in path.required:
+            type_ = self._key_scalar(required.slot, is_optional=required.optional)
+            yield argument(camel(required.name), type_, descriptions.of_required(required))
+        for ranged in path.ranged if path.is_one else ():
+            described = f"Only one with this {descriptions.in_words(ranged.name)}."
+            yield argument(camel(ranged.name), nullable(self.made.scalar(ranged.type)), described)
+        if not path.is_one:
+            yield from self._page_arguments(path)
+
+    def _page_arguments(self, path: AccessPath) -> Iterator[StrawberryArgument]:
+        number, text, ids = nullable(int), nullable(str), nullable(list_of(ID_TYPE))
+        first = f"The number of edges from the start: {DEFAULT_PAGE_SIZE} by default, {_AT_MOST}."
+        yield argument("first", number, first)
+        yield argument("after", text, "Only edges after this cursor.")
         if len(path.keys.attributes) == 2:
             # Without a sort key there is no order to reverse.
-            arguments += [
-                argument("last", nullable(int), f"The number of edges from the end: {_AT_MOST}."),
-                argument("before", text, "Only edges before this cursor; none if `after` comes later."),
-                argument(
-                    "direction",
-                    nullable(self._direction),
-                    "Whether the order ascends or descends.",
-                    SortDirection.ASC.value,
-                ),
-            ]
-        arguments += [
-            argument(camel(ranged.name), nullable(self._inputs.range(ranged)), of_ranged(ranged))
-            for ranged in path.ranged
-        ]
+            yield argument("last", number, f"The number of edges from the end: {_AT_MOST}.")
+            yield argument("before", text, "Only edges before this cursor; none if `after` comes later.")
+            direction, ascending = nullable(self._direction), SortDirection.ASC.value
+            yield argument("direction", direction, "Whether the order ascends or descends.", ascending)
+        for ranged in path.ranged:
+            described = f"Only those whose `{camel(ranged.name)}` is in this range."
+            yield argument(camel(ranged.name), nullable(range_input(self.made, ranged)), described)
         if path.members:
-            types = nullable(list_of(self._inputs.types(path)))
-            arguments.append(argument("types", types, "Only those of these types."))
-        where = nullable(self._inputs.where(path))
-        arguments.append(argument("where", where, "Only those that match all of these conditions."))
+            types = nullable(list_of(types_enum(self.made, path)))
+            yield argument("types", types, "Only those of these types.")
+        where = nullable(where_input(self.made, path))
+        yield argument("where", where, "Only those that match all of these conditions.")
         if path.finds_by_node or path.keys_of_both_ends:
-            ids = nullable(list_of(cast(type, strawberry.ID)))
-            by = "`id` or key" if are_told_by_text(path.nodes) else "`id`"
-            arguments.append(argument("to", ids, f"Only edges to these nodes, by {by}: {_AT_MOST}."))
+            by = "`id` or key" if are_identified_by_text(path.nodes) else "`id`"
+            yield argument("to", ids, f"Only edges to these nodes, by {by}: {_AT_MOST}.")
         if path.finds_common and path.owner is not None:
-            by = "`id` or key" if are_told_by_text([path.owner]) else "`id`"
-            described = _ALSO_OF.format(path.owner.name, by)
-            arguments.append(argument(ALSO_OF, nullable(list_of(cast(type, strawberry.ID))), described))
-        return arguments
+            by = "`id` or key" if are_identified_by_text([path.owner]) else "`id`"
+            yield argument(ALSO_OF, ids, _ALSO_OF.format(path.owner.name, by))
 
     def _connection(self, path: AccessPath) -> type:
-        name = f"{connection_prefix(path)}Connection"
-        if name not in self._objects:
-            made = self._objects[name] = object_type(name, of_page(path))
+        def fields() -> list[StrawberryField]:
             edge, node = self._edge(path), self._node_of(path)
-            add_fields(
-                made,
-                [
-                    ServedField("edges", list_of(nullable(edge)), Edges(), description=_EDGES),
-                    ServedField("nodes", list_of(node), Nodes(), description=_NODES),
-                    ServedField("pageInfo", self._page_info, PageInfo(), description=_PAGE_INFO),
-                    ServedField(
-                        "totalCount",
-                        nullable(int),
-                        TotalCount(),
-                        description=_COUNTED + (_UNREAD if may_count_unread(self._graph, path) else ""),
-                    ),
-                    self._aggregates.of_list(path),
-                ],
-            )
-        return self._objects[name]
+            counted = _COUNTED + (_UNREAD if may_count_unread(self._graph, path) else "")
+            return [
+                ServedField("edges", list_of(nullable(edge)), kinds.Edges(), (), _EDGES),
+                ServedField("nodes", list_of(node), kinds.Nodes(), (), _NODES),
+                ServedField("pageInfo", self._page_info, kinds.PageInfo(), (), _PAGE_INFO),
+                ServedField("totalCount", nullable(int), kinds.TotalCount(), (), counted),
+                aggregate_of_list(self.made, path),
+            ]
+
+        name = f"{connection_prefix(path)}Connection"
+        return self.made.object(name, list_in_words(path), f"A page of {descriptions.listed(path)}.", fields)
 
     def _edge(self, path: AccessPath) -> type:
-        name = f"{connection_prefix(path)}Edge"
-        if name not in self._objects:
+        def fields() -> Iterator[StrawberryField]:
             record = path.record
-            made = self._objects[name] = object_type(name, of_edge(path))
-            node = nullable(self._node_of(path))
-            cursor = [] if path.is_one else [ServedField("cursor", str, Cursor(), description=_CURSOR)]
-            fields: list[StrawberryField] = [
-                *cursor,
-                ServedField("node", node, FarNode(path), description=of_far_node(path)),
-            ]
+            if not path.is_one:
+                yield ServedField("cursor", str, kinds.Cursor(), (), _CURSOR)
+            yield ServedField(
+                "node", nullable(self._node_of(path)), kinds.FarNode(path), (), descriptions.of_far_node(path)
+            )
             if path.far_end:
-                attributes = [name for name in record.order if name not in record.key_ends]
-                fields += self._member_fields(record, attributes)
-            add_fields(made, fields)
-        return self._objects[name]
+                names = [name for name in record.order if name not in record.key_ends]
+                yield from self._member_fields(record, names)
+
+        name = f"{connection_prefix(path)}Edge"
+        return self.made.object(name, list_in_words(path), descriptions.of_edge(path), fields)
 
     # --- The root -------------------------------------------------------------------------------------
 
-    def root_fields(self) -> list[StrawberryField]:
+    def _root_fields(self) -> list[StrawberryField]:
         """The root fields: nodes by key and by global id, the lists at the root, and index lookups."""
-        fields: list[StrawberryField] = [self._node_field(), self._nodes_field()]
+        one, ids = nullable(self._node), list_of(ID_TYPE)
+        given = argument("id", ID_TYPE, "The value of an `id` field.")
+        several = argument("ids", ids, f"The values of `id` fields: {_AT_MOST}.")
+        described = "The nodes with these ids, in the same order; null for each that does not exist."
+        fields: list[StrawberryField] = [
+            ServedField("node", one, kinds.NodeById(), [given], "The node with this id."),
+            ServedField("nodes", list_of(one), kinds.NodesByIds(), [several], described),
+        ]
         fields += [self._by_key_field(record) for record in self._graph.nodes]
-        fields += [self.list_field(path) for path in self._graph.root_lists]
-        fields += [self.list_field(path) for path in self._graph.finders]
-        return [*fields, *way_fields(self._graph, self._node, self._walks.edges)]
+        fields += [self._list_field(path) for path in self._graph.root_lists]
+        fields += [self._list_field(path) for path in self._graph.finders]
+        return [*fields, *self._walks.path_fields(self._graph, self._node)]
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
         """A field that a user added to the root. If it returns nodes of the model, the plan continues from them."""
@@ -464,7 +440,7 @@ class _Types:
         if not members or len(members) < len(records):
             return field
         type_ = self._given_nodes(members, annotation, is_list=has_elements)
-        return own_field(field, type_, OwnNode(members, has_elements))
+        return own_field(field, type_, kinds.OwnNode(members, has_elements))
 
     def _given_nodes(
         self, records: tuple[RecordType, ...], annotation: Any, *, is_list: bool, may_be_null: bool = False
@@ -476,44 +452,24 @@ class _Types:
         return nullable(list_of(node)) if may_be_null or is_optional(annotation)[1] else list_of(node)
 
     def _key_scalar(self, slot: Slot, *, is_optional: bool) -> OutputType:
-        type_ = self.scalar(slot.text.type)
+        type_ = self.made.scalar(slot.text.type)
         return nullable(type_) if is_optional else type_
 
     def _by_key_field(self, record: RecordType) -> StrawberryField:
-        names = key_arguments(record)
-        optional = record.table_keys.optional
-        arguments = [
-            argument(
-                name,
-                self._key_scalar(slot, is_optional=slot.name in optional),
-                of_key_part(name, optional=slot.name in optional),
-            )
-            for name, slot in names.items()
-        ]
-        described = (
-            f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
-        )
-        type_, reason = nullable(self.object(record)), record.notes.deprecated
-        return ServedField(field_name(record), type_, NodeByKey(record), arguments, described, reason)
-
-    def _node_field(self) -> StrawberryField:
-        id_argument = argument("id", cast(type, strawberry.ID), "The value of an `id` field.")
-        return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
-
-    def _nodes_field(self) -> StrawberryField:
-        return ServedField(
-            "nodes",
-            list_of(nullable(self._node)),
-            NodesByIds(),
-            [argument("ids", list_of(cast(type, strawberry.ID)), f"The values of `id` fields: {_AT_MOST}.")],
-            "The nodes with these ids, in the same order; null for each that does not exist.",
-        )
+        arguments = []
+        for name, slot in key_arguments(record).items():
+            is_optional = slot.name in record.table_keys.optional
+            type_ = self._key_scalar(slot, is_optional=is_optional)
+            arguments.append(argument(name, type_, descriptions.of_key_part(name, optional=is_optional)))
+        described = f"The {record.name} with {'this key' if len(arguments) == 1 else 'these keys'}."
+        own, reason = nullable(self.object(record)), record.notes.deprecated
+        return ServedField(field_name(record), own, kinds.NodeByKey(record), arguments, described, reason)
 
     def federation_fields(self, printed: Callable[[], str]) -> list[StrawberryField]:
         """Returns the fields that a router requests, and adds the directives to all types made so far."""
         for record in self._graph.types.values():
-            if record.name in self._objects:
-                mark(record, self._objects[record.name])
+            if (made := self.made.of_record(record.name)) is not None:
+                mark(record, made)
         # Every subgraph with lists has a type with this name.
         definition_of(self._page_info).directives = [Shareable()]
         nodes = [self.object(record) for record in self._graph.nodes]
@@ -525,35 +481,3 @@ def _reason(path: AccessPath) -> str | None:
     own = None if path.owner is None else path.owner.deprecated(path.name)
     far = path.nodes[0].notes.deprecated if len(path.nodes) == 1 else None
     return next((each for each in (own, path.record.notes.deprecated, far) if each is not None), None)
-
-
-def _page_info_fields(described: Mapping[str, str]) -> list[StrawberryField]:
-    """The fields of a page's position, with some descriptions replaced."""
-    text = nullable(str)
-
-    def shown(name: str, type_: OutputType, attribute: str, description: str) -> StrawberryField:
-        return ServedField(name, type_, Attribute(attribute), description=described.get(name, description))
-
-    return [
-        shown(
-            "hasNextPage",
-            bool,
-            "has_next_page",
-            "Whether edges follow the page: with `first`, edges before the cursor `before`. Also true if the server "
-            "stopped looking for matching edges; `endCursor` is then where to continue.",
-        ),
-        shown(
-            "hasPreviousPage",
-            bool,
-            "has_previous_page",
-            "Whether edges precede the page: with `last`, edges after the cursor `after`. Also true if the server "
-            "stopped looking for matching edges; with `last`, `startCursor` is then where to continue.",
-        ),
-        shown("startCursor", text, "start_cursor", "The cursor of the first edge."),
-        shown(
-            "endCursor",
-            text,
-            "end_cursor",
-            "The cursor of the last edge. Pass it as `after` to get the next page.",
-        ),
-    ]

@@ -14,7 +14,10 @@ from graphql import (
     GraphQLObjectType,
     GraphQLSchema,
     build_client_schema,
+    get_named_type,
     introspection_from_schema,
+    is_enum_type,
+    is_input_object_type,
     is_object_type,
     is_required_input_field,
 )
@@ -23,35 +26,11 @@ from keygraph.access.language import Action
 from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import Permissions
+from keygraph.model.permissions import Permissions, names_by_order
 from keygraph.model.records import RecordType
-from keygraph.names import camel
-from keygraph_resolvers.naming.mutation_names import (
-    PARTS,
-    given_fields,
-    input_name,
-    key_names,
-    mutation_name,
-    nested_lists,
-    nested_name,
-    part_fields,
-    part_name,
-)
-from keygraph_resolvers.naming.names import filterable_fields, where_name
+from keygraph.walks.ranking import Weights
+from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import kind_of
-from keygraph_resolvers.schema.field_kinds import (
-    Called,
-    FarNode,
-    FieldKind,
-    ListOf,
-    NodeAt,
-    NodeByKey,
-    OwnNode,
-    Stored,
-    Writes,
-    WritesEach,
-    WrittenRecord,
-)
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
 _KEPT = 16
@@ -67,7 +46,8 @@ _NEEDED: Mapping[WriteName, tuple[Action, ...]] = {
 """The actions of each mutation; one that is allowed is enough to show it."""
 
 Hidden = frozenset[tuple[str, str]]
-"""Hidden fields, each as the name of its type and its own; with an empty field name, the type itself is hidden."""
+"""Hidden fields and values of enums, each as the name of its type and its own; with an empty name, the type itself is
+hidden."""
 
 
 class VisibleSchemas:
@@ -80,7 +60,7 @@ class VisibleSchemas:
 
     def of(self, access: Permissions) -> tuple[Hidden, GraphQLSchema]:
         """Returns what is hidden from one viewer, and the schema that they are shown."""
-        hidden = Hidden(_Hiding(self._core, self._graph, access).found())
+        hidden = Hidden(_hidden(self._core, self._graph, access))
         made = self._kept.pop(hidden, None)
         if made is None:
             made = without(self._core, hidden) if hidden else self._core
@@ -90,180 +70,152 @@ class VisibleSchemas:
         return hidden, made
 
 
-class _Hiding:
-    """Finds what is hidden from one viewer."""
+def _hidden(core: GraphQLSchema, graph: Graph, access: Permissions) -> Iterator[tuple[str, str]]:
+    """Yields what is hidden from one viewer."""
+    for type_ in core.type_map.values():
+        record = graph.types.get(type_.name)
+        if record is not None and _is_never(access, record):
+            yield type_.name, ""
+        elif is_object_type(type_) or is_input_object_type(type_):
+            yield from _hidden_fields(type_, record, access)
 
-    def __init__(self, core: GraphQLSchema, graph: Graph, access: Permissions) -> None:
-        self._core = core
-        self._graph = graph
-        self._access = access
 
-    def found(self) -> Iterator[tuple[str, str]]:
-        for type_ in self._core.type_map.values():
-            record = self._graph.types.get(type_.name)
-            if record is not None and self._is_never(record):
+def _hidden_fields(
+    type_: GraphQLObjectType | GraphQLInputObjectType, record: RecordType | None, access: Permissions
+) -> Iterator[tuple[str, str]]:
+    of_fields = {name: kind_of(strawberry_field(each)) for name, each in type_.fields.items()}
+    # An edge has the fields of its item.
+    edges = [kind.path.record for kind in of_fields.values() if isinstance(kind, kinds.FarNode)]
+    for name, kind in of_fields.items():
+        if isinstance(kind, kinds.Aggregate):
+            yield from _hidden_values(get_named_type(type_.fields[name].type), kind, access)
+        if kind is not None and _is_hidden(kind, record or next(iter(edges), None), access):
+            yield type_.name, name
+            if isinstance(type_, GraphQLInputObjectType) and is_required_input_field(type_.fields[name]):
                 yield type_.name, ""
-            elif is_object_type(type_):
-                yield from self._fields(type_, record)
-        for record in self._graph.types.values():
-            yield from self._inputs(record)
-        for path in self._graph.paths:
-            record = path.record
-            for compared in filterable_fields(path):
-                names = [n for n, each in record.fields.items() if each.attribute == compared.attribute]
-                names += [
-                    n for n, each in record.ends.items() if compared.attribute in each.attributes.values()
-                ]
-                if any(self._is_never(record, "read", name) for name in names):
-                    yield where_name(path), camel(compared.name)
 
-    def _is_never(self, record: RecordType, action: Action = "read", name: str | None = None) -> bool:
-        """Whether no record of the type allows the action to the viewer."""
-        decision = self._access.decision
-        return decision(record, action) is False or (
-            name is not None and decision(record, action, name) is False
-        )
 
-    def _is_never_written(self, record: RecordType, action: WriteName, name: str | None = None) -> bool:
-        if action in ("update", "move", "delete") and self._is_never(record):
-            return True  # nobody changes what they do not see
-        key = [slot.path[0] for slot in record.identity] if action == "move" and name is None else []
-        if key and all(self._is_never(record, "move", each) for each in key):
+def _hidden_values(
+    type_: GraphQLObjectType, kind: kinds.Aggregate, access: Permissions
+) -> Iterator[tuple[str, str]]:
+    """Yields the values of the enums of an aggregate's arguments that stand for fields that the viewer may never read."""
+    never = {name for name, of in kind.fields.items() if _is_never(access, kind.record, "read", of.source)}
+    for argument in (each for field in type_.fields.values() for each in field.args.values()):
+        enum = get_named_type(argument.type)
+        if is_enum_type(enum):
+            yield from ((enum.name, name) for name in enum.values if name in never)
+
+
+def _is_hidden(kind: kinds.FieldKind, record: RecordType | None, access: Permissions) -> bool:
+    def is_never(records: Iterable[RecordType]) -> bool:
+        return all(_is_never(access, each) for each in records)
+
+    match kind:
+        case kinds.Stored(of) | kinds.NodeAt(of) | kinds.Called(of) if record is not None and _is_never(
+            access, record, "read", of.name
+        ):
             return True
-        if name is None and self._asks_for_more(input_name(action, record), record, _NEEDED[action]):
-            return True
-        return all(self._is_never(record, each, name) for each in _NEEDED[action])
+        case kinds.NodeAt(end):
+            return is_never(end.members)
+        case kinds.Called(method):
+            return bool(method.nodes) and is_never(method.nodes)
+        case kinds.ListOf(path):
+            if path.owner is not None and _is_never(access, path.owner, "read", path.name):
+                return True
+            # It would be sorted by fields that the viewer may not read.
+            used = (None, *names_by_order(path))
+            return any(_is_never(access, path.record, "read", name) for name in used)
+        case kinds.WalkOf(walk):
+            weights = Weights(walk.options).names
+            last = [path for path in walk.levels[-1] if isinstance(path, AccessPath)]
+            return (
+                _is_never(access, walk.owner, "read", walk.name)
+                or is_never(walk.nodes)
+                or any(all(_is_never(access, path.record, "read", name) for path in last) for name in weights)
+            )
+        case kinds.FarNode(path):
+            return is_never(path.nodes)
+        case kinds.NodeByKey(record) | kinds.WrittenRecord(record):
+            return is_never([record])
+        case kinds.OwnNode(records):
+            return is_never(records)
+        case kinds.ComparedField(record, names):
+            return any(_is_never(access, record, "read", name) for name in names)
+        case kinds.WrittenField(record, action, name, is_read):
+            is_written = not all(_is_never(access, record, each, name) for each in _NEEDED[action])
+            return not is_written or (is_read and _is_never(access, record, "read", name))
+        case kinds.Writes(action, record) | kinds.WritesEach(action, record):
+            return _is_never_written(access, record, action)
+    return False
 
-    def _asks_for_more(
-        self, input_: str, record: RecordType, actions: Iterable[Action], without: str | None = None
-    ) -> bool:
-        """Whether an input requires a field that the viewer may not write."""
-        type_, key = self._core.type_map.get(input_), key_names(record)
-        if not isinstance(type_, GraphQLInputObjectType):
-            return False
-        asked = {name for name, each in type_.fields.items() if is_required_input_field(each)}
-        return any(
-            each.name in asked
-            and each.of.name not in key
-            and all(self._is_never(record, action, each.of.name) for action in actions)
-            for each in given_fields(record, without)
-        )
 
-    # --- Fields of types ------------------------------------------------------------------------------
+def _is_never(
+    access: Permissions, record: RecordType, action: Action = "read", name: str | None = None
+) -> bool:
+    """Whether no record of the type allows the action to the viewer."""
+    return any(access.decision(record, action, each) is False for each in dict.fromkeys((None, name)))
 
-    def _fields(self, type_: GraphQLObjectType, record: RecordType | None) -> Iterator[tuple[str, str]]:
-        kinds = {name: kind_of(strawberry_field(each)) for name, each in type_.fields.items()}
-        # An edge has the fields of its item.
-        edges = [kind.path.record for kind in kinds.values() if isinstance(kind, FarNode)]
-        for name, kind in kinds.items():
-            if kind is not None and self._is_left_out(kind, record or next(iter(edges), None)):
-                yield type_.name, name
 
-    def _is_left_out(self, kind: FieldKind, record: RecordType | None) -> bool:
-        match kind:
-            case Stored(field):
-                return record is not None and self._is_never(record, "read", field.name)
-            case NodeAt(end):
-                is_never = record is not None and self._is_never(record, "read", end.name)
-                return is_never or self._are_never(end.members)
-            case Called(method):
-                is_never = record is not None and self._is_never(record, "read", method.name)
-                return is_never or (bool(method.nodes) and self._are_never(method.nodes))
-            case ListOf(path):
-                return self._is_never_listed(path)
-            case FarNode(path):
-                return self._are_never(path.nodes)
-            case NodeByKey(record) | WrittenRecord(record):
-                return self._is_never(record)
-            case OwnNode(records):
-                return self._are_never(records)
-            case Writes(action, record) | WritesEach(action, record):
-                return self._is_never_written(record, action)
-        return False
-
-    def _are_never(self, records: Iterable[RecordType]) -> bool:
-        return all(self._is_never(each) for each in records)
-
-    def _is_never_listed(self, path: AccessPath) -> bool:
-        """Whether a list shows the viewer nothing, or is sorted by a field that they may not read."""
-        if path.owner is not None and self._is_never(path.owner, "read", path.name):
-            return True
-        used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
-        return self._is_never(path.record) or any(self._is_never(path.record, "read", name) for name in used)
-
-    # --- Inputs ---------------------------------------------------------------------------------------
-
-    def _inputs(self, record: RecordType) -> Iterator[tuple[str, str]]:
-        """The fields of a type's mutation inputs that the viewer may not give."""
-        key = key_names(record)
-        for action in record.writes:
-            name = input_name(action, record)
-            if self._is_never_written(record, action):
-                yield name, ""
-                yield "WriteAction", mutation_name(action, record)
-            for each in given_fields(record):
-                if each.of.name not in key and self._is_never_written(record, action, each.of.name):
-                    yield name, each.name
-        for word in PARTS:
-            for field in part_fields(record, word):
-                if self._is_never(record, "update", field.name):
-                    yield part_name(record, word), camel(field.name)
-        for path in nested_lists(self._graph, record):
-            below = nested_name(path)
-            is_asked_for_more = self._asks_for_more(below, path.record, ("create",), path.end)
-            if is_asked_for_more or self._is_never(path.record, "create"):
-                yield below, ""
-            for each in given_fields(path.record, without=path.end):
-                if self._is_never(path.record, "create", each.of.name):
-                    yield below, each.name
+def _is_never_written(access: Permissions, record: RecordType, action: WriteName) -> bool:
+    if action in ("update", "move", "delete") and _is_never(access, record):
+        return True  # nobody changes what they do not see
+    names = [slot.path[0] for slot in record.identity] if action == "move" else []
+    if names and all(_is_never(access, record, "move", each) for each in names):
+        return True
+    return all(_is_never(access, record, each) for each in _NEEDED[action])
 
 
 def without(core: GraphQLSchema, hidden: Hidden) -> GraphQLSchema:
     """Returns a schema for introspection without what is hidden, and without what nothing else refers to."""
-    told: dict[str, Any] = cast(Any, introspection_from_schema(core))["__schema"]
-    types = {each["name"]: each for each in told["types"] if (each["name"], "") not in hidden}
+    described: dict[str, Any] = cast(Any, introspection_from_schema(core))["__schema"]
+    types = {each["name"]: each for each in described["types"] if (each["name"], "") not in hidden}
     for name, type_ in types.items():
-        for members in ("fields", "inputFields"):
+        for members in ("fields", "inputFields", "enumValues"):
             if type_[members] is not None:
                 type_[members] = [each for each in type_[members] if (name, each["name"]) not in hidden]
-    roots = [told[kind]["name"] for kind in ("queryType", "mutationType", "subscriptionType") if told[kind]]
+    roots = [
+        described[kind]["name"]
+        for kind in ("queryType", "mutationType", "subscriptionType")
+        if described[kind]
+    ]
     kept: set[str] = set()
     while len(kept) != len(types):
         kept = {*types}
-        for type_ in types.values():
-            _keep(type_, kept)
-        types = {
-            name: each
-            for name, each in types.items()
-            if all(
-                each[members] != []
-                for members in ("fields", "inputFields", "possibleTypes")
-                if each["kind"] != "INTERFACE"
-            )
-        }
-    reached = _reached(types, [*roots, *_named(told["directives"])])
+        types = {name: each for name, each in types.items() if _keep(each, kept)}
+    reached = _reached(types, [*roots, *_named(described["directives"])])
     for kind in ("queryType", "mutationType", "subscriptionType"):
-        if told[kind] and told[kind]["name"] not in types:
-            told[kind] = None
-    told["types"] = [each for name, each in types.items() if name in reached or name.startswith("__")]
-    return build_client_schema(cast(Any, {"__schema": told}))
+        if described[kind] and described[kind]["name"] not in types:
+            described[kind] = None
+    described["types"] = [each for name, each in types.items() if name in reached or name.startswith("__")]
+    return build_client_schema(cast(Any, {"__schema": described}))
 
 
-def _keep(type_: dict[str, Any], kept: set[str]) -> None:
-    """Removes everything from a type that refers to types that are not kept."""
+def _keep(type_: dict[str, Any], kept: set[str]) -> bool:
+    """Removes everything from a type that refers to types that are not kept. Returns whether what is left can be used."""
+
+    def lacks(inputs: Iterable[Mapping[str, Any]]) -> bool:
+        """Returns whether a required argument or input field is not kept."""
+        required = (each["type"] for each in inputs if each["defaultValue"] is None)
+        return any(each["kind"] == "NON_NULL" and _name(each) not in kept for each in required)
+
+    if lacks(type_["inputFields"] or ()):
+        return False
     for members in ("fields", "inputFields"):
-        for each in type_[members] or ():
-            if "args" in each:
-                each["args"] = [given for given in each["args"] if _name(given["type"]) in kept]
         if type_[members] is not None:
-            type_[members] = [each for each in type_[members] if _name(each["type"]) in kept]
+            named = [each for each in type_[members] if _name(each["type"]) in kept]
+            type_[members] = [each for each in named if not lacks(each.get("args", ()))]
+    for field in type_["fields"] or ():
+        field["args"] = [each for each in field["args"] if _name(each["type"]) in kept]
     for members in ("interfaces", "possibleTypes"):
         if type_[members] is not None:
             type_[members] = [each for each in type_[members] if each["name"] in kept]
+    is_empty = any(
+        type_[members] == [] for members in ("fields", "inputFields", "enumValues", "possibleTypes")
+    )
+    return type_["kind"] == "INTERFACE" or not is_empty
 
 
 def _reached(types: Mapping[str, Any], names: Iterable[str]) -> set[str]:
-    """The types that can be reached from these."""
     found: set[str] = {"String", "Boolean"}
     waiting = [*names]
     while waiting:

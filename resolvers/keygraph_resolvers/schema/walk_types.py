@@ -1,49 +1,42 @@
-"""The types of the results of walks: connections by distance or by score, and their edges."""
+"""The types of the results of walks and of paths between nodes, and the fields that return them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
-from keygraph.model.paths import AccessPath
+from keygraph.graph import Graph
+from keygraph.model.paths import AccessPath, WalkedPath, with_edges
 from keygraph.model.records import RecordType
-from keygraph.names import camel
-from keygraph.resolve.walks import NodeWalk
+from keygraph.names import camel, constant, pascal, snake
+from keygraph.resolve.walks import FollowedList, NodeWalk
 from keygraph_resolvers.naming.descriptions import in_words, of_several
-from keygraph_resolvers.naming.names import walk_prefix
-from keygraph_resolvers.schema.aggregate_types import AggregateTypes
+from keygraph_resolvers.schema import field_kinds as kinds
+from keygraph_resolvers.schema.aggregate_types import aggregate_of_nodes
 from keygraph_resolvers.schema.definitions import (
+    ID_TYPE,
     OutputType,
+    SchemaTypes,
     ServedField,
     UnionType,
-    add_fields,
     argument,
     definition_of,
     list_of,
     nullable,
-    object_type,
-)
-from keygraph_resolvers.schema.field_kinds import (
-    Attribute,
-    Cursor,
-    Edges,
-    Nodes,
-    PageInfo,
-    Via,
-    WalkedCount,
-    WalkedNode,
-    WalkOf,
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
 
 _COUNTED = "The number of nodes; null with a warning if the walk did not finish."
 _DISTANCE = "How many edges away the node is."
 _VIA = "The edge by which the node was found first."
+_OR_ID = " Null for an id in a list of ids."
 _SCORE = "How much the ways count that lead to the node; null if not everything was read."
-_PATHS = "How many ways lead to the node; null if not everything was read."
+_LEADING = "How many ways lead to the node; null if not everything was read."
 _COMPLETE = (
     "For a ranking, whether everything was read: if not, the order may be wrong, and scores are null. For other walks, false "
     "if the pages end before all nodes were found, because there are more than a cursor can hold."
@@ -53,92 +46,153 @@ _ENDS = {
     "hasPreviousPage": "Whether edges precede the page: those up to `after`.",
 }
 """Descriptions that differ from those of lists, which can also be read from their end."""
+USUAL_LENGTH, MOST_LENGTH = 6, 20
+USUAL_PATHS = 10
+_PATH = "A shortest path from one node to another, along these lists; null if there is none."
+_PATHS = "The shortest paths from one node to another, along these lists, if there are several."
+_EDGE = "The same edge in that list, with the list's fields."
+_NODES = "The nodes from one end to the other; null for one that does not exist."
+_MOST = f"The most edges that it may have: {MOST_LENGTH} at most."
+_PAGE_INFO: Sequence[tuple[str, OutputType, str]] = (
+    (
+        "hasNextPage",
+        bool,
+        "Whether edges follow the page: with `first`, edges before the cursor `before`. Also true if the server "
+        "stopped looking for matching edges; `endCursor` is then where to continue.",
+    ),
+    (
+        "hasPreviousPage",
+        bool,
+        "Whether edges precede the page: with `last`, edges after the cursor `after`. Also true if the server "
+        "stopped looking for matching edges; with `last`, `startCursor` is then where to continue.",
+    ),
+    ("startCursor", nullable(str), "The cursor of the first edge."),
+    ("endCursor", nullable(str), "The cursor of the last edge. Pass it as `after` to get the next page."),
+)
+"""The name, the type and the description of each field of a page's position."""
 
 
+@dataclass(frozen=True)
 class WalkTypes:
-    """Makes the fields of walks and their types."""
+    """Makes the fields of walks, and of paths between nodes, with their types."""
 
-    def __init__(
-        self,
-        page_info: Callable[[Mapping[str, str]], list[StrawberryField]],
-        node: Callable[[Sequence[RecordType]], OutputType],
-        edge: Callable[[AccessPath], type],
-        aggregates: AggregateTypes,
-    ) -> None:
-        """`page_info` makes the fields of a list's page info with other descriptions; `node` and `edge` make the types
-        of nodes and of list edges."""
-        self._aggregates = aggregates
-        self._page_info = page_info
-        self._node = node
-        self._edge = edge
+    _types: SchemaTypes
+    _node: Callable[[Sequence[RecordType]], OutputType]
+    _edge: Callable[[AccessPath], type]
 
     def field(self, walk: NodeWalk) -> StrawberryField:
         """The field of a walk: a connection."""
-        connection = nullable(self._connection(walk))
-        arguments = _arguments(walk)
-        described, reason = _described(walk), walk.owner.deprecated(walk.name)
-        return ServedField(camel(walk.name), connection, WalkOf(walk), arguments, described, reason)
-
-    def _connection(self, walk: NodeWalk) -> type:
-        prefix, node = walk_prefix(walk), self._node(walk.nodes)
+        prefix, use = walk.owner.name + pascal(walk.name), f"{walk.owner.name}.{walk.name}"
+        node = self._node(walk.nodes)
         what = f"the {in_words(walk.name)} of {in_words(walk.owner.name)}"
-        made = object_type(f"{prefix}Connection", f"A page of {what}.")
-        edge = object_type(f"{prefix}Edge", f"One of {what}, with how it was found.")
-        own = self._reached(walk) if walk.is_reach else _ranked()
-        cursor = "The position of the edge, for `after`."
-        fields: list[StrawberryField] = [
-            ServedField("cursor", str, Cursor(), description=cursor),
-            ServedField("node", nullable(node), WalkedNode(), description="The node that was found."),
+        edge_fields: list[StrawberryField] = [
+            ServedField("cursor", str, kinds.Cursor(), (), "The position of the edge, for `after`."),
+            ServedField("node", nullable(node), kinds.WalkedNode(), (), "The node that was found."),
         ]
-        add_fields(edge, [*fields, *own])
-        nodes = "The nodes of the edges, without those that do not exist."
-        add_fields(
-            made,
-            [
-                ServedField("edges", list_of(nullable(edge)), Edges(), description="The edges of the page."),
-                ServedField("nodes", list_of(node), Nodes(), description=nodes),
-                ServedField(
-                    "pageInfo", self._walk_page_info, PageInfo(), description="The position of the page."
-                ),
-                ServedField(
-                    "totalCount", nullable(int), WalkedCount(walk.options.budget), description=_COUNTED
-                ),
-                *self._aggregate(walk),
-            ],
+        if walk.is_reach:
+            edge_fields.append(ServedField("distance", int, kinds.Attribute("distance"), (), _DISTANCE))
+            edge_fields += self._via("via", f"{prefix}Via", use, walk.paths, _VIA)
+        else:
+            edge_fields.append(ServedField("score", nullable(float), kinds.Attribute("score"), (), _SCORE))
+            edge_fields.append(ServedField("paths", nullable(int), kinds.Attribute("paths"), (), _LEADING))
+        described = f"One of {what}, with how it was found."
+        edge = self._types.object(f"{prefix}Edge", use, described, lambda: edge_fields)
+        complete = ServedField("isComplete", bool, kinds.Attribute("is_complete"), (), _COMPLETE)
+        page_info = self._types.object(
+            "WalkPageInfo",
+            "the position of a page of a walk",
+            "The position of a page in the results of a walk.",
+            lambda: [*page_info_fields(_ENDS), complete],
         )
-        return made
-
-    def _aggregate(self, walk: NodeWalk) -> list[StrawberryField]:
-        """The aggregate of all nodes, if they have one type."""
-        if len(walk.nodes) != 1:
-            return []
-        return [self._aggregates.of_nodes(walk.nodes[0], walk.options.budget)]
-
-    def _reached(self, walk: NodeWalk) -> list[StrawberryField]:
-        return [
-            ServedField("distance", int, Attribute("distance"), description=_DISTANCE),
-            ServedField(
-                "via",
-                nullable(self.edges(f"{walk_prefix(walk)}Via", walk.paths)),
-                Via(walk.paths),
-                description=_VIA,
-            ),
+        nodes = "The nodes of the edges, without those that do not exist."
+        count = kinds.WalkedCount(walk.options.budget)
+        fields: list[StrawberryField] = [
+            ServedField("edges", list_of(nullable(edge)), kinds.Edges(), (), "The edges of the page."),
+            ServedField("nodes", list_of(node), kinds.Nodes(), (), nodes),
+            ServedField("pageInfo", page_info, kinds.PageInfo(), (), "The position of the page."),
+            ServedField("totalCount", nullable(int), count, (), _COUNTED),
         ]
+        if len(walk.nodes) == 1:
+            fields.append(aggregate_of_nodes(self._types, walk.nodes[0], walk.options.budget))
+        made = self._types.object(f"{prefix}Connection", use, f"A page of {what}.", lambda: fields)
+        order = "the nearest first" if walk.is_reach else "those first to which most ways lead"
+        described = f"The {in_words(walk.name)} of the {in_words(walk.owner.name)}, {order}."
+        reason, kind = walk.owner.deprecated(walk.name), kinds.WalkOf(walk)
+        return ServedField(
+            camel(walk.name), nullable(made), kind, _arguments(walk), walk.description or described, reason
+        )
 
-    def edges(self, name: str, paths: Sequence[AccessPath]) -> OutputType:
+    def _via(
+        self, field: str, type_: str, use: str, followed: Sequence[WalkedPath], described: str
+    ) -> list[StrawberryField]:
+        """The field of the edge that a walk followed; none if all its lists are lists of ids."""
+        paths = with_edges(followed)
+        if not paths:
+            return []
+        described += _OR_ID * (len(paths) < len(followed))
+        return [ServedField(field, nullable(self._edges(type_, use, paths)), kinds.Via(paths), (), described)]
+
+    def _edges(self, name: str, use: str, paths: Sequence[AccessPath]) -> OutputType:
         """The type of the edges of some lists: a union with that name if there are several."""
         edges = [self._edge(path) for path in paths]
         if len(edges) == 1:
             return edges[0]
         described = of_several(definition_of(each).name for each in edges)
-        return UnionType(name, edges, lambda source, info, abstract: source.type_name, described)
+        return self._types.once(
+            name, use, lambda: UnionType(name, edges, lambda source, *_: source.type_name, described)
+        )
 
-    @cached_property
-    def _walk_page_info(self) -> type:
-        made = object_type("WalkPageInfo", "The position of a page in the results of a walk.")
-        complete = ServedField("isComplete", bool, Attribute("is_complete"), description=_COMPLETE)
-        add_fields(made, [*self._page_info(_ENDS), complete])
-        return made
+    def path_fields(self, graph: Graph, node: type) -> list[StrawberryField]:
+        """The root fields of paths from node to node. `node` is the interface of all nodes."""
+        if not graph.followed:
+            return []
+        paths = tuple(each.path for each in graph.followed)
+        use = "a type of `path`"
+        lists = lists_by_name(graph)
+        described = {name: each.path.description or f"`{each.path.place}`" for name, each in lists.items()}
+        names = self._types.names("ListName", use, "A list of nodes.", described)
+        edges = self._via("edge", "PathListEdge", use, paths, _EDGE)
+        edge = self._types.object(
+            "PathEdge",
+            use,
+            "An edge of a path.",
+            lambda: [
+                ServedField("via", names, kinds.Attribute("via"), (), "The list that it belongs to."),
+                ServedField("node", nullable(node), kinds.PathEdgeNode(), (), "The node to which it leads."),
+                *edges,
+            ],
+        )
+        path_type = self._types.object(
+            "Path",
+            use,
+            "How one node is connected to another.",
+            lambda: [
+                ServedField("length", int, kinds.Attribute("length"), (), "The number of its edges."),
+                ServedField("nodes", list_of(nullable(node)), kinds.PathNodes(), (), _NODES),
+                ServedField("edges", list_of(edge), kinds.PathEdges(), (), "The edges in their order."),
+            ],
+        )
+        begins = "The node where it begins, by `id`, or by its key if the lists tell its type."
+        arguments = [
+            argument("from", ID_TYPE, begins),
+            argument("to", ID_TYPE, "The node where it ends, in the same way."),
+            argument("via", list_of(names), "The lists that it may go along, in their direction."),
+            argument("maxLength", int, _MOST, USUAL_LENGTH),
+        ]
+        first = argument("first", nullable(int), f"How many of them: {USUAL_PATHS} by default.")
+        every = nullable(list_of(path_type))
+        return [
+            ServedField("path", nullable(path_type), kinds.PathsBetween(is_list=False), arguments, _PATH),
+            ServedField("paths", every, kinds.PathsBetween(is_list=True), [*arguments, first], _PATHS),
+        ]
+
+
+def page_info_fields(described: Mapping[str, str] = MappingProxyType({})) -> list[StrawberryField]:
+    """The fields of a page's position, with some descriptions replaced."""
+    return [
+        ServedField(name, type_, kinds.Attribute(snake(name)), (), described.get(name, usual))
+        for name, type_, usual in _PAGE_INFO
+    ]
 
 
 def _arguments(walk: NodeWalk) -> list[StrawberryArgument]:
@@ -154,15 +208,18 @@ def _arguments(walk: NodeWalk) -> list[StrawberryArgument]:
     return arguments
 
 
-def _described(walk: NodeWalk) -> str:
-    if walk.description is not None:
-        return walk.description
-    order = "the nearest first" if walk.is_reach else "those first to which most ways lead"
-    return f"The {in_words(walk.name)} of the {in_words(walk.owner.name)}, {order}."
+def list_name(path: WalkedPath) -> str:
+    """The name of a list among all: `USER_FRIENDS`."""
+    owner = path.owner.name if path.owner else ""
+    return f"{constant(owner)}_{constant(path.name)}"
 
 
-def _ranked() -> list[StrawberryField]:
-    return [
-        ServedField("score", nullable(float), Attribute("score"), description=_SCORE),
-        ServedField("paths", nullable(int), Attribute("paths"), description=_PATHS),
-    ]
+def lists_by_name(graph: Graph) -> Mapping[str, FollowedList]:
+    """The lists that can be followed, by name."""
+    return {list_name(each.path): each for each in graph.followed}
+
+
+def named_lists(graph: Graph, named: Sequence[Any]) -> list[FollowedList]:
+    """The lists that a client names, each once."""
+    lists = lists_by_name(graph)
+    return [lists[name] for name in dict.fromkeys(getattr(each, "value", each) for each in named)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from graphql import (
@@ -19,17 +19,23 @@ from graphql import (
     SelectionSetNode,
     execute,
 )
+from graphql.execution import Executor
 from graphql.execution.values import get_argument_values
 
+from keygraph.access.claims import Viewer
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
+from keygraph_resolvers.engine.engine import read
+from keygraph_resolvers.engine.requests import Await, Beside, Reads, Start
+from keygraph_resolvers.engine.worst import QueryRequests, StepStart, Worst
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.access import without_refused
 from keygraph_resolvers.read.objects import Object, object_of_instance
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Called, OwnNode
-from keygraph_resolvers.steps.explained import Explained, View, Where
+from keygraph_resolvers.schema.strawberry_internals import executor_class
 from keygraph_resolvers.steps.selection import SelectedField
-from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
+from keygraph_resolvers.steps.step import Step
 
 
 class _Call(Step):
@@ -53,66 +59,62 @@ class _Call(Step):
         self._nodes = nodes
         self._is_list = is_list
         self._restricted: str | None = None
-        if nodes is not None:
-            self.later = nodes.later
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         """Returns a function that calls it for an object. Raises errors of the arguments."""
         raise NotImplementedError
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        below = place + self.suffix
+    def run(self, op: Run, objects: Sequence[Object]) -> Reads[None]:
         try:
-            call = self._caller(run)
+            call = self._caller(op)
         except Exception as error:
+            failure = as_value(error)
             for each in objects:
-                each.found[self._selected] = error
+                each.found[self._selected] = failure
             return
         if self._restricted is not None:
-            objects = without_refused(run.access, objects, self._selected, self._restricted)
+            objects = without_refused(op.access, objects, self._selected, self._restricted)
         for each in objects:
             try:
                 answer = call(each)
-                if inspect.isawaitable(answer):
-                    run.scheduler.spawn(self._awaited(run, each, answer, round_trip, below))
-                else:
-                    self._came(run, each, answer, round_trip, below)
             except Exception as error:
-                each.found[self._selected] = error
+                answer = as_value(error)
+            if inspect.isawaitable(answer):
+                yield Beside(self._awaited(op, each, answer))
+            else:
+                yield from self._keep(op, each, answer)
 
-    async def _awaited(
-        self, run: Run, owner: Object, answer: Awaitable[Any], round_trip: int, place: str
-    ) -> None:
+    def _awaited(self, op: Run, owner: Object, answer: Awaitable[Any]) -> Reads[None]:
+        yield from self._keep(op, owner, (yield Await(answer)))
+
+    def _keep(self, op: Run, owner: Object, answer: Any) -> Reads[None]:
+        """Keeps the returned value, or the error; a node of the model is looked up."""
+        found = owner.found
+        if self._nodes is None or answer is None or isinstance(answer, Exception):
+            found[self._selected] = answer
+            return
         try:
-            self._came(run, owner, await answer, round_trip, place)
+            nodes = self._returned(op, answer)
         except Exception as error:
-            owner.found[self._selected] = error
+            found[self._selected] = as_value(error)
+            return
+        found[self._selected] = nodes if self._is_list else nodes[0]
+        yield Start(self._nodes, [each for each in nodes if each is not None])
 
-    def _came(self, run: Run, owner: Object, answer: Any, round_trip: int, place: str) -> None:
-        """Keeps the returned value; a node of the model is looked up."""
-        if self._nodes is not None and answer is not None:
-            given, most = [*answer] if self._is_list else [answer], run.limits.max_page_size
-            if len(given) > most:
-                raise ValueError(f"{self._key}: {len(given)} nodes, and a list may have {most}")
-            found = [each and object_of_instance(run.graph, self._records, each) for each in given]
-            self._nodes.start(run, [each for each in found if each is not None], round_trip, place)
-            answer = found if self._is_list else found[0]
-        owner.found[self._selected] = answer
+    def _returned(self, op: Run, answer: Any) -> list[Object | None]:
+        """Returns the returned nodes. Raises errors of what was returned."""
+        given, most = [*answer] if self._is_list else [answer], op.limits.max_page_size
+        if len(given) > most:
+            raise ValueError(f"{self._key}: {len(given)} nodes, and a list may have {most}")
+        return [each and object_of_instance(op.graph, self._records, each) for each in given]
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        if self._nodes is None:
-            return StepCost(), ()
-        # It is not known when a node is returned: it is in a batch of its own.
-        if not self._is_list:
-            return StepCost(), [(self._nodes, starts)]
-        cost = StepCost(round_trips=max(starts.round_trips, default=0), is_open=True)
-        return cost, [(self._nodes, starts.times(run.limits.max_page_size))]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+    def worst(self, run: Run) -> Worst:
         if self._nodes is not None:
-            place = where.place + self.suffix
-            is_many = where.is_many or self._is_list
-            yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, is_many))
+            # It is not known when a node is returned: it is in a batch of its own.
+            if self._is_list:
+                yield QueryRequests(0, is_open=True)
+            most = run.limits.max_page_size if self._is_list else 1
+            yield StepStart(self._nodes, most, key=self._key)
 
 
 class CallMethod(_Call):
@@ -129,8 +131,8 @@ class CallMethod(_Call):
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         method, names = self._called.method, self._called.parameters
         values = {names[name]: value for name, value in self._selected.arguments(run).items()}
-        values |= dict.fromkeys(method.of_viewer, run.viewer)
-        values |= dict.fromkeys(method.of_context, run.resolvers_context)
+        for name, annotation in method.injected.items():
+            values[name] = run.viewer if annotation is Viewer else run.resolvers_context
         return lambda each: method.function(each.instance(method), **values)
 
 
@@ -163,7 +165,7 @@ class CallOwn(_Call):
     async def carry_out(self, run: Run, root: Object) -> None:
         """Calls the resolver of a mutation, and reads the selected fields of its nodes."""
         round_trip = run.meter.last_round_trip + 1
-        await run.read(lambda run, _, __, ___, place: self.start(run, [root], round_trip, place))
+        await read(run, self, root, round_trip)
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         definition, [node, *_] = cast(GraphQLField, self._selected.definition), self._selected.nodes
@@ -173,20 +175,27 @@ class CallOwn(_Call):
         )
 
         def call(root: Object) -> Any:
-            answer = execute(self._schema, self._document, (resolve, values), run.resolvers_context)
-            return self._told(answer) if isinstance(answer, ExecutionResult) else self._later(answer)
+            answer = execute(
+                self._schema,
+                self._document,
+                (resolve, values),
+                run.resolvers_context,
+                executor_class=_EXECUTOR,
+            )
+            return self._returned_by(answer) if isinstance(answer, ExecutionResult) else self._later(answer)
 
         return call
 
     async def _later(self, answer: Awaitable[ExecutionResult]) -> Any:
-        return self._told(await answer)
+        return self._returned_by(await answer)
 
-    def _told(self, answer: ExecutionResult) -> Any:
+    def _returned_by(self, answer: ExecutionResult) -> Any:
         """Returns what the resolver returned. Raises what it raised."""
         for error in answer.errors or ():
             raise error.original_error or error
         return (answer.data or {}).get(self._selected.key)
 
 
+_EXECUTOR = executor_class(Executor)
 _VALUE = GraphQLScalarType("Value", serialize=lambda value: value)
 """The value of a resolver, unchanged."""

@@ -1,49 +1,204 @@
-"""Reads nodes by their keys, including those that the root names, and continues from known objects."""
+"""Reads nodes by their keys, continues from objects by their fields, and decides what the viewer sees.
+
+`Named` starts `Get` with the nodes that a field of the root names. `Get` drops those that are hidden (`visible_so_far`),
+begins the fields that need only keys, looks up the items (`look_up`, `keep_items`), and then begins the other fields
+(`FieldsStep`). The gate of access (`filter_visible`) stands here because it looks up the items that decide.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeAlias, cast
+from weakref import ref
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.errors import BadUserInput, CorruptItem, without_frames
 from keygraph.graph import Graph
-from keygraph.model.permissions import is_told_by_key, restricted_name
+from keygraph.keys.template import Slot
+from keygraph.model.permissions import KnownRecord, Permissions
 from keygraph.model.records import RecordType
-from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.naming.global_ids import read_global_id, read_global_ids
+from keygraph_resolvers.engine.requests import All, Begun, Beside, GetItems, Reads, Running, Start
+from keygraph_resolvers.engine.worst import Described, KeyLookups, StepStart, Unstarted, Wait, Worst
+from keygraph_resolvers.errors import as_value
+from keygraph_resolvers.naming.global_ids import as_in_keys, read_global_id, read_global_ids
 from keygraph_resolvers.naming.names import key_arguments
-from keygraph_resolvers.read.access import learned, links_of, seen_by_key, without_refused
-from keygraph_resolvers.read.connection import Edge
+from keygraph_resolvers.read.access import links_of
+from keygraph_resolvers.read.connection import Connection, Edge
 from keygraph_resolvers.read.objects import Entity, Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.federation import read_representation, told_item
-from keygraph_resolvers.schema.field_kinds import Entities, FieldKind, NodeById, NodeByKey, NodesByIds
-from keygraph_resolvers.schema.inputs import in_utc, key_value
-from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
+from keygraph_resolvers.schema.federation import read_representation, represented_item
+from keygraph_resolvers.schema.field_kinds import Entities, NodeById, NodeByKey, NodesByIds
+from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.steps.gather import Gather
-from keygraph_resolvers.steps.list_cost import keys_cost
-from keygraph_resolvers.steps.lists import BoundList, ListStep
+from keygraph_resolvers.steps.lists import ListStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
-from keygraph_resolvers.steps.step import (
-    AT_ONCE,
-    Below,
-    ItemStep,
-    Priced,
-    RoundTrips,
-    Starts,
-    Step,
-    StepCost,
-    later,
-    union,
-)
+from keygraph_resolvers.steps.step import ItemStep, Step
+
+NodeName: TypeAlias = tuple[RecordType, tuple[str, ...]]
+"""A node's type and identity."""
 
 
-class Items(ItemStep):
+class Named(Step):
+    """Reads the nodes that a field of the root names."""
+
+    def __init__(self, selected: SelectedField, gets: Mapping[str, Get]) -> None:
+        self.suffix = selected.key
+        self._selected = selected
+        self._gets = gets
+
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        selected, [root] = self._selected, objects
+        try:
+            found = self._objects(op)
+        except Exception as error:
+            root.found[selected] = as_value(error)
+            return []
+        root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
+        groups = by_type(each for each in found if isinstance(each, Object))
+        return [Start(self._gets[record.name], group) for record, group in groups]
+
+    def _objects(self, run: Run) -> Sequence[Object | BadUserInput]:
+        if not isinstance(self._selected.kind, Entities):
+            return [Object(record, identity) for record, identity in self._nodes(run)]
+        given = self._selected.arguments(run)["representations"]
+        return [_entity(*each) for each in zip(self._named(run), given, strict=True)]
+
+    def worst(self, run: Run) -> Worst:
+        try:
+            counted = dict[str, int]()
+            for record, _ in self._nodes(run):
+                counted[record.name] = counted.get(record.name, 0) + 1
+        except Exception:
+            yield Unstarted(tuple(StepStart(get, key=self._key) for get in self._gets.values()), self._nodes)
+            return
+        for name, count in counted.items():
+            key = self._key if count == 1 else f"{count} global ids"
+            yield StepStart(self._gets[name], count, key=key, identities=self._identities)
+
+    def _identities(self, run: Run) -> set[tuple[str, ...]]:
+        return {identity for _, identity in self._nodes(run)}
+
+    def _nodes(self, run: Run) -> Sequence[NodeName]:
+        """Returns the nodes. Raises BadUserInput or GraphQLError if the field names none."""
+        return [each for each in self._named(run) if not isinstance(each, BadUserInput)]
+
+    def _named(self, run: Run) -> Sequence[NodeName | BadUserInput]:
+        """Returns the nodes; for a representation that names none, its error. Raises as `_nodes` does."""
+        selected = self._selected
+        return selected.constant or selected.cached(run, partial(self._found, run))
+
+    @cached_property
+    def _key(self) -> str:
+        if isinstance(self._selected.kind, NodeByKey):
+            return f"the argument {' and '.join(name for name, _, _ in self._parts)}"
+        return "its global id"
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, Slot, str]]:
+        """The parts of the key that it takes: the argument, the slot, and the name in the model."""
+        record = cast(NodeByKey, self._selected.kind).record
+        return [(name, slot, record.leaf_name(slot.path)) for name, slot in key_arguments(record).items()]
+
+    def _found(self, run: Run, given: Mapping[str, Any]) -> Sequence[NodeName | BadUserInput]:
+        """Returns the nodes that its arguments name, of its possible types; a representation's error is only its own."""
+        graph, gets = run.graph, self._gets
+        match self._selected.kind:
+            case NodeByKey(record):
+                values = {
+                    own: key_value(graph, record, slot, as_in_keys(name, slot, given.get(name)))
+                    for name, slot, own in self._parts
+                }
+                return [(record, graph.identity(record, values))]
+            case Entities():
+                return [_represented(graph, gets, each) for each in given["representations"]]
+            case NodeById():
+                found = [read_global_id(graph, given["id"])]
+            case _:
+                found = read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
+        return [_served(gets, each) for each in found]
+
+
+def _served(gets: Mapping[str, Get], named: NodeName) -> NodeName:
+    """Returns the node. Raises BadUserInput if the field cannot have its type."""
+    name = named[0].name
+    if name not in gets:
+        raise BadUserInput(f"no {name} can be asked for by its `id`")
+    return named
+
+
+def _represented(graph: Graph, gets: Mapping[str, Get], given: object) -> NodeName | BadUserInput:
+    try:
+        return _served(gets, read_representation(graph, given))
+    except BadUserInput as error:
+        return without_frames(error)
+
+
+def _entity(named: NodeName | BadUserInput, given: Mapping[str, Any]) -> Entity | BadUserInput:
+    try:
+        return named if isinstance(named, BadUserInput) else Entity(*named, represented_item(named[0], given))
+    except BadUserInput as error:
+        return without_frames(error)
+
+
+class Get(Step):
+    """Reads the nodes of one selection, if it selects more than their keys contain."""
+
+    def __init__(
+        self, fields: FieldsStep, record: RecordType, *, must_exist: bool = False, is_copied: bool = False
+    ) -> None:
+        """`must_exist`: the nodes are read in any case, to check that they exist. `is_copied`: they never are, since the
+        records that name them have copies of what is selected."""
+        self.fields = fields
+        self.record = record
+        self.selection = fields.selection
+        self.must_exist = must_exist
+        self.reads = not record.is_virtual and (must_exist or (self.selection.needs_item and not is_copied))
+        self.may_be_known = False
+        """Whether an item of the type may have been read for another place of the query."""
+        self._node = Described(kind="get node", records=(record,), step=ref(self), has_rules=True)
+
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        begun: Begun = []
+        if op.access is not None:
+            objects, undecided = visible_so_far(op.access, self.record, objects)
+            if undecided:
+                # Nothing below them is read before it is known that the viewer sees them.
+                begun.append(Beside(run_visible(op, self.record, undecided, self.fields, reads=self.reads)))
+        unread = [each for each in objects if each.item is None] if self.reads else ()
+        begun += self.fields.run_by_key(op, objects, unread)
+        if len(unread) < len(objects):
+            there = [each for each in objects if each.item is not None] if unread else objects
+            begun += self.fields.run_by_item(op, there)
+        if unread:
+            begun.append(Beside(self._read(op, unread)))
+        return begun
+
+    def _read(self, op: Run, unread: Sequence[Object]) -> Reads[Begun]:
+        there = keep_items(op, (yield from look_up(op, self.record, unread)))
+        return self.fields.run_by_item(op, there) if there else []
+
+    def worst(self, run: Run) -> Worst:
+        if self.selection.fields or self.must_exist:
+            yield self._node
+        if run.access is not None and run.access.decision(self.record) is False:
+            return
+        if run.access is not None and not run.access.is_decided_by_key(self.record):
+            # Only a node's item may show that the viewer sees it.
+            yield from worst_of_visible(run, self._node.records)
+            yield from self.fields.worst(run)
+            return
+        yield from self.fields.worst_by_key(run, is_wanted=self.reads)
+        if self.reads:
+            is_gathered = self.fields.gather is not None and self.fields.gather.reads_node(run)
+            if not is_gathered:
+                yield KeyLookups(self._node.records)
+            yield Wait("items", 2 if is_gathered else 1, 0 if self.may_be_known else 1)
+        yield from self.fields.worst_by_item(run)
+
+
+class FieldsStep(ItemStep):
     """Continues from objects by the fields of one selection."""
 
     def __init__(
@@ -66,491 +221,216 @@ class Items(ItemStep):
         self._sorts = len({each.path for each in lists}) < len(lists)
         self._key_ends = key_ends
         self._selves = selves
-        self.by_key_later = union(
-            (*(each.later for each in self.by_key), *(each.by_key_later for each in selves))
-        )
-        self.by_item_later = union(
-            (*(each.later for each in item_steps), *(each.by_item_later for each in selves))
-        )
-        self.later = self.by_key_later | self.by_item_later
+        self.is_end = not (self.by_key or self.by_item or selves)
+        """Whether nothing continues from its objects."""
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        self.start_by_key(run, objects, (), round_trip, place)
-        self.go_on(run, objects, round_trip, place)
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        return [*self.run_by_key(op, objects), *self.run_by_item(op, objects)]
 
-    def start_by_key(
-        self, run: Run, objects: Sequence[Object], unread: Sequence[Object], round_trip: int, place: str
-    ) -> None:
+    def run_by_key(self, op: Run, objects: Sequence[Object], unread: Collection[Object] = ()) -> Begun:
+        begun: Begun = []
         for same in self._selves:
-            same.start_by_key(run, objects, unread, round_trip, place)
+            begun += same.run_by_key(op, objects, unread)
         if self.gather is None and not self._sorts:
             for step in self.by_key:
-                step.start(run, objects, round_trip, place)
-            return
+                begun.append(Start(step, objects))
+            return begun
         wanted = set(unread)
-        lists: dict[Object, list[BoundList]] = {}
+        lists: dict[Object, list[tuple[ListStep, Connection]]] = {}
         for step in self.lists:
-            for one in step.bind(run, objects, place):
-                lists.setdefault(one.owner, []).append(one)
+            for connection in step.bind(op, objects):
+                lists.setdefault(connection.owner, []).append((step, connection))
         for each, bound in lists.items():
-            bound.sort(key=lambda one: -one.connection.request.extent.count)
+            bound.sort(key=lambda one: -one[1].query.extent.count)
             # A single list, without the item, is not read with anything else.
             if self.gather is not None and (len(bound) > 1 or each in wanted):
-                self.gather.promise(run, each, bound, round_trip, place, is_wanted=each in wanted)
-            for one in bound:
-                one.step.read(run, one, round_trip)
-        for step in self._key_ends:
-            step.start(run, objects, round_trip, place)
+                begun.append(self.gather.read(op, each, bound, is_wanted=each in wanted))
+            begun += [Beside(step.read(op, [connection]), step) for step, connection in bound]
+        return [*begun, *(Start(step, objects) for step in self._key_ends)]
 
-    def go_on(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+    def run_by_item(self, op: Run, objects: Sequence[Object]) -> Begun:
+        begun: Begun = []
         for same in self._selves:
-            same.go_on(run, objects, round_trip, place)
+            begun += same.run_by_item(op, objects)
         for step in self.by_item:
-            step.start(run, objects, round_trip, place)
+            begun.append(Start(step, objects))
+        return begun
 
-    def cost_by_key(self, run: Run, starts: Starts, *, is_wanted: bool) -> tuple[StepCost, Below]:
-        cost = StepCost()
-        below: list[tuple[Priced, Starts]] = []
-        if self.gather is None:
-            below += [(step, starts) for step in self.lists]
-        else:
-            cost, of_lists = self.gather.cost(run, starts, is_wanted=is_wanted)
-            below += of_lists
-        below += [(step, starts) for step in self._key_ends]
+    def worst_by_key(self, run: Run, *, is_wanted: bool) -> Worst:
+        if self.gather is not None:
+            yield from self.gather.worst(run, is_wanted=is_wanted)
+        for step in self._key_ends if self.gather is not None else self.by_key:
+            yield StepStart(step)
         for same in self._selves:
-            own, of_same = same.cost_by_key(run, starts, is_wanted=is_wanted)
-            cost.add(own)
-            below += of_same
-        return cost, below
+            yield from same.worst_by_key(run, is_wanted=is_wanted)
 
-    def below_items(self, starts: Starts) -> Below:
-        own = [(step, starts) for step in self.by_item]
-        return [*own, *(each for same in self._selves for each in same.below_items(starts))]
-
-    def explained_below(
-        self, view: View, where: Where, item_where: Where, own: Explained | None
-    ) -> list[Explained]:
-        record = self.selection.record
-        by_key = replace(where, key=f"{KEY_OF}{record.name if record else ''}")
-        found = [each for step in self.lists for each in step.explained(view, by_key)]
-        if self.gather is not None and not (own is not None and own.problem):
-            is_wanted = own is not None and own.is_read
-            self.gather.explain(view, own if is_wanted else None, found, where.identity)
-        found += [each for step in self._key_ends for each in step.explained(view, by_key)]
-        found += [
-            each for same in self._selves for each in same.explained_below(view, where, item_where, own)
-        ]
-        found += [each for step in self.by_item for each in step.explained(view, item_where)]
-        return found
+    def worst_by_item(self, run: Run) -> Worst:
+        for step in self.by_item:
+            yield StepStart(step)
+        for same in self._selves:
+            yield from same.worst_by_item(run)
 
 
-class Get(Step):
-    """Reads the nodes of one selection, if it selects more than their keys contain."""
-
-    def __init__(self, items: Items, record: RecordType, *, must_exist: bool = False) -> None:
-        """`must_exist`: the nodes are read in any case, to check that they exist."""
-        self.items = items
-        self.record = record
-        self.selection = items.selection
-        self.must_exist = must_exist
-        self.reads = not record.is_virtual and (must_exist or self.selection.needs_item)
-        self.may_be_known = False
-        """Whether an item of the type may have been read for another place of the query."""
-        self._after = items.by_item_later
-        self.later = items.by_key_later | (AT_ONCE | later(self._after) if self.reads else self._after)
-        self._seen_after = seen_after(record, items.later, is_item_there=False)
-        if not is_told_by_key(record):
-            self.later |= AT_ONCE | later(self._seen_after)
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        if run.access is not None:
-            objects, untold = seen_by_key(run.access, self.record, objects)
-            if untold:
-                # Nothing below them is read before it is known that the viewer sees them.
-                then = partial(go_on_with, run, self.items, place)
-                see(run, self.record, untold, place, round_trip, self._seen_after, then, reads=self.reads)
-        unread = [each for each in objects if each.item is None] if self.reads else ()
-        self.items.start_by_key(run, objects, unread, round_trip, place)
-        if len(unread) < len(objects):
-            there = [each for each in objects if each.item is not None] if unread else objects
-            self.items.go_on(run, there, round_trip, place)
-        if unread:
-            look_up(run, self.record, unread, place, round_trip, self._after, partial(self._came, run, place))
-
-    def _came(
-        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
-    ) -> None:
-        there = keep_items(run, came)
-        if there:
-            self.items.go_on(run, there, round_trip, place)
-
-    def _is_untold(self, run: Run) -> bool:
-        """Returns whether only a node's item may show that the viewer sees it."""
-        return run.access is not None and not run.access.is_told(self.record)
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        if run.access is not None and run.access.decision(self.record) is False:
-            return StepCost(), ()
-        if self._is_untold(run):
-            links = links_of(run, self.record)
-            waits = 2 if any(each.needs_item for each in links) else 1
-            cost, below = self.items.cost(run, starts.after(waits, at_least=0))
-            cost.add(keys_cost([self.record], starts))
-            for each in links:
-                cost.add(keys_cost([each.record], starts.after(at_least=0) if each.needs_item else starts))
-            return cost, below
-        cost, below = self.items.cost_by_key(run, starts, is_wanted=self.reads)
-        is_gathered = self.items.gather is not None and self.items.gather.reads_node(run)
-        after = starts
-        if self.reads:
-            after = starts.after(2 if is_gathered else 1, at_least=0 if self.may_be_known else 1)
-            if not is_gathered:
-                cost.add(keys_cost([self.record], starts))
-        return cost, [*below, *self.items.below_items(after)]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if not (self.selection.fields or self.must_exist) or not view.may_go_on():
-            return
-        access, is_untold = view.access(self.record, where.identity), self._is_untold(view.run)
-        is_read = (self.reads or is_untold) and access != NOTHING
-        shown = view.get(self.record, where, is_read=is_read)
-        shown.access = access
-        item_where = where.later() if is_read else where
-        if access != NOTHING:
-            shown.requests += tuple(
-                view.link_request(each, where) for each in links_of(view.run, self.record)
-            )
-        if access != NOTHING:
-            key_where = item_where if is_untold else where
-            shown.steps = self.items.explained_below(
-                view, key_where, item_where, None if is_untold else shown
-            )
-        yield shown
+# --- What the viewer sees -----------------------------------------------------------------------------------
+# The gate of access, which all steps go through. It decides by key, then by item, then by the other items that rules
+# need; what decides is looked up as it becomes known. Hidden objects are treated as nonexistent.
 
 
-class EndStep(Step):
-    """Continues from objects to the nodes at one of their ends."""
-
-    def __init__(
-        self,
-        selected: SelectedField,
-        record: RecordType,
-        end: str,
-        read: Callable[[Object], Object | None],
-        nodes: Step,
-        *,
-        name: str,
-    ) -> None:
-        """`read` returns the node of an object. `name` is what the end adds to the place in the query."""
-        self.suffix = f".{name}" if name else ""
-        self._restricted = restricted_name(record, end)
-        self._selected = selected
-        self._key = f"the end {record.name}.{end}"
-        self._read = read
-        self._nodes = nodes
-        self.later = nodes.later
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        selected, read, found = self._selected, self._read, []
-        if self._restricted is not None:
-            objects = without_refused(run.access, objects, selected, self._restricted)
-        for each in objects:
-            try:
-                node = each.found[selected] = read(each)
-            except Exception as error:
-                each.found[selected] = error
-                continue
-            if node is not None:
-                found.append(node)
-        self._nodes.start(run, found, round_trip, place + self.suffix)
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        return StepCost(), [(self._nodes, starts)]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place = where.place + self.suffix
-        yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, where.is_many))
+def visible_so_far(
+    access: Permissions, record: RecordType, objects: Sequence[Object], names: Iterable[str] = ()
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """Returns the objects of a type that the viewer sees, and those for which something unread decides: that, or whether
+    their fields `names` may be read."""
+    rule = access.rule(record)
+    decisions = [rule] if isinstance(rule, bool) else rule.of_keys(objects)
+    if not names and decisions.count(True) == len(decisions):
+        return objects, ()  # the keys of most objects decide
+    visible: list[Object] = []
+    undecided: list[Object] = []
+    for each in objects:
+        decision = access.decide(each)
+        if decision is False:
+            each.is_missing = True
+        elif decision is True and all(isinstance(access.decide(each, "read", n), bool) for n in names):
+            visible.append(each)
+        else:
+            undecided.append(each)
+    return visible, undecided
 
 
-# --- Nodes that the root names --------------------------------------------------------------------------
-
-NodeName: TypeAlias = tuple[RecordType, tuple[str, ...]]
-"""A node's type and identity."""
-
-
-class Named(Step):
-    """Reads the nodes that a field of the root names."""
-
-    def __init__(self, selected: SelectedField, gets: Mapping[str, Get]) -> None:
-        self.suffix = selected.key
-        self._selected = selected
-        self._gets = gets
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        selected, [root] = self._selected, objects
-        try:
-            found = self._objects(run)
-        except Exception as error:
-            root.found[selected] = error
-            return
-        root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
-        for record, group in by_type(each for each in found if isinstance(each, Object)):
-            self._gets[record.name].start(run, group, round_trip, place + self.suffix)
-
-    def _objects(self, run: Run) -> Sequence[Object | BadUserInput]:
-        if not isinstance(self._selected.kind, Entities):
-            return [Object(record, identity) for record, identity in self._nodes(run)]
-        given = self._selected.arguments(run)["representations"]
-        return [_entity(*each) for each in zip(self._told(run), given, strict=True)]
-
-    def bound_key(self, run: Run) -> Hashable:
-        """Returns what decides its cost."""
-        _, below = self.cost(run, Starts(1, AT_ONCE))
-        return tuple((step, starts.count) for step, starts in below)
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        try:
-            counted = Counter(record.name for record, _ in self._nodes(run))
-        except Exception:
-            return StepCost(), ()  # nothing is read; the answer says why
-        return StepCost(), [(self._gets[name], starts.times(count)) for name, count in counted.items()]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        gets, problem = dict.fromkeys(self._gets.values(), 1), None
-        identity = None
-        try:
-            found = {*self._nodes(view.run)}
-            counted = Counter(record.name for record, _ in found)
-            gets = {get: counted[name] for name, get in self._gets.items() if name in counted}
-            identity = next(iter(found))[1] if len(found) == 1 else None
-        except Exception as error:
-            # An invalid global id is not reported for a stand-in.
-            if not any(f"'{value}'" in message_of(error) for value in view.stand_ins):
-                problem = message_of(error)
-        place = where.place + self.suffix
-        for get, count in gets.items():
-            key = self._key if count == 1 else f"{count} global ids"
-            here = Where(place, key, where.round_trip, count > 1, identity, problem)
-            yield from get.explained(view, here)
-
-    def _nodes(self, run: Run) -> Sequence[NodeName]:
-        """Returns the nodes. Raises BadUserInput or GraphQLError if the field names none."""
-        return [each for each in self._told(run) if not isinstance(each, BadUserInput)]
-
-    def _told(self, run: Run) -> Sequence[NodeName | BadUserInput]:
-        """Returns the nodes; for a representation that names none, its error. Raises as `_nodes` does."""
-        selected = self._selected
-        return selected.constant or selected.told(run, partial(_named_nodes, run, selected.kind, self._gets))
-
-    @property
-    def _key(self) -> str:
-        if isinstance(self._selected.kind, NodeByKey):
-            return f"the argument {' and '.join(key_arguments(self._selected.kind.record))}"
-        return "its global id"
-
-
-def _named_nodes(
-    run: Run, kind: FieldKind | None, gets: Mapping[str, Get], given: Mapping[str, Any]
-) -> Sequence[NodeName | BadUserInput]:
-    """Returns the nodes that a field names, of its possible types; a representation's error is only its own."""
-    graph = run.graph
-    match kind:
-        case NodeByKey(record):
-            values = {
-                record.leaf_name(slot.path): key_value(
-                    graph, record, slot, in_utc(name, slot, given.get(name))
-                )
-                for name, slot in key_arguments(record).items()
-            }
-            return [(record, graph.identity(record, values))]
-        case Entities():
-            return [_represented(graph, gets, each) for each in given["representations"]]
-        case NodeById():
-            found = [read_global_id(graph, given["id"])]
-        case _:
-            found = read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
-    return [_served(gets, each) for each in found]
-
-
-def _served(gets: Mapping[str, Get], named: NodeName) -> NodeName:
-    """Returns the node. Raises BadUserInput if the field cannot have its type."""
-    name = named[0].name
-    if name not in gets:
-        raise BadUserInput(f"no {name} can be asked for by its `id`")
-    return named
-
-
-def _represented(graph: Graph, gets: Mapping[str, Get], given: object) -> NodeName | BadUserInput:
-    try:
-        return _served(gets, read_representation(graph, given))
-    except BadUserInput as error:
-        return error
-
-
-def _entity(named: NodeName | BadUserInput, given: Mapping[str, Any]) -> Entity | BadUserInput:
-    try:
-        if isinstance(named, BadUserInput):
-            # A new one for each run: it may be cached with the document, and an error grows each time it is raised.
-            raise BadUserInput(*named.parts)
-        record, identity = named
-        return Entity(record, identity, told_item(record, given))
-    except BadUserInput as error:
-        return error
-
-
-# --- What steps share -----------------------------------------------------------------------------------
-
-
-def seen_after(record: RecordType, after: RoundTrips, *, is_item_there: bool) -> RoundTrips:
-    """Returns the round trips in which keys are requested after records were read of which the viewer may see some;
-    `after`: when they are known to see them."""
-    links = [] if record.access is None else record.access.links("read")
-    is_later = any(each.needs_item or is_item_there for each in links)
-    return after | AT_ONCE | later(after) if is_later else after
-
-
-def see(
-    run: Run,
+def filter_visible(
+    op: Run,
     record: RecordType,
     objects: Sequence[Object],
-    place: str,
-    round_trip: int,
-    after: RoundTrips,
-    then: Callable[[Sequence[Object], int], None],
+    wait: str = "visible",
     *,
+    names: Sequence[str] = (),
     reads: bool = False,
-) -> None:
-    """Continues with the objects after what decides whether the viewer sees them was read: their items, and other items
-    that rules need. Objects that they do not see are then missing. `reads`: their items are wanted in any case."""
-    access = run.access
+) -> Reads[list[Object]]:
+    """Returns the objects of a type that the viewer sees, after what decides it was read: their items, and other items
+    that rules need. The others are then missing, or have an error.
+
+    `names` are fields for which it is decided too whether they may be read; `reads`: the items are wanted in any case.
+    """
+    access = op.access
     if access is None:
-        then(objects, round_trip)
-        return
-    decided: list[Object] = []
-    unread: list[Object] = []
-    linked: list[tuple[tuple[Object, Key], Key]] = []
-    left: Counter[Object] = Counter()
-    for each in objects:
-        if each.item is None:
-            decision = access.of_key(record, each.identity)
-        else:
-            decision = access.of_whole(record, each.identity, each.item)
-        links = access.unknown(record, decision, each.identity, each.item)
-        linked += [((each, key), key) for key in links]
-        left[each] = len(links)
-        if decision is True:
-            decided.append(each)
-        elif decision is False or (each.item is not None and not links):
-            each.is_missing = True
-            decided.append(each)
-        elif each.item is None and (reads or not access.is_linked(record, decision)):
-            unread.append(each)
-            left[each] += 1
-
-    def go_on(some: Iterable[Object], arrived: int) -> None:
-        left.subtract(some)
-        ready = [each for each in dict.fromkeys(some) if not left[each]]
-        told = [each for each in ready if each.is_missing or each.error]
-        if told:
-            then(told, arrived)
-        if len(told) < len(ready):
-            sound = [each for each in ready if not each.is_missing and not each.error]
-            see(run, record, sound, place, arrived, after, then)
-
-    def came(answers: list[tuple[Object, Item | Exception | None]], arrived: int) -> None:
-        keep_items(run, answers)
-        go_on([each for each, _ in answers], arrived)
-
-    def links_came(answers: list[tuple[tuple[Object, Key], Any]], arrived: int) -> None:
-        for (each, key), answer in answers:
-            each.error = learned(run, [(key, answer)]) or each.error
-        go_on([each for (each, _), _ in answers], arrived)
-
-    if decided:
-        then(decided, round_trip)
-    if unread:
-        look_up(run, record, unread, place, round_trip, after, came)
-    if linked:
-        run.scheduler.look_up(linked, place, round_trip, after, links_came)
+        return [*objects]
+    found, undecided = visible_so_far(access, record, objects, names)
+    visible = [*found]
+    while undecided:
+        unread, linked = list[Object](), list[tuple[tuple[Object, Key], Key]]()
+        for each in undecided:
+            decisions = [access.decide(each, "read", name) for name in (None, *names)]
+            keys = {key: None for decision in decisions for key in access.unknown_keys(each, decision)}
+            linked += [((each, key), key) for key in keys]
+            is_linked = all(isinstance(one, bool) or access.is_linked(record, one) for one in decisions)
+            if each.item is None and (reads or not is_linked):
+                unread.append(each)
+        items, others = yield All([look_up(op, record, unread, wait), GetItems(linked, wait)])
+        keep_items(op, items)
+        for (each, key), answer in others:
+            if isinstance(answer, Exception):
+                each.error = answer
+            else:
+                access.learn(key, answer)
+        left = [each for each in undecided if not each.is_missing and not each.error]
+        found, undecided = visible_so_far(access, record, left, names)
+        visible += found
+    return visible
 
 
-def go_on_with(run: Run, items: Items, place: str, objects: Sequence[Object], round_trip: int) -> None:
-    seen = [each for each in objects if not each.is_missing and not each.error]
-    if seen:
-        items.start(run, seen, round_trip, place)
+def run_visible(
+    op: Run, record: RecordType, objects: Sequence[Object], then: Step, *, reads: bool = False
+) -> Reads[Running]:
+    """Continues from the objects that the viewer sees."""
+    visible = yield from filter_visible(op, record, objects, reads=reads)
+    return then.run(op, visible) if visible else []
+
+
+def worst_of_visible(
+    run: Run, records: tuple[RecordType, ...], number: int = 1, wait: str = "visible"
+) -> Worst:
+    """Yields what decides whether the viewer sees objects of a type, if only their items can show it."""
+    yield KeyLookups(records, number)
+    links = [link for record in records for link in links_of(run, record)]
+    for needs_item in (False, True):
+        some = [each for each in links if each.needs_item is needs_item]
+        for each in some:
+            yield KeyLookups((each.record,), number)
+        if some or not needs_item:
+            yield Wait(wait, 1, 0)
+
+
+# --- Items -----------------------------------------------------------------------------------------------------
+
+Answers: TypeAlias = "list[tuple[Object, Item | Exception | None]]"
+"""Objects, each with the item that was found under its key, or the error of reading it."""
 
 
 def by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:
-    """Returns the objects of each type."""
     found: dict[RecordType, list[Object]] = {}
     for each in objects:
         found.setdefault(each.record, []).append(each)
     return found.items()
 
 
-def look_up(
-    run: Run,
-    record: RecordType,
-    objects: Iterable[Object],
-    place: str,
-    round_trip: int,
-    after: frozenset[int],
-    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
-) -> None:
-    """Looks up nodes of a type by their keys; a node that may be in several shards is looked up in all."""
+def look_up(op: Run, record: RecordType, objects: Iterable[Object], wait: str = "items") -> Reads[Answers]:
+    """Returns what was found for nodes of a type by their keys; a node that may be in several shards is looked up in all."""
     write = record.write_key
+    answers: Answers
     if write is not None:
-        wanted = [(each, write(each.identity)) for each in objects]
-    else:
-        wanted = [(each, key) for each in objects for key in run.graph.table_keys(record, each.identity)]
-        if record.table_keys.shards:
-            then = partial(_shards_came, run, len(record.table_keys.shards), {}, then)
-    run.scheduler.look_up(wanted, place, round_trip, after, then)
+        answers = yield GetItems([(each, write(each.identity)) for each in objects], wait)
+        return answers
+    wanted = [(each, key) for each in objects for key in op.graph.table_keys(record, each.identity)]
+    answers = yield GetItems(wanted, wait)
+    return _in_one_shard(op, answers) if record.table_keys.shards else answers
 
 
-def _shards_came(
-    run: Run,
-    shards: int,
-    seen: dict[Object, list[Item | Exception | None]],
-    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
-    came: list[tuple[Object, Item | Exception | None]],
-    round_trip: int,
-) -> None:
-    """Continues with the nodes that were looked up in all shards: with the item that was found in one of them.
+def _in_one_shard(run: Run, answers: Answers) -> Answers:
+    """Returns, for nodes that were looked up in all shards, the item that was found in one of them.
 
-    If two items are the node, it is not known which one is meant: that is the node's error.
+    If two items are the node, it is not known which one is meant: that is the node's error, unless the viewer may not
+    see one of them.
     """
-    ready: list[tuple[Any, Item | Exception | None]] = []
-    for each, answer in came:
-        answers = seen.setdefault(each, [])
-        answers.append(answer)
-        if len(answers) == shards:
-            failed = [found for found in answers if isinstance(found, Exception)]
+    graph, access = run.graph, run.access
+    by_node: dict[Object, list[Item | Exception | None]] = {}
+    for each, answer in answers:
+        by_node.setdefault(each, []).append(answer)
+    found: Answers = []
+    for each, several in by_node.items():
+        failed = [answer for answer in several if isinstance(answer, Exception)]
+        there = [
+            answer
+            for answer in several
+            if isinstance(answer, dict) and graph.is_of(answer, (each.record, *each.others))
+        ]
+        if len(there) > 1 and access is not None:
             there = [
-                found
-                for found in answers
-                if found is not None
-                and not isinstance(found, Exception)
-                and run.graph.is_of(found, (each.record, *each.others))
+                item
+                for item in there
+                if access.decide(KnownRecord(graph.recognise(item) or each.record, each.identity, item))
+                is not False
             ]
-            if len(there) > 1:
-                problem = f"{each.record.name}: two items, in different shards, have the key of this one"
-                failed.append(CorruptItem(problem))
-            ready.append((each, (failed or there or [None])[0]))
-    if ready:
-        then(ready, round_trip)
+        if len(there) > 1:
+            problem = f"{each.record.name}: two items, in different shards, have the key of this one"
+            failed.append(CorruptItem(problem))
+        found.append((each, (failed or there or [None])[0]))
+    return found
 
 
-def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
+def keep_items(run: Run, answers: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
     """Keeps what was found for each node; returns those that exist."""
     graph, there = run.graph, []
-    for each, answer in came:
+    last, identify = None, None
+    for each, answer in answers:
         if isinstance(answer, Exception):
             each.error = answer
             continue
         record, own = each.record, None
         if answer is not None:
-            own = graph.identifier(record, record.keys[None])(answer)
+            if identify is None or record is not last:
+                last, identify = record, graph.identifier(record, record.keys[None])
+            own = identify(answer)
             if own is None and each.others and graph.is_of(answer, each.others):
                 own = record.read_identity(answer) or each.identity
         if own is None or (own != each.identity and record.attributes_of_identity and not _takes(each, own)):

@@ -1,87 +1,59 @@
-"""Reads lists: a page of neighbors, their count, and the edges to nodes that a client names."""
+"""Reads lists: a page of neighbors, their count, and the edges to nodes that a client names.
+
+`ListStep.run` binds the list of each owner to the client's arguments (a `Connection`), and reads each: by the keys of
+its items if all of them are known (`look_up_items`), whole if it is aggregated, else its page (`LoadEach`) and its count.
+`PageStep.take` continues with the pages that have come together, and `PageStep.spread` starts the steps below with their
+edges and nodes. Before that, what other items decide is read, if rules need them (`decided_lists`). What all of this
+requests at most is in `list_worst`, with the same waits: "links", "items", "all", "count" and "page".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import Any, Literal, cast
+from weakref import ref
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, FieldName, KeygraphError
+from keygraph.errors import BadUserInput, FieldName, KeygraphError, again
 from keygraph.graph import Graph
-from keygraph.lists.listing import Located, Place
-from keygraph.lists.named_edges import in_list
+from keygraph.lists.describe import DescribedRequest, described_requests
+from keygraph.lists.extent import NO_PAGE, Extent, Located, Place
+from keygraph.lists.named_edges import edge_keys, in_list
 from keygraph.lists.projection import attributes_of
-from keygraph.lists.reading import Extent, Found
-from keygraph.model.paths import AccessPath
-from keygraph.model.permissions import restricted_name
+from keygraph.lists.query import ListQuery
+from keygraph.lists.reading import Found, count_requests, page_requests
+from keygraph.model.paths import AccessPath, WalkedPath
+from keygraph.model.permissions import Permissions, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.engine.requests import (
+    All,
+    Begun,
+    Beside,
+    GetItems,
+    Load,
+    LoadEach,
+    Reads,
+    Start,
+    Work,
+)
+from keygraph_resolvers.engine.worst import Described, StepStart, Worst, weakly
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.names import filterable_fields
-from keygraph_resolvers.read.access import learned, without_refused
-from keygraph_resolvers.read.aggregates import AskedAggregate
-from keygraph_resolvers.read.connection import Connection, Edge, ListArguments, ShownPage
-from keygraph_resolvers.read.loaders import CountOf, PageOf
-from keygraph_resolvers.read.meter import Read
-from keygraph_resolvers.read.objects import ListObject, Object, end_reader
+from keygraph_resolvers.read.access import without_refused
+from keygraph_resolvers.read.aggregates import RequestedAggregate
+from keygraph_resolvers.read.connection import Connection, ConnectionPage, Edge, ListArguments
+from keygraph_resolvers.read.loaders import CountOf, EdgesTo
+from keygraph_resolvers.read.objects import ListObject, NodeReader, Object, end_reader
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.explained import (
-    NOTHING,
-    Explained,
-    View,
-    Where,
-    arguments_text,
-    page_text,
-)
-from keygraph_resolvers.steps.list_cost import ListCost
-from keygraph_resolvers.steps.list_requests import explain_requests
+from keygraph_resolvers.steps.list_worst import ListWorst
 from keygraph_resolvers.steps.selection import SelectedField
-from keygraph_resolvers.steps.step import (
-    AT_ONCE,
-    NEVER,
-    Below,
-    ItemStep,
-    Priced,
-    RoundTrips,
-    Starts,
-    Step,
-    StepCost,
-    later,
-    union,
-)
+from keygraph_resolvers.steps.step import ItemStep, Step
 
-
-@dataclass(slots=True, eq=False)
-class BoundList:
-    """A list of an owner that was not read yet."""
-
-    step: ListStep
-    owner: Object
-    connection: Connection
-    found: ListObject | None
-    """None for an only neighbor, which is kept on the owner."""
-    place: str
-    aggregates: Sequence[AskedAggregate]
-    """What is aggregated of it."""
-
-    def fail(self, error: Exception, *, is_counted: bool = False, is_whole: bool = False) -> None:
-        """Keeps what reading gave instead of the list's page; `is_counted`: and of its count; `is_whole`: of the list itself."""
-        if self.found is None or is_whole:
-            self.owner.found[self.step.selected] = error
-        else:
-            self.found.page = error
-            if is_counted:
-                self.found.total = error
-                self.found.found |= {each.selected: error for each in self.aggregates}
-
-    def learns(self, run: Run, came: Sequence[tuple[Any, Any]]) -> bool:
-        """Records other items that were looked up for it. If one could not be read, the list fails."""
-        failure = learned(run, came)
-        if failure is not None:
-            self.fail(failure, is_counted=True)
-        return failure is None
+NO_COPIES: Mapping[SelectedField, NodeReader] = {}
 
 
 class ListStep(Step):
@@ -111,18 +83,199 @@ class ListStep(Step):
         self.page = page
         self.has_total = has_total
         self._looks = looks
-        self._refusal = self._why_not_consistent() if is_consistent else None
+        is_by_key = selected.has_argument("to") and path.finds_by_node
+        self._refusal = why_not_consistent(path) if is_consistent and not is_by_key else None
         self.may_be_known = may_be_known
-        self.aggregates: Sequence[AskedAggregate] = ()
-        after = page.after if page else NEVER
-        self.later = union((AT_ONCE if self.may_look_up else NEVER, later(after)))
-        if may_be_known:
-            self.later |= after
-        self._after_links = self.later
-        """The round trips in which keys are requested after it is known whether the viewer sees anything of it."""
+        self.aggregates: Sequence[RequestedAggregate] = ()
         self.has_links = any(each.access is not None and each.access.links("read") for each in path.records)
+        node = partial(
+            Described,
+            records=tuple(path.records),
+            step=ref(self),
+            path=path,
+            field=selected,
+            arguments=weakly(self.arguments),
+        )
+        reads = partial(partial, weakly(self._described))
+        self.page_node = node(kind="read list", reads=reads("page"))
+        self.whole_node = node(
+            kind="read list",
+            page=lambda run, _: f"all, at most {run.limits.read_budget:,} items",
+            reads=reads("whole"),
+        )
+        self.count_node = node(kind="count", reads=reads("count"))
+
+    def arguments(self, run: Run) -> ListArguments:
+        """Returns what is the same for all owners. Raises BadUserInput, or GraphQLError."""
+        if self._refusal is not None:
+            raise again(self._refusal)
+        selected = self.selected
+        return selected.constant or selected.cached(
+            run, lambda given: self._arguments(run, self.path, given, self._looks)
+        )
+
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        return self.read(op, self.bind(op, objects))
+
+    def bind(self, op: Run, owners: Sequence[Object]) -> list[Connection]:
+        """Returns the lists of owners, except those for which the arguments cannot be used."""
+        bound: list[Connection] = []
+        if self._restricted is not None:
+            owners = without_refused(op.access, owners, self.selected, self._restricted)
+        try:
+            arguments = self.arguments(op)
+        except Exception as error:
+            failure = as_value(error)
+            for owner in owners:
+                owner.found[self.selected] = failure
+            return bound
+        for owner in owners:
+            try:
+                connection = arguments.of(op, owner)
+            except Exception as error:
+                owner.found[self.selected] = as_value(error)
+                continue
+            connection.answer = owner.found[self.selected] = None if self.path.is_one else ListObject()
+            bound.append(connection)
+        return bound
+
+    def read(self, op: Run, connections: Sequence[Connection]) -> Begun:
         if self.has_links:
-            self.later |= AT_ONCE | later(self.later) | later(self.later, 2)
+            return [Beside(self._when_visible(op, each)) for each in connections]
+        return self.read_decided(op, connections)
+
+    def _when_visible(self, op: Run, connection: Connection) -> Reads[Begun]:
+        """Looks up the other items that decide whether the viewer sees anything of the list, and reads it."""
+        owner, answer = connection.owner, connection.answer
+        try:
+            if self.is_read:
+                [connection] = yield from decided_lists(
+                    op, [connection], lambda: [self.arguments(op).of(op, owner)], "links"
+                )
+                connection.answer = answer
+        except Exception as error:
+            self.fail(connection, error)
+            return []
+        return self.read_decided(op, [connection])
+
+    def read_decided(self, op: Run, connections: Sequence[Connection]) -> Begun:
+        """Returns what reads lists of which it is known whether the viewer sees anything."""
+        begun: Begun = []
+        pages: list[Connection] = []
+        for each in connections:
+            if each.is_closed:
+                begun += self.take_all(op, each, ())
+            elif each.arguments.is_key_lookup or each.arguments.to is not None:
+                if self.is_read:
+                    begun.append(Beside(self._look_up(op, each)))
+            elif self.aggregates_items:
+                begun.append(Beside(self._aggregate(op, each)))
+            else:
+                if self.is_counted:
+                    begun.append(Beside(self._count(op, each)))
+                pages.append(each)
+        return [*begun, *self._pages_of(pages)]
+
+    def _pages_of(self, connections: Sequence[Connection]) -> Begun:
+        if self.page is None or not connections:
+            return []
+        return [LoadEach([(each, each.query, each.goes_on) for each in connections])]
+
+    def take(self, op: Run, answers: Sequence[tuple[Connection, Found | Exception]]) -> Begun:
+        """Continues with the pages that have come."""
+        return cast(PageStep, self.page).take(op, answers)
+
+    def _look_up(self, op: Run, connection: Connection) -> Reads[Begun]:
+        """Reads a list of which all items are known by their keys, or by their nodes."""
+        nodes = connection.arguments.to
+        items = yield from look_up_items(op, connection, nodes)
+        if isinstance(items, Exception):
+            self.fail(connection, items)
+            return []
+        return self.take_all(op, connection, in_list(connection.query, items, nodes))
+
+    def _count(self, op: Run, connection: Connection) -> Reads[None]:
+        count = yield Load(CountOf(connection.query.part(NO_PAGE), op.limits.count_pages), "count")
+        answer = connection.answer
+        if answer is None:
+            return
+        if self.has_total:
+            answer.total = count
+        for each in self.aggregates:
+            if each.counts_only:
+                answer.found[each.selected] = each.of_count(count) if isinstance(count, int) else count
+
+    def _aggregate(self, op: Run, connection: Connection) -> Reads[Begun]:
+        """Reads all of the list, or as much as the budget allows; the page and the count are a part of that."""
+        page = self._pages_of([connection])
+        is_page_separate = connection.arguments.has_cursor
+        if is_page_separate:
+            yield page
+        budget, extent = op.limits.read_budget, self._whole_extent(op)
+        wait = "count" if is_page_separate else "all"
+        found = yield Load(connection.query.part(extent), wait, goes_on=True)
+        begun = [] if is_page_separate else page
+        if connection.answer is None:
+            return begun
+        if isinstance(found, Found) and found.resume is None and not found.more and len(found.items) < budget:
+            return [*self.count_found(op, connection, found.items), *begun]
+        missing = found if isinstance(found, Exception) else None
+        connection.answer.found |= {each.selected: missing for each in self.aggregates}
+        return [Beside(self._count(op, connection)), *begun] if self.is_counted else begun
+
+    def _whole_extent(self, run: Run) -> Extent:
+        """Returns all of it, or as much as the budget allows."""
+        budget = run.limits.read_budget
+        return Extent(budget, budget=budget, attributes=self.arguments(run).extent.attributes)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether something is requested from its lists that can be answered."""
+        return self.page is not None or self.has_total or bool(self.aggregates)
+
+    @cached_property
+    def is_counted(self) -> bool:
+        return self.has_total or any(each.counts_only for each in self.aggregates)
+
+    @cached_property
+    def aggregates_items(self) -> bool:
+        """Whether all of the list is read, to aggregate it."""
+        return any(not each.counts_only for each in self.aggregates)
+
+    def take_all(
+        self,
+        op: Run,
+        connection: Connection,
+        found: Sequence[Located],
+        order: Callable[[Place], Any] | None = None,
+    ) -> Begun:
+        """Continues with a list of which these are all items. Its page has that order; None for that of the table's keys
+        among equal sort keys."""
+        begun = self.count_found(op, connection, found)
+        if self.page is not None:
+            page = connection.page_among(found, order or connection.query.order_by_key)
+            begun += self.page.take_pages(op, [(connection, page)])
+        return begun
+
+    def count_found(self, op: Run, connection: Connection, found: Sequence[Located]) -> Begun:
+        """Sets the count and the aggregates of a list of which these are all items."""
+        answer = connection.answer
+        if answer is None:
+            return []
+        answer.total = len(found)
+        objects = [Edge(connection.cursors, each) for each in found] if self.aggregates else []
+        return [Work(each.add_to(answer.found, op, objects)) for each in self.aggregates]
+
+    def fail(self, connection: Connection, error: Exception) -> None:
+        """Keeps an error in place of all that is selected of a list."""
+        kept, answer = as_value(error), connection.answer
+        if answer is None:
+            connection.owner.found[self.selected] = kept
+        else:
+            answer.page = answer.total = kept
+            answer.found |= {each.selected: kept for each in self.aggregates}
+
+    # --- What its selection needs ------------------------------------------------------------------------------
 
     @property
     def may_look_up(self) -> bool:
@@ -130,32 +283,30 @@ class ListStep(Step):
         path, selected = self.path, self.selected
         if path.members:
             return False
-        if selected.says("to"):
+        if selected.has_argument("to"):
             return path.finds_by_node
-        is_narrowed = any(selected.says(camel(argument.name)) for argument in path.ranged)
+        is_narrowed = any(selected.has_argument(camel(argument.name)) for argument in path.ranged)
         return path.keys.index is None and (not path.rest.slots or is_narrowed)
 
     def deciding(self, graph: Graph) -> frozenset[str] | None:
         """Returns the attributes of items that decide whether they are in the list; None for all of them."""
         path, record, selected = self.path, self.path.record, self.selected
-        checked = [each.slot for each in path.ranged if each.slot.lossy and selected.says(camel(each.name))]
+        checked = [
+            each.slot for each in path.ranged if each.slot.lossy and selected.has_argument(camel(each.name))
+        ]
         names = [name for slot in checked for name in record.needs_of(slot)]
         found = attributes_of(graph, record, names) if names else frozenset[str]()
-        if found is None or not selected.says("where"):
+        if found is None or not selected.has_argument("where"):
             return found
-        compared = {each.attribute[0] for each in filterable_fields(path)}
+        fields = filterable_fields(path)
+        compared = {each.attribute[0] for each in fields}
+        compared |= {record.former[each.attribute][0] for each in fields if each.attribute in record.former}
         return found | compared | record.key_attributes
-
-    def _why_not_consistent(self) -> BadUserInput | None:
-        """Returns why it cannot be read consistently: DynamoDB writes a global index after the table."""
-        if self.selected.says("to") and self.path.finds_by_node:
-            return None
-        return why_not_consistent(self.path)
 
     @property
     def names_edges(self) -> bool:
         """Whether edges of it to named nodes are looked up."""
-        return self.selected.says("to")
+        return self.selected.has_argument("to")
 
     @property
     def needed(self) -> Mapping[RecordType, frozenset[str]]:
@@ -163,261 +314,62 @@ class ListStep(Step):
         leads = self.names_edges or (self.page is not None and self.page.shows_nodes)
         return {
             each.record: each.ends_needed(leads=leads).union(
-                *(asked.needed_of(each.record) for asked in self.aggregates)
+                *(each_aggregate.needed_of(each.record) for each_aggregate in self.aggregates)
             )
             for each in self.path.each
         }
 
-    def arguments(self, run: Run) -> ListArguments:
-        """Returns what is the same for all owners. Raises BadUserInput, or GraphQLError."""
-        if self._refusal is not None:
-            raise self._refusal
-        selected = self.selected
-        return selected.constant or selected.told(
-            run, lambda given: self._arguments(run, self.path, given, self._looks)
-        )
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        for bound in self.bind(run, objects, place):
-            self.read(run, bound, round_trip)
-
-    def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
-        """Yields the lists of owners, except those for which the arguments cannot be used."""
-        place, is_one, is_at_root = place + self.suffix, self.path.is_one, self.path.owner is None
-        if self._restricted is not None:
-            owners = without_refused(run.access, owners, self.selected, self._restricted)
-        try:
-            arguments = self.arguments(run)
-        except Exception as error:
-            for owner in owners:
-                owner.found[self.selected] = error
-            return
-        for owner in owners:
-            try:
-                connection = arguments.of(run, None if is_at_root else owner)
-            except Exception as error:
-                owner.found[self.selected] = error
-                continue
-            found = owner.found[self.selected] = None if is_one else ListObject()
-            yield BoundList(self, owner, connection, found, place, self.aggregates)
-
-    def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        """Reads the list in that round trip."""
-        connection = bound.connection
-        if not self.is_read(bound):
-            return
-        if self.has_links and (unknown := connection.unknown):
-            wanted = [(key, key) for key in unknown]
-            then = partial(self._links_came, run, bound)
-            look_all_up(run, bound.place, round_trip, self._after_links, wanted, then)
-        elif connection.is_closed:
-            self._all_came(run, bound, [], round_trip)
-        elif connection.arguments.is_key_lookup:
-            after = self._spread_after
-            keys: list[tuple[Any, Key]] = [(bound, key) for key in connection.keys]
-            look_all_up(run, bound.place, round_trip, after, keys, partial(self._all_came, run, bound))
-        elif connection.arguments.to is not None:
-            self._read_edges_to(run, bound, round_trip)
-        else:
-            self._read_parts(run, bound, round_trip)
-
-    def _read_parts(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        """Reads the page and the count, or all of the list if it is aggregated: the others are a part of that."""
-        if self.aggregates_items:
-            budget, arguments = run.limits.read_budget, bound.connection.arguments
-            has_page = self.page is not None and not arguments.has_cursor
-            extent = Extent(budget, budget=budget, attributes=arguments.extent.attributes)
-            after = self.page.after if self.page is not None and has_page else NEVER
-            read = Read((bound.place,), round_trip, after, goes_on=True)
-            whole = PageOf(bound.connection.neighbours, extent)
-            run.scheduler.load(whole, read, partial(self._aggregated, run, bound))
-            if has_page:
-                return
-        elif self._is_counted:
-            self._count(run, bound, round_trip)
-        if self.page is not None:
-            self.page.read(run, bound, round_trip)
-
-    def _count(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        request = CountOf(bound.connection.neighbours, run.limits.count_pages)
-        run.scheduler.load(request, Read((bound.place,), round_trip), partial(_count_came, bound))
-
-    def is_read(self, bound: BoundList) -> bool:
-        """Returns whether something is requested from the list that can be answered."""
-        return self.page is not None or self.has_total or bool(bound.aggregates)
-
-    @property
-    def _is_counted(self) -> bool:
-        return self.has_total or any(each.counts_only for each in self.aggregates)
-
-    @property
-    def aggregates_items(self) -> bool:
-        """Whether all of the list is read, to aggregate it."""
-        return any(not each.counts_only for each in self.aggregates)
-
-    def _aggregated(self, run: Run, bound: BoundList, answer: Found | Exception, round_trip: int) -> None:
-        """Continues when all of the list has come, or as much as the budget allows."""
-        if bound.found is None:
-            return
-        if (
-            isinstance(answer, Found)
-            and answer.resume is None
-            and not answer.more
-            and len(answer.items) < run.limits.read_budget
-        ):
-            self.count_found(run, bound, answer.items)
-        else:
-            missing = answer if isinstance(answer, Exception) else None
-            bound.found.found |= {each.selected: missing for each in bound.aggregates}
-            if self._is_counted:
-                self._count(run, bound, round_trip)
-        if self.page is not None and not bound.connection.arguments.has_cursor:
-            self.page.read(run, bound, round_trip)
-
-    # --- What other items decide --------------------------------------------------------------------------
-
-    @property
-    def _spread_after(self) -> RoundTrips:
-        """The round trips in which keys are requested after all its items have come."""
-        after = self.page.after if self.page else NEVER
-        return after | AT_ONCE | later(after) if self.has_links else after
-
-    def _links_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
-        """Reads the list after the items have come that decide whether the viewer sees anything of it."""
-        if bound.learns(run, came):
-            owner = None if self.path.owner is None else bound.owner
-            bound.connection = self.arguments(run).of(run, owner)
-            self.read(run, bound, round_trip)
-
-    # --- Lists of which all items are known by their keys, or by their nodes ------------------------------
-
-    def _read_edges_to(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        """Reads the edges to the nodes that the client names, each by a Query of its own."""
-        requests = bound.connection.edges_to
-        after = self._spread_after
-        came = when_all(len(requests), round_trip, partial(self._all_came, run, bound))
-        for request in requests:
-            read = Read((bound.place,), round_trip, after, goes_on=True)
-            run.scheduler.load(request, read, lambda answer, arrived: came([(None, answer)], arrived))
-
-    def _all_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
-        """Continues with a list that has come completely: for each key an item or None, for each node items."""
-        items: list[Item] = []
-        for _, answer in came:
-            if isinstance(answer, Exception):
-                bound.fail(answer, is_counted=True)
-                return
-            items += answer if isinstance(answer, list) else [answer] if answer is not None else []
-        if self.has_links and (unknown := bound.connection.unknown_of(items)):
-            wanted = [(key, key) for key in unknown]
-            then = partial(self._links_of_items_came, run, bound, items)
-            look_all_up(run, bound.place, round_trip, self._spread_after, wanted, then)
-        else:
-            self._show_all(run, bound, items, round_trip)
-
-    def _links_of_items_came(
-        self, run: Run, bound: BoundList, items: Sequence[Item], came: list[tuple[Any, Any]], round_trip: int
-    ) -> None:
-        if bound.learns(run, came):
-            self._show_all(run, bound, items, round_trip)
-
-    def _show_all(self, run: Run, bound: BoundList, items: Sequence[Item], round_trip: int) -> None:
-        connection = bound.connection
-        found = in_list(connection.neighbours, connection.given(items), connection.arguments.to)
-        self.show_found(run, bound, found, round_trip)
-
-    def show_found(
-        self,
-        run: Run,
-        bound: BoundList,
-        found: Sequence[Located],
-        round_trip: int,
-        order: Callable[[Place], Any] | None = None,
-    ) -> None:
-        """Continues with a list of which these are all items. Its page has that order; None for that of the table's keys
-        among equal sort keys."""
-        self.count_found(run, bound, found)
-        if self.page is not None:
-            order = order or bound.connection.neighbours.order_by_key
-            edges, info = bound.connection.page_among(found, order)
-            if bound.found is not None:
-                bound.found.info = info
-            self.page.complete(run, bound, edges, round_trip)
-
-    def count_found(self, run: Run, bound: BoundList, found: Sequence[Located]) -> None:
-        """Sets the count and the aggregates of a list of which these are all items."""
-        if bound.found is not None:
-            bound.found.total = len(found)
-            objects = [Edge(bound.connection, each) for each in found] if bound.aggregates else []
-            for each in bound.aggregates:
-                run.scheduler.spawn(each.add_to(bound.found.found, run, objects))
-
     # --- What it costs ------------------------------------------------------------------------------------
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        try:
-            most = self.most(run)
-            if self.arguments(run).is_unseen(run):
-                return StepCost(), ()
-        except Exception:
-            return StepCost(), ()  # nothing is read; the answer says why
-        whole, after = most.all(starts)
-        cost, below = most.page(run, after)
-        cost.add(most.count(after))
-        cost.add(whole)
-        return cost, below
+    def worst(self, run: Run) -> Worst:
+        most = None
+        with suppress(Exception):  # nothing is read; the answer says why
+            most = None if self.arguments(run).is_hidden(run) else self.most(run)
+        if most is not None:
+            yield from most.requests()
+        elif self.node is not None:
+            yield self.node
 
-    def most(self, run: Run) -> ListCost:
-        """Returns the most that the list of one owner costs. Raises if the arguments cannot be used."""
-        return ListCost.of(
-            self.path,
-            self.page,
-            self.arguments(run),
-            run,
-            has_total=self._is_counted,
-            may_be_known=self.may_be_known,
-            has_aggregate=self.aggregates_items,
-        )
-
-    def bound_key(self, run: Run) -> Hashable:
-        """Returns what decides its cost."""
-        try:
-            return self.most(run)
-        except Exception:
-            return None
+    def most(self, run: Run) -> ListWorst:
+        """Returns the most that the list of one owner takes. Raises if the arguments cannot be used."""
+        return ListWorst(self, self.arguments(run), run)
 
     # --- How it is explained --------------------------------------------------------------------------------
 
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place, [node, *_] = where.place + self.suffix, self.selected.nodes
-        here = replace(where, place=place, key="" if self.path.owner is None else where.key)
-        names, arguments = tuple(record.name for record in self.path.records), arguments_text(node)
-        base = Explained("read list", here, names, path=self.path, arguments=arguments, source=self)
-        if self.page is not None and view.may_go_on():
-            shown = replace(
-                base,
-                page="1" if self.path.is_one else page_text(node),
-                attributes=view.attributes(*self.path.records),
-            )
-            explain_requests(view, shown, where, self.path, self.arguments)
-            shown.is_read = bool(shown.requests) or shown.problem is not None or shown.access == NOTHING
-            is_many = where.is_many or not self.path.is_one
-            shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
-            yield shown
-        if self.aggregates_items and view.may_go_on():
-            budget = f"all, at most {view.run.limits.read_budget:,} items"
-            shown = replace(base, page=budget, attributes=view.attributes(self.path.record), steps=[])
-            explain_requests(view, shown, where, self.path, self.arguments, is_whole=True)
-            yield shown
-        elif self._is_counted and view.may_go_on():
-            shown = replace(base, kind="count", attributes=(), steps=[])
-            explain_requests(view, shown, where, self.path, self.arguments)
-            yield shown
+    @cached_property
+    def node(self) -> Described | None:
+        """What explain describes first; None if nothing is read of it."""
+        if self.page is not None:
+            return self.page_node
+        if self.aggregates_items:
+            return self.whole_node
+        return self.count_node if self.is_counted else None
+
+    def _described(
+        self, node: Literal["page", "whole", "count"], run: Run, owner: tuple[str, ...] | None
+    ) -> Iterator[DescribedRequest]:
+        """Yields the requests for a part of the list, or for its edges to the nodes that the client names."""
+        arguments, path = self.arguments(run), self.path
+        if arguments.to is not None:
+            count, between = len(arguments.to), path.keys_of_both_ends
+            if between is None:
+                raise BadUserInput(f"no key of {path.record.name} contains both its ends")
+            pairs = zip(between.attributes, between.templates, strict=False)
+            keys = " AND ".join(f"{key.name} = {template}" for key, template in pairs)
+            times = f"{count} {'time' if count == 1 else 'times'}"
+            yield DescribedRequest("Query", between.index_name, f"{keys}, {times}")
+            return
+        query = arguments.described(run, owner) or arguments.any_described
+        if node == "whole":
+            query = query.part(self._whole_extent(run))
+        requests = count_requests(query) if node == "count" else page_requests(query)
+        if requests:
+            yield described_requests(run.graph, requests, len(path.keys.shard_texts))
 
 
-def why_not_consistent(path: AccessPath) -> BadUserInput | None:
+def why_not_consistent(path: WalkedPath) -> BadUserInput | None:
     """Returns why a list cannot be read consistently: DynamoDB writes a global index after the table."""
-    index = path.keys.index
+    index = path.keys.index if isinstance(path, AccessPath) else None
     if index is None or index.local:
         return None
     owner = "" if path.owner is None else f" of {path.owner.name}"
@@ -428,104 +380,107 @@ def why_not_consistent(path: AccessPath) -> BadUserInput | None:
     )
 
 
-def _count_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:
-    if bound.found is None:
-        return
-    if bound.step.has_total:
-        bound.found.total = answer
-    for each in bound.aggregates:
-        if each.counts_only:
-            counted: Any = each.of_count(answer) if isinstance(answer, int) else answer
-            bound.found.found[each.selected] = counted
-
-
-class PageStep(Priced):
+class PageStep:
     """The page of a list: how it is read, and the steps that continue from its edges and nodes."""
 
     def __init__(
         self,
-        name: str,
+        selected: SelectedField,
         path: AccessPath,
         edges: Sequence[tuple[SelectedField, ItemStep]],
         nodes: Sequence[tuple[SelectedField, Step]],
         only: ItemStep | None,
+        copying: Mapping[SelectedField, NodeReader] = NO_COPIES,
     ) -> None:
-        """`name` is the list's. `edges` and `nodes` are the fields that show them, with the steps that continue from
-        them; `only` continues from an only neighbor."""
-        self.suffix = f".{name}" if name else ""
+        """`selected` is the list. `edges` and `nodes` are the fields that show them, with the steps that continue from
+        them; `only` continues from an only neighbor. `copying` are the readers of nodes that edges have copies of."""
+        self.suffix = f".{selected.key}"
+        self.selected = selected
         self.path = path
         self.edges = edges
         self.nodes = nodes
         self.only = only
         end = None if path.far_end is None else path.record.ends[path.far_end]
         self._far_of = None if end is None else end_reader(path.record, end)
+        self._copying = copying
         self.shows_nodes = bool(nodes)
+        self.end_key = f"the end {path.record.name}.{path.far_end}"
         self.children = [step for _, step in (*edges, *nodes)] if only is None else [only]
-        self.after = union(each.later for each in self.children)
-        """The round trips in which keys are requested when it is there."""
 
-    def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        connection = bound.connection
-        read = Read((bound.place,), round_trip, self.after, connection.goes_on)
-        run.scheduler.load(connection.request, read, partial(self._came, run, bound))
+    def take(self, op: Run, answers: Sequence[tuple[Connection, Found | Exception]]) -> Begun:
+        """Continues with what was read for pages, each of which may also need to know what is behind it."""
+        begun: Begun = []
+        pages: list[tuple[Connection, ConnectionPage]] = []
+        for connection, found in answers:
+            if isinstance(found, Exception):
+                self.fail(connection, found)
+                continue
+            behind = connection.arguments.may_look_back and connection.part_behind(found)
+            if isinstance(behind, ListQuery):
+                begun.append(Beside(self._look_behind(op, connection, found, behind)))
+            else:
+                pages.append((connection, connection.page(found, is_behind=behind)))
+        return [*begun, *self.take_pages(op, pages)]
 
-    def _came(self, run: Run, bound: BoundList, answer: Found | Exception, round_trip: int) -> None:
-        if isinstance(answer, Exception):
-            bound.fail(answer)
-            return
-        shown = bound.connection.page_of(answer)
-        if isinstance(shown, PageOf):
-            read = Read((bound.place,), round_trip, self.after, True)
-            run.scheduler.load(shown, read, partial(self._behind_came, run, bound, answer))
+    def _look_behind(self, op: Run, connection: Connection, found: Found, behind: ListQuery) -> Reads[Begun]:
+        before = yield Load(behind, goes_on=True)
+        if isinstance(before, Exception):
+            self.fail(connection, before)
+            return []
+        return self.take_pages(
+            op, [(connection, connection.page(found, is_behind=connection.is_behind(before)))]
+        )
+
+    def fail(self, connection: Connection, error: Exception) -> None:
+        if connection.answer is None:
+            connection.owner.found[self.selected] = as_value(error)
         else:
-            self.show(run, bound, shown, round_trip)
+            connection.answer.page = as_value(error)
 
-    def _behind_came(
-        self, run: Run, bound: BoundList, found: Found, answer: Found | Exception, round_trip: int
-    ) -> None:
-        if isinstance(answer, Exception):
-            bound.fail(answer)
-        else:
-            self.show(run, bound, bound.connection.page_behind(found, answer), round_trip)
+    def take_pages(self, op: Run, pages: Sequence[tuple[Connection, ConnectionPage]]) -> Begun:
+        """Returns what continues from pages."""
+        held: list[tuple[Connection, list[Edge]]] = []
+        holding = op.meter.holding
+        for connection, (edges, info) in pages:
+            if connection.answer is not None:
+                connection.answer.info = info
+            else:
+                del edges[1:]
+            if holding is not None:
+                try:
+                    holding.take_page(len(edges))
+                except KeygraphError as refusal:
+                    self.fail(connection, refusal)
+                    continue
+            held.append((connection, edges))
+        return self.spread(op, held)
 
-    def show(self, run: Run, bound: BoundList, shown: ShownPage, round_trip: int) -> None:
-        edges, info = shown
-        if bound.found is not None:
-            bound.found.info = info
-        else:
-            del edges[1:]
-        self.complete(run, bound, edges, round_trip)
+    def spread(self, op: Run, pages: Sequence[tuple[Connection, list[Edge]]]) -> Begun:
+        """Starts the steps below with the edges of pages and their nodes."""
+        only: list[Edge] = []
+        all_edges: list[Edge] = []
+        nodes_below: list[list[Object]] = [[] for _ in self.nodes]
+        for connection, edges in pages:
+            answer = connection.answer
+            if answer is None:
+                connection.owner.found[self.selected] = edges[0] if edges else None
+                only += edges[:1]
+                continue
+            answer.page = edges
+            all_edges += edges
+            for selected, _ in self.edges:
+                answer.found[selected] = edges
+            for (selected, _), below in zip(self.nodes, nodes_below, strict=True):
+                nodes = answer.found[selected] = self.nodes_of(selected, edges)
+                below += [node for node in nodes if node.error is None]
+        begun: Begun = [Start(step, all_edges) for _, step in self.edges]
+        begun += [Start(step, below) for (_, step), below in zip(self.nodes, nodes_below, strict=True)]
+        return begun if self.only is None else [*begun, Start(self.only, only)]
 
-    def complete(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
-        """Continues from the edges of a page."""
-        if run.meter.holding is not None:
-            try:
-                run.meter.holding.take_page(len(edges))
-            except KeygraphError as refusal:
-                # Its frames hold all that was read, and each list adds some.
-                bound.fail(refusal.with_traceback(None))
-                return
-        self.spread(run, bound, edges, round_trip)
-
-    def spread(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
-        """Starts the steps that continue from the edges of a page."""
-        found, place = bound.found, bound.place
-        if found is None:
-            bound.owner.found[bound.step.selected] = edges[0] if edges else None
-            if self.only is not None:
-                self.only.start(run, edges[:1], round_trip, place)
-            return
-        found.page = edges
-        for selected, step in self.edges:
-            found.found[selected] = edges
-            step.start(run, edges, round_trip, place)
-        for selected, nodes_step in self.nodes:
-            nodes = found.found[selected] = self.nodes_of(edges)
-            nodes_step.start(run, [node for node in nodes if node.error is None], round_trip, place)
-
-    def nodes_of(self, edges: Sequence[Edge]) -> Sequence[Object]:
-        """Returns the nodes of a page's edges; a node whose edge or key cannot be read has its error."""
-        far_of, nodes = self._far_of, []
+    def nodes_of(self, selected: SelectedField, edges: Sequence[Edge]) -> Sequence[Object]:
+        """Returns the nodes of a page's edges for a field that shows them; a node whose edge or key cannot be read has
+        its error."""
+        far_of, nodes = self._copying.get(selected, self._far_of), []
         if far_of is None:
             return edges
         for edge in edges:
@@ -535,51 +490,60 @@ class PageStep(Priced):
                 node = far_of(edge)
             except Exception as error:
                 node = Object(self.path.nodes[0], ())
-                node.error = error
+                node.error = as_value(error)
             if node is not None:
                 nodes.append(node)
         return nodes
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """Returns the steps that continue from so many edges."""
-        return StepCost(), [(step, starts) for step in self.children]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        at = replace(where, key=f"the end {self.path.record.name}.{self.path.far_end}")
+    def worst(self, run: Run) -> Worst:
+        """Yields what continues from an edge."""
         for step in self.children:
-            yield from step.explained(view, at)
+            yield StepStart(step, key=self.end_key)
 
 
-Came: TypeAlias = Callable[[list[tuple[Any, Any]], int], None]
-"""Takes answers with the objects that wanted them, and the next round trip."""
+# --- What the viewer sees -----------------------------------------------------------------------------------
 
 
-def look_all_up(
-    run: Run,
-    place: str,
-    round_trip: int,
-    after: frozenset[int],
-    wanted: Sequence[tuple[Any, Key]],
-    then: Came,
-) -> None:
-    """Looks up items by their keys, and continues when all have come."""
-    came = when_all(len(wanted), round_trip, then)
-    if wanted:
-        run.scheduler.look_up(wanted, place, round_trip, after, came)
+def learn(op: Run, keys: Iterable[Key], wait: str = "items") -> Reads[Exception | None]:
+    """Looks up other items that rules need. Returns the error of the first that could not be read."""
+    for key, answer in (yield GetItems([(key, key) for key in keys], wait)):
+        if isinstance(answer, Exception):
+            return answer
+        cast(Permissions, op.access).learn(key, answer)
+    return None
 
 
-def when_all(count: int, round_trip: int, then: Came) -> Came:
-    """Returns a function that collects answers, and continues when there are `count`: at once for none."""
-    found: list[tuple[Any, Any]] = []
-    latest = round_trip
+def decided_lists(
+    op: Run, lists: list[Connection], make: Callable[[], list[Connection]], wait: str
+) -> Reads[list[Connection]]:
+    """Returns lists after the other items were read that decide whether the viewer sees anything of them: `make` makes
+    them again. Raises its errors, and those of reading."""
+    while unknown := dict.fromkeys(key for each in lists for key in each.unknown):
+        failure = yield from learn(op, unknown, wait)
+        if failure is not None:
+            raise failure
+        lists = make()
+    return lists
 
-    def came(some: list[tuple[Any, Any]], arrived: int) -> None:
-        nonlocal latest
-        found.extend(some)
-        latest = max(latest, arrived)
-        if len(found) == count:
-            then(found, latest)
 
-    if not count:
-        then([], round_trip)
-    return came
+def look_up_items(
+    op: Run, connection: Connection, nodes: Iterable[tuple[str, ...]] | None, wait: str = "items"
+) -> Reads[Sequence[Item] | Exception]:
+    """Looks up the items of a list that lead to some nodes, or all of them if their keys are known, with the values of the
+    other items that rules need."""
+    query, answers = connection.query, list[Any]()
+    if nodes is None or query.path.finds_by_node:
+        keys = query.whole_keys or () if nodes is None else edge_keys(query, nodes)
+        answers = [answer for _, answer in (yield GetItems([(None, key) for key in keys], wait))]
+    else:
+        answers = yield All([Load(EdgesTo(query, node), wait, goes_on=True) for node in nodes])
+    items: list[Item] = []
+    for answer in answers:
+        if isinstance(answer, Exception):
+            return answer
+        items += answer if isinstance(answer, list) else [answer] if answer is not None else []
+    if connection.query.form.send is None:
+        return items  # no other item decides about them
+    path, conditions = connection.arguments.path, connection.conditions
+    failure = yield from learn(op, op.links.unknown(path, items, conditions), wait)
+    return op.links.with_values(path, items, conditions) if failure is None else failure

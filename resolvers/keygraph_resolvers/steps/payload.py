@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.writing.requests import Done, Move, WriteRequest
+from keygraph_resolvers.engine.requests import Begun, Start
+from keygraph_resolvers.engine.worst import StepStart, Worst
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Writes
-from keygraph_resolvers.steps.explained import Explained, View, Where
 from keygraph_resolvers.steps.get import Get
 from keygraph_resolvers.steps.selection import SelectedField
-from keygraph_resolvers.steps.step import Below, Priced, Starts, Step, StepCost
+from keygraph_resolvers.steps.step import Step
 
 
 class Payload:
@@ -35,11 +35,14 @@ class Payload:
         self.is_new = done.is_new
         self.client_mutation_id = client_mutation_id
         self.found = self.record.found
-        self.payloads = (self,)
+
+    @property
+    def payloads(self) -> tuple[Payload]:
+        """The payloads of the mutation, as `Results` has them."""
+        return (self,)
 
     @property
     def id(self) -> str:
-        """The global id of the node."""
         return self.record.id
 
     @property
@@ -93,22 +96,19 @@ class PayloadStep(Step):
         """Returns whether the written item is known, because all of it is written."""
         return self.kind.action in ("create", "put", "move") and not self._is_noted(run)
 
-    def leads_on(self, run: Run) -> bool:
-        """Returns whether anything may have to be read."""
-        return bool(self._ends) or any(each.leads_on(run) for each in self._records)
+    def leads_on(self, op: Run, objects: Sequence[Object]) -> bool:
+        """Returns whether anything is read, or decided by rules, for what is selected of the written records."""
+        if op.access is None and all(each.item is not None for each in objects):
+            return bool(self._ends) or any(each.leads_on for each in self._records)
+        return bool(self._steps)
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
         """Starts from `objects`, the written records."""
-        for step in self._steps:
-            step.start(run, objects, round_trip, place + self.suffix)
+        return [Start(step, objects) for step in self._steps]
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        return StepCost(), [(step, starts) for step in self._steps]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        here = replace(where, place=where.place + self.suffix)
+    def worst(self, run: Run) -> Worst:
         for step in self._steps:
-            yield from step.explained(view, here)
+            yield StepStart(step)
 
 
 class _RecordStep(Step):
@@ -116,26 +116,13 @@ class _RecordStep(Step):
 
     def __init__(self, selected: SelectedField, get: Get, is_known: Callable[[Run], bool]) -> None:
         self.suffix = f".{selected.key}"
-        self._selected = selected
         self._get = get
         self._is_known = is_known
+        self.leads_on = not get.fields.is_end
+        """Whether something continues from records that are known."""
 
-    def _going_on(self, run: Run) -> Step:
-        return self._get.items if self._is_known(run) else self._get
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        return [Start(self._get, objects)]
 
-    def leads_on(self, run: Run) -> bool:
-        """Returns whether anything may have to be read: the record, or what its key or its item leads to."""
-        items = self._get.items
-        return not self._is_known(run) or bool(items.by_key or items.by_item)
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        for each in objects:
-            each.found[self._selected] = each
-        self._get.start(run, objects, round_trip, place + self.suffix)
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        step: Priced = self._going_on(run)
-        return StepCost(), [(step, starts)]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        yield from self._going_on(view.run).explained(view, replace(where, place=where.place + self.suffix))
+    def worst(self, run: Run) -> Worst:
+        yield StepStart(self._get.fields if self._is_known(run) else self._get)

@@ -6,7 +6,7 @@ Selections never change. `keygraph_resolvers.plan.compile` makes them; steps rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -25,10 +25,11 @@ from graphql import (
 )
 from graphql.execution.values import get_argument_values
 
-from keygraph.errors import BadUserInput
+from keygraph.errors import BadUserInput, again
 from keygraph.model.fields import Field
-from keygraph.model.permissions import is_told_by_key
+from keygraph.model.permissions import is_decided_by_key
 from keygraph.model.records import RecordType
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import (
     Called,
@@ -42,7 +43,7 @@ from keygraph_resolvers.schema.field_kinds import (
     WalkOf,
 )
 
-ToldT = TypeVar("ToldT")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(eq=False)
@@ -63,7 +64,7 @@ class SelectedField:
     numbers: Mapping[SelectedField, Field] = field(default_factory=dict)
     """The fields selected from a list, and inside its aggregates, that are numbers kept on its owner."""
     constant: Any = field(default=None, init=False)
-    """The result of `told` for arguments without variables: the same in every run."""
+    """The result of `cached` for arguments without variables: the same in every run."""
 
     @property
     def name(self) -> str:
@@ -92,7 +93,6 @@ class SelectedField:
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
-        """The variables in its arguments."""
         return tuple(
             dict.fromkeys(
                 name
@@ -112,24 +112,24 @@ class SelectedField:
         except GraphQLError as error:
             raise BadUserInput(error.message) from None
 
-    def told(self, run: Run, tell: Callable[[Mapping[str, Any]], ToldT]) -> ToldT:
-        """Returns the result of `tell` for its arguments, made once for a run, or for all runs if no variable is used.
+    def cached(self, run: Run, make: Callable[[Mapping[str, Any]], ResultT]) -> ResultT:
+        """Returns the result of `make` for its arguments, made once for a run, or for all runs if no variable is used.
 
-        Raises as `arguments` does, and what `tell` raises.
+        Raises as `arguments` does, and what `make` raises.
         """
-        found = self.constant or run.told.get(self)
+        found = self.constant or run.cached.get(self)
         if found is None:
             try:
-                found = tell(self.arguments(run))
+                found = make(self.arguments(run))
             except Exception as error:
-                found = error
+                found = as_value(error)
             if self.variables or isinstance(found, Exception):
-                run.told[self] = found
+                run.cached[self] = found
             else:
                 self.constant = found
         if isinstance(found, Exception):
-            raise found
-        return cast(ToldT, found)
+            raise again(found)
+        return cast(ResultT, found)
 
     @property
     def model_name(self) -> str | None:
@@ -147,8 +147,7 @@ class SelectedField:
                 return walk.name
         return None
 
-    def says(self, name: str) -> bool:
-        """Returns whether an argument is given to it."""
+    def has_argument(self, name: str) -> bool:
         return any(argument.name.value == name for node in self.nodes for argument in node.arguments or ())
 
     @property
@@ -188,6 +187,8 @@ class Selection:
     record: RecordType | None
     """The record type that the object is of, or whose edge it is."""
     fields: tuple[SelectedField, ...]
+    copied: set[str] = field(default_factory=set)
+    """The copies in the item that answer for nodes at its ends."""
 
     def having(self, *kinds: type[Any]) -> tuple[SelectedField, ...]:
         """Returns the fields with one of these kinds."""
@@ -203,7 +204,7 @@ class Selection:
     def waits(self, selected: SelectedField) -> bool:
         """Returns whether only the object's item may show who may read the field."""
         name = self.restricted.get(selected)
-        return name is not None and self.record is not None and not is_told_by_key(self.record, name)
+        return name is not None and self.record is not None and not is_decided_by_key(self.record, name)
 
     @cached_property
     def lists(self) -> tuple[SelectedField, ...]:
@@ -216,7 +217,7 @@ class Selection:
         return tuple(
             each
             for each in self.having(NodeAt, FarNode)
-            if not isinstance(each.kind, NodeAt) or self._is_told(each.kind.end.name)
+            if not isinstance(each.kind, NodeAt) or self._is_in_key(each.kind.end.name)
             if not self.waits(each)
         )
 
@@ -230,21 +231,26 @@ class Selection:
         """Whether something is selected that the object's key does not contain."""
         if self.record is None or self.record.is_virtual:
             return False
-        return any(not self._is_answered_by_key(each) for each in self.fields)
+        return not self.is_answered_by(frozenset())
 
-    def _is_answered_by_key(self, selected: SelectedField) -> bool:
+    def is_answered_by(self, names: Set[str]) -> bool:
+        """Returns whether the object's key and these fields of it answer all that is selected, for any viewer."""
+        return all(self._is_answered_by(each, names) for each in self.fields)
+
+    def _is_answered_by(self, selected: SelectedField, names: Set[str]) -> bool:
         if self.waits(selected) or selected.numbers:
             return False
         match selected.kind:
             case Stored(stored):
-                return self._is_told(stored.name)
+                return self._is_in_key(stored.name) or stored.name in names
             case NodeAt(end):
-                return self._is_told(end.name)
+                return self._is_in_key(end.name)
             case Called(method):
-                return method.needs is not None and all(map(self._is_told, method.needs))
+                needs = method.needs
+                return needs is not None and all(self._is_in_key(each) or each in names for each in needs)
         return True
 
-    def _is_told(self, name: str) -> bool:
+    def _is_in_key(self, name: str) -> bool:
         return self.record is not None and name in self.record.key_fields
 
     @cached_property
@@ -265,9 +271,8 @@ class Selection:
         if self.record is not None and self.record.access is not None:
             for name in self.restricted.values():
                 names |= self.record.access.names("read", name)
-        return frozenset(names)
+        return frozenset(names | self.copied)
 
     @property
     def inner(self) -> Iterator[Selection]:
-        """The selections below it."""
         return (selection for each in self.fields for selection in each.below.values())

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from weakref import ref
 
-from keygraph.dynamo.items import Item
+from keygraph.model.records import RecordType
+from keygraph_resolvers.engine.requests import Begun, Beside, Reads, Start
+from keygraph_resolvers.engine.worst import Described, KeyLookups, StepStart, Wait, Worst
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.explained import Explained, View, Where, joined
-from keygraph_resolvers.steps.get import Get, by_type, go_on_with, keep_items, look_up, see, seen_after
-from keygraph_resolvers.steps.list_cost import keys_cost
-from keygraph_resolvers.steps.step import AT_ONCE, Below, Starts, Step, StepCost, later, union
+from keygraph_resolvers.steps.get import Get, by_type, keep_items, look_up, run_visible
+from keygraph_resolvers.steps.step import Step
 
 
 class ByType(Step):
@@ -20,84 +20,48 @@ class ByType(Step):
     def __init__(self, steps: Mapping[str, Step]) -> None:
         """`steps` are the steps for each type, by its name."""
         self._steps = steps
-        self.later = union(each.later for each in steps.values())
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        if not objects:
-            return
-        first = objects[0].record
-        if all(each.record is first for each in objects):
-            self._steps[first.name].start(run, objects, round_trip, place)
-            return
-        for record, group in by_type(objects):
-            self._steps[record.name].start(run, group, round_trip, place)
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        if objects and all(each.record is objects[0].record for each in objects):
+            return [Start(self._steps[objects[0].record.name], objects)]
+        return [Start(self._steps[record.name], group) for record, group in by_type(objects)]
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        return StepCost(), [(step, starts) for step in self._steps.values()]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        found: list[Explained] = []
+    def worst(self, run: Run) -> Worst:
         for step in self._steps.values():
-            for each in step.explained(view, where):
-                same = next((other for other in found if _is_alike(other, each)), None)
-                if same is None:
-                    found.append(each)
-                else:
-                    joined([same, each])
-        yield from found
+            yield StepStart(step)
 
 
-class UntoldNodes(ByType):
+class NodesOfUnknownType(ByType):
     """Nodes whose key may not determine the type: it is known after the node is read."""
 
     def __init__(self, gets: Mapping[str, Get]) -> None:
         super().__init__(gets)
         self._gets = gets
-        self._untold_after = union(
-            seen_after(each.record, each.items.later, is_item_there=True) for each in gets.values()
+        self._node = Described(
+            kind="get node", records=tuple(get.record for get in gets.values()), step=ref(self)
         )
-        self.later |= AT_ONCE | later(self._untold_after)
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        untold = [each for each in objects if each.others and each.item is None]
-        told = [each for each in objects if not each.others or each.item is not None] if untold else objects
-        super().start(run, told, round_trip, place)
-        for record, group in by_type(untold):
-            then = partial(self._types_came, run, place)
-            look_up(run, record, group, place, round_trip, self._untold_after, then)
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
+        undecided = [each for each in objects if each.others and each.item is None]
+        known = (
+            [each for each in objects if not each.others or each.item is not None] if undecided else objects
+        )
+        unread = [Beside(self._run_undecided(op, record, group)) for record, group in by_type(undecided)]
+        return [*super().run(op, known), *unread]
 
-    def _types_came(
-        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
-    ) -> None:
-        there = keep_items(run, came)
+    def _run_undecided(self, op: Run, record: RecordType, objects: Sequence[Object]) -> Reads[Begun]:
+        there = keep_items(op, (yield from look_up(op, record, objects)))
         for each in there:
-            if each.item is not None and (record := run.graph.recognise(each.item)) is not None:
-                each.record, each.others = record, ()
-        for record, group in by_type(there):
-            items = self._gets[record.name].items
-            then = partial(go_on_with, run, items, place)
-            see(run, record, group, place, round_trip, items.later, then)
+            if each.item is not None and (known := op.graph.recognise(each.item)) is not None:
+                each.record, each.others = known, ()
+        return [
+            Beside(run_visible(op, own, group, self._gets[own.name].fields)) for own, group in by_type(there)
+        ]
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        gets = self._gets.values()
+    def worst(self, run: Run) -> Worst:
         # Each node is read once. The key of some determines the type, so that what is below them starts at once.
-        after = starts.after(at_least=0)
-        return keys_cost([get.record for get in gets], starts), [(get.items, after) for get in gets]
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if view.may_go_on():
-            yield self._untold(view, where)
-
-    def _untold(self, view: View, where: Where) -> Explained:
-        """Returns nodes whose types are known only after reading, so that nothing below them starts earlier."""
-        shown = Explained("get node", where, (), (), problem=where.problem)
-        after = where.later()
+        yield self._node
+        yield KeyLookups(self._node.records)
+        yield Wait("items", 1, 0)
         for get in self._gets.values():
-            joined([shown, view.get(get.record, where)])
-            shown.steps += get.items.explained_below(view, after, after, None)
-        return shown
-
-
-def _is_alike(one: Explained, other: Explained) -> bool:
-    """Returns whether two steps differ only in their types."""
-    return not one.steps and not other.steps and one.is_read == other.is_read
+            yield StepStart(get.fields)

@@ -7,47 +7,69 @@ read consistently.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS
-from keygraph.dynamo.store import Query, read_units
-from keygraph.errors import KeygraphError
+from keygraph.dynamo.store import read_units
+from keygraph.errors import InputPath, KeygraphError, again
+from keygraph.writing.context import WriteContext
 from keygraph.writing.requests import WriteRequest
-from keygraph.writing.sending.describe import describe_write
+from keygraph.writing.sending.describe import DescribedWrite, describe_write
 from keygraph.writing.sending.idempotency import IdempotencyKey
-from keygraph.writing.sending.writer import Writer
+from keygraph.writing.sending.sender import Outline
+from keygraph.writing.sending.writer import write
+from keygraph_resolvers.engine import engine
+from keygraph_resolvers.engine.requests import Begun, Start
+from keygraph_resolvers.engine.worst import QueryRequests, StepCost, StepStart, Transactions, Wait, Worst
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.field_kinds import ResultList, Writes, WritesEach, WritesTogether
-from keygraph_resolvers.schema.mutations import Input, Told, idempotency_key, told_of, write_requests
-from keygraph_resolvers.steps.explained import Explained, View, Where, problem_text
+from keygraph_resolvers.schema.field_kinds import ResultList, Writes, WritesActions, WritesEach
+from keygraph_resolvers.schema.mutations import (
+    Input,
+    MutationArguments,
+    idempotency_key,
+    mutation_arguments,
+    write_requests,
+)
 from keygraph_resolvers.steps.payload import Payload, PayloadStep, Results
 from keygraph_resolvers.steps.selection import SelectedField
-from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
+from keygraph_resolvers.steps.step import Step
 
 _AT_ONCE = 8
 """How many transactions of one mutation are sent at once: more of them would often conflict at the same nodes."""
-_OF_A_SEARCH = 2
+SEARCH_ROUND_TRIPS = 2
 """The round trips of finding what names the marked nodes: by indexes, then in the table."""
 
 _Outcome: TypeAlias = Payload | Exception
 
 
-class _Asked(NamedTuple):
+class _Transaction(NamedTuple):
     """The requests of one transaction."""
 
     inputs: Sequence[Input]
     requests: list[list[WriteRequest]]
     """The requests of each input."""
+    all_requests: list[WriteRequest]
     key: IdempotencyKey | None
+    outline: Outline
 
-    @property
-    def all_requests(self) -> list[WriteRequest]:
-        return [request for requests in self.requests for request in requests]
+
+class _Prepared(NamedTuple):
+    """What a mutation writes."""
+
+    transactions: list[_Transaction | Exception]
+    """Each transaction, or its error if there are several."""
+    cost: StepCost
+    """The cost of all of them. Its `round_trips` is their number."""
+    counts: Counter[Writes]
+    """The number of payloads of each kind."""
+    error: Exception | None = None
+    """Why nothing is written."""
 
 
 class WriteStep(Step):
@@ -58,7 +80,7 @@ class WriteStep(Step):
         self.suffix = selected.key
         self._position = position
         self._selected = selected
-        self._kind = cast("Writes | WritesEach | WritesTogether", selected.kind)
+        self._kind = cast("Writes | WritesEach | WritesActions", selected.kind)
         self.payloads: Sequence[PayloadStep] = ()
         """The steps for the fields of its payloads that lead on."""
         self.read_before: set[Writes] = set()
@@ -72,61 +94,67 @@ class WriteStep(Step):
         try:
             outcomes = await self._write(run, read)
         except Exception as error:
-            root.found[self._selected] = error
+            root.found[self._selected] = as_value(error)
             return
         root.found[self._selected] = (
             outcomes[0]
             if isinstance(self._kind, Writes)
-            else self._results(outcomes, self._told(run).client_mutation_id)
+            else self._results(outcomes, self._arguments(run).client_mutation_id)
         )
-        if any(step.leads_on(run) for step in self.payloads):
-            await run.read(lambda run, _, __, ___, place: self.start(run, [root], read.round_trip, place))
-        else:
-            self.start(run, [root], read.round_trip, "")
+        if any(step.leads_on(run, records) for step, records in self._written_records(root)):
+            await engine.read(run, self, root, read.round_trip)
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
         """Reads what is selected from the payloads."""
-        for root in objects:
-            payloads: Sequence[Payload] = root.found[self._selected].payloads
-            for step in self.payloads:
-                records = [each.record for each in payloads if each.kind == step.kind]
-                step.start(run, records, round_trip, place + self.suffix)
+        return [Start(step, records) for root in objects for step, records in self._written_records(root)]
+
+    def _written_records(self, root: Object) -> list[tuple[PayloadStep, list[Object]]]:
+        """Returns the steps for the payloads, each with the records of its kind."""
+        payloads: Sequence[Payload] = root.found[self._selected].payloads
+        return [
+            (step, [each.record for each in payloads if each.kind == step.kind]) for step in self.payloads
+        ]
 
     async def _write(self, run: Run, read: Read) -> list[_Outcome]:
         """Returns the outcome of each input, in order. Raises errors that keep all of them from being written."""
-        asked = self._asked(run)
-        if self._told(run).is_atomic:
-            return await self._written(run, asked, read)
+        transactions = self._transactions(run)
+        if self._arguments(run).is_atomic:
+            return await self._written(run, transactions, read)
         outcomes: list[_Outcome] = []
-        for start in range(0, len(asked), _AT_ONCE):
-            some = [(each, Read(read.places, read.round_trip)) for each in asked[start : start + _AT_ONCE]]
-            for came in await asyncio.gather(*(self._tried(run, each, own) for each, own in some)):
-                outcomes += came
+        for first in range(0, len(transactions), _AT_ONCE):
+            at_once = transactions[first : first + _AT_ONCE]
+            some = [(each, Read(read.places, read.round_trip)) for each in at_once]
+            for found in await asyncio.gather(*(self._tried(run, each, own) for each, own in some)):
+                outcomes += found
             read.round_trip = max(own.round_trip for _, own in some)
         return outcomes
 
-    async def _tried(self, run: Run, asked: _Asked | Exception, read: Read) -> list[_Outcome]:
+    async def _tried(self, run: Run, transaction: _Transaction | Exception, read: Read) -> list[_Outcome]:
         try:
-            return await self._written(run, [asked], read)
+            return await self._written(run, [transaction], read)
         except Exception as error:
-            return [error]
+            return [as_value(error)]
 
-    async def _written(self, run: Run, asked: Sequence[_Asked | Exception], read: Read) -> list[_Outcome]:
-        """Returns the outcomes of the inputs of one transaction."""
+    async def _written(
+        self, run: Run, transactions: Sequence[_Transaction | Exception], read: Read
+    ) -> list[_Outcome]:
+        """Returns the outcomes of the inputs of one transaction, which is the only one, or none."""
         payloads: list[_Outcome] = []
-        for each in asked:
+        for each in transactions:
             if isinstance(each, Exception):
-                raise each
+                raise again(each)
             token = READ.set(read)
             try:
-                answer = await Writer(run.graph, run.meter, run.access).write(each.all_requests, each.key)
+                # What was written before may decide what a viewer sees.
+                outline = each.outline if run.access is None else None
+                done = await write(run.graph, run.meter, each.all_requests, each.key, run.access, outline)
             finally:
                 READ.reset(token)
             number = 0
             for given, requests in zip(each.inputs, each.requests, strict=True):
                 # The first request of an input is for its own record.
                 kind, mutation_id = Writes(given.action, given.record), given.values.get(MUTATION_ID)
-                payloads.append(Payload(kind, requests[0], answer.done[number], mutation_id))
+                payloads.append(Payload(kind, requests[0], done[number], mutation_id))
                 number += len(requests)
         return payloads
 
@@ -135,7 +163,7 @@ class WriteStep(Step):
         payloads = [each for each in outcomes if isinstance(each, Payload)]
         found: dict[Any, Any] = {}
         for field in self._selected.only.having(ResultList):
-            if isinstance(self._kind, WritesTogether):
+            if isinstance(self._kind, WritesActions):
                 below = field.only.having(Writes)
                 found[field] = [
                     Results({each: payload if payload.kind == each.kind else None for each in below})
@@ -147,168 +175,146 @@ class WriteStep(Step):
 
     # --- What is requested --------------------------------------------------------------------------------
 
-    def _told(self, run: Run) -> Told:
-        return self._selected.told(run, lambda given: told_of(run.graph, self._kind, given))
+    def _arguments(self, run: Run) -> MutationArguments:
+        return self._selected.cached(run, lambda given: mutation_arguments(run.graph, self._kind, given))
 
-    def _asked(self, run: Run) -> Sequence[_Asked | Exception]:
-        """Returns each transaction, or its error if there are several. Raises an error that affects all.
+    def preparing(self, run: Run) -> Iterator[None]:
+        """Makes its transactions, and adds up their cost, a part of one in each step. Later calls do nothing."""
+        if self in run.cached:
+            return
+        prepared = _Prepared([], StepCost(), Counter())
+        try:
+            yield from self._prepare(run, prepared)
+        except Exception as error:
+            prepared = _Prepared([], StepCost(), Counter(), as_value(error))
+        run.cached[self] = prepared
 
-        Made once for a run, because new records get new ids.
-        """
-        found = run.told.get(self)
-        if found is None:
+    def _prepare(self, run: Run, prepared: _Prepared) -> Iterator[None]:
+        arguments, context = self._arguments(run), run.graph.made(WriteContext).of(run.access)
+        inputs = [arguments.inputs] * bool(arguments.inputs)
+        for number, some in enumerate(
+            inputs if arguments.is_atomic else [[each] for each in arguments.inputs]
+        ):
+            yield
             try:
-                found = self._made(run)
-            except Exception as error:
-                found = error
-            run.told[self] = found
-        if isinstance(found, Exception):
-            raise found
-        return cast("Sequence[_Asked | Exception]", found)
-
-    def _made(self, run: Run) -> list[_Asked | Exception]:
-        told = self._told(run)
-        if told.is_atomic:
-            return [self._transaction(run, told, told.inputs, ())] if told.inputs else []
-        found: list[_Asked | Exception] = []
-        for number, each in enumerate(told.inputs):
-            try:
-                found.append(self._transaction(run, told, [each], (number,)))
+                own = () if arguments.is_atomic else (number,)
+                transaction = self._transaction(run, context, arguments.idempotency_key, some, own)
             except KeygraphError as error:
-                found.append(error)
-        return found
+                if arguments.is_atomic:
+                    raise
+                prepared.transactions.append(as_value(error))
+                continue
+            prepared.transactions.append(transaction)
+            yield
+            prepared.cost.add(_cost_of(transaction))
+            prepared.counts.update(Writes(each.action, each.record) for each in some)
+        sent = sum(isinstance(each, _Transaction) for each in prepared.transactions)
+        prepared.cost.round_trips *= -(-sent // _AT_ONCE)
 
-    def _transaction(self, run: Run, told: Told, inputs: Sequence[Input], number: tuple[int, ...]) -> _Asked:
+    def _prepared(self, run: Run) -> _Prepared:
+        """Returns what it writes, made once for a run, because new records get new ids."""
+        for _ in self.preparing(run):
+            """All at once, unless it was prepared before."""
+        return cast(_Prepared, run.cached[self])
+
+    def _transactions(self, run: Run) -> Sequence[_Transaction | Exception]:
+        """Returns each transaction, or its error if there are several. Raises an error that affects all."""
+        prepared = self._prepared(run)
+        if prepared.error is not None:
+            raise again(prepared.error)
+        return prepared.transactions
+
+    def _transaction(
+        self,
+        run: Run,
+        context: WriteContext,
+        common_key: str | None,
+        inputs: Sequence[Input],
+        number: tuple[int, ...],
+    ) -> _Transaction:
         """Returns the requests of one transaction; `number` is its number among the mutation's transactions."""
         requests = write_requests(run.graph, inputs, self.read_before)
-        key: IdempotencyKey | None = None
-        # A viewer's idempotency key has no meaning for other viewers.
-        asker = run.viewer.identity
-        own = inputs[0].values.get(IDEMPOTENCY_KEY)
-        if own is not None:
-            key = idempotency_key(inputs, (own, asker), (*inputs[0].where, IDEMPOTENCY_KEY))
-        elif told.idempotency_key is not None:
-            key = idempotency_key(inputs, (told.idempotency_key, *number, asker), ("input", IDEMPOTENCY_KEY))
-        elif run.idempotency_key is not None:
-            key = idempotency_key(inputs, (run.idempotency_key, self._position, *number, asker), ())
-        return _Asked(inputs, requests, key)
+        own, key = inputs[0].values.get(IDEMPOTENCY_KEY), None
+        given: tuple[Any, ...] = (own,)
+        where: InputPath = (*inputs[0].where, IDEMPOTENCY_KEY)
+        if own is None and common_key is not None:
+            given, where = (common_key, *number), ("input", IDEMPOTENCY_KEY)
+        elif own is None:
+            given, where = (run.idempotency_key, self._position, *number), ()
+        if given[0] is not None:
+            # A viewer's idempotency key has no meaning for other viewers.
+            key = idempotency_key(inputs, (*given, run.viewer.identity), where)
+        every = [request for several in requests for request in several]
+        return _Transaction(inputs, requests, every, key, Outline(context, every, key))
 
     def is_noted(self, run: Run) -> bool:
         """Returns whether something may have been written before, under an idempotency key."""
-        return any(isinstance(each, _Asked) and each.key is not None for each in self._asked(run))
+        return any(
+            isinstance(each, _Transaction) and each.key is not None for each in self._transactions(run)
+        )
 
     # --- What it costs ------------------------------------------------------------------------------------
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        cost, counts = self._costs(run)
-        if not counts:
-            return StepCost(), ()
-        after = starts.after(cost.round_trips)
-        own = replace(cost, round_trips=max(starts.round_trips, default=0) + cost.round_trips - 1)
-        below = [(step, counts.get(step.kind, 0)) for step in self.payloads]
-        return own, [(step, after.times(count)) for step, count in below if count]
-
-    def _costs(self, run: Run) -> tuple[StepCost, Mapping[Writes, int]]:
-        """Returns the cost of all transactions, and the number of payloads of each kind. `round_trips` is a count."""
-        found = run.told.get((self, "cost"))
-        if found is None:
-            found = run.told[self, "cost"] = self._summed(run)
-        return cast("tuple[StepCost, Mapping[Writes, int]]", found)
-
-    def _summed(self, run: Run) -> tuple[StepCost, Mapping[Writes, int]]:
-        try:
-            asked = [each for each in self._asked(run) if isinstance(each, _Asked)]
-        except Exception:
-            asked = []  # nothing is written; the answer says why
-        writer, cost = Writer(run.graph, run.meter, run.access), StepCost()
-        for each in asked:
-            cost.add(_cost_of(writer, each))
-        cost.round_trips *= -(-len(asked) // _AT_ONCE)
-        counts: dict[Writes, int] = {}
-        for given in (given for each in asked for given in each.inputs):
-            kind = Writes(given.action, given.record)
-            counts[kind] = counts.get(kind, 0) + 1
-        return cost, counts
-
-    def bound_key(self, run: Run) -> Hashable:
-        """Returns what decides its cost."""
-        cost, counts = self._costs(run)
-        figures = (cost.requests, cost.round_trips, cost.items, cost.read_units)
-        return figures, tuple(counts.items()), bool(counts) and self.is_noted(run)
+    def worst(self, run: Run) -> Worst:
+        # If nothing is written, the answer says why.
+        _, cost, counts, _ = self._prepared(run)
+        yield Transactions(self._described)
+        if counts:
+            yield QueryRequests(
+                cost.unbatched, cost.items, cost.read_units, chain=cost.round_trips, is_open=cost.is_open
+            )
+            yield Wait("write", cost.round_trips, cost.round_trips, usual=0)
+            for step in self.payloads:
+                if counts[step.kind]:
+                    key, identities = "the key of what was written", self._identities
+                    yield StepStart(step, counts[step.kind], key=key, identities=identities)
 
     # --- How it is explained --------------------------------------------------------------------------------
 
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place, graph = where.place + self.suffix, view.run.graph
-        here = Where(place, where.key, where.round_trip)
-        try:
-            for asked in self._asked(view.run):
-                if isinstance(asked, Exception):
-                    raise asked
-                if not view.may_go_on():
-                    break
-                names = tuple(dict.fromkeys(given.record.name for given in asked.inputs))
-                described = describe_write(graph, asked.all_requests, asked.key, view.run.access)
-                at = here
-                if described.read is not None:
-                    yield Explained("read first", at, names, requests=(described.read,))
-                    at = at.later()
-                if described.read_later:
-                    yield Explained("read first", at, names, requests=described.read_later)
-                    at = at.later()
-                if described.marks:
-                    yield Explained("mark", at, names, requests=described.marks)
-                    for _ in described.marks:
-                        at = at.later()
-                    yield Explained("find what names", at, names, requests=described.searches)
-                    for _ in range(_OF_A_SEARCH):
-                        at = at.later()
-                shown = Explained("write", at, names, transactions=described.transactions)
-                if isinstance(self._kind, Writes):
-                    at = at.later(key="the key of what was written", identity=described.identity)
-                else:
-                    at = at.later(key="the key of what was written", is_many=True)
-                if asked is self._asked(view.run)[-1]:
-                    shown.steps = [each for step in self.payloads for each in step.explained(view, at)]
-                yield shown
-        except KeygraphError as error:
-            yield Explained("write", here, (), problem=problem_text(error))
+    def _described(self, run: Run) -> Iterator[tuple[int, tuple[str, ...], DescribedWrite]]:
+        for number, transaction in enumerate(self._transactions(run)):
+            if isinstance(transaction, Exception):
+                raise again(transaction)
+            names = tuple(dict.fromkeys(given.record.name for given in transaction.inputs))
+            described = describe_write(run.graph, transaction.all_requests, transaction.key, run.access)
+            yield number // _AT_ONCE, names, described
+
+    def _identities(self, run: Run) -> list[tuple[str, ...]]:
+        """Returns the identity of the written record, if the mutation writes one and the input has it."""
+        written = [each.identity for _, _, each in self._described(run)]
+        return [each for each in written if each] if isinstance(self._kind, Writes) else []
 
 
-def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
+def _cost_of(transaction: _Transaction) -> StepCost:
     """Returns the cost of one transaction, with its reads. Its `round_trips` is their number."""
-    requests = asked.all_requests
-    first, marks = len(writer.needed(requests)), writer.marked(requests)
-    # What was done under the key is read with what must be known; if nothing must be, the transaction tells it.
-    is_noted = asked.key is not None and (first > 0 or marks > 0)
-    reads = [first + is_noted, writer.needed_later(requests)]
-    size = max([request.record.item_bytes for request in requests])
-    cost = StepCost(apart=1, round_trips=1)
-    for count in filter(None, reads):
-        cost.apart += -(-count // BATCH_GET_KEYS)
+    outline = transaction.outline
+    size = max([request.record.item_bytes for request in transaction.all_requests])
+    cost = StepCost(unbatched=1, round_trips=1)
+    for count in filter(None, (len(outline.keys), *outline.later)):
+        cost.unbatched += -(-count // BATCH_GET_KEYS)
         cost.round_trips += 1
         cost.items += count
         cost.read_units += count * read_units(size, consistent=True)
-    searched = writer.searched(requests)
-    if searched:
-        _add_search(cost, searched, size)
+    if outline.list_ends:
+        # One more item than may be removed from each list.
+        count = outline.list_ends * (len(transaction.all_requests) + 1)
+        cost.unbatched += outline.list_ends
+        cost.round_trips += 1
+        cost.items += count
+        cost.read_units += outline.list_ends * read_units(count * size, consistent=True)
+    if outline.nodes:
         # The marks are set one after the other, and removed so if something names a node and nothing is written.
-        cost.apart += 2 * marks
-        cost.round_trips += 2 * marks - 1
-    return cost
-
-
-def _add_search(cost: StepCost, searched: Sequence[Query], size: int) -> None:
-    """Adds the cost of finding what names the nodes: its first pages."""
-    cost.round_trips += _OF_A_SEARCH
-    cost.is_open = True
-    for query in searched:
+        cost.unbatched += 2 * len(outline.nodes)
+        cost.round_trips += 2 * len(outline.nodes) - 1 + SEARCH_ROUND_TRIPS
+        cost.is_open = True
+    for query in (each.query for each in outline.searches):
         count = query.limit or 1
-        cost.apart += 1
+        cost.unbatched += 1
         cost.items += count
         cost.read_units += read_units(count * size, query.consistent)
         if query.index is not None:
             # Each item that an index leads to is read from the table.
-            cost.apart += 1
+            cost.unbatched += 1
             cost.items += count
             cost.read_units += count * read_units(size, consistent=True)
+    return cost

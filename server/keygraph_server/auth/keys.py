@@ -6,11 +6,17 @@ A key decides which algorithms it verifies. So no token's header can make a publ
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from time import monotonic
-from typing import Protocol
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -18,13 +24,15 @@ from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
-from jwt import PyJWK, PyJWKClient, PyJWTError
+from jwt import PyJWK
 
 _log = logging.getLogger(__name__)
 
 _SHARED = {"HS256": 32, "HS384": 48, "HS512": 64}
 """The least length of a secret, in bytes (RFC 7518, 3.2)."""
 SHARED = (*_SHARED,)
+_RSA_BITS = 2_048
+"""The least size of an RSA key (RFC 7518, 3.3)."""
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES = {
     "secp256r1": ("ES256",),
@@ -41,7 +49,15 @@ UNKNOWN_SECONDS = 60.0
 """How long an unknown key id waits for the next fetch, so that made-up ids cause no load."""
 RETRY_SECONDS = 5.0
 """How long after a failed fetch the next one is tried."""
-_TIMEOUT_SECONDS = 5.0
+FETCH_SECONDS = 5.0
+"""How long a fetch may take, to the last byte."""
+MOST_BYTES = 1_000_000
+"""A larger document has not only keys in it."""
+
+_PUBLIC_MEMBERS = ("kty", "kid", "use", "key_ops", "alg", "crv", "n", "e", "x", "y")
+"""What is read of a published key: to make the primes of a private one takes minutes."""
+_LONGEST_MEMBER = 3_000
+"""In characters: 16,384 bits of an RSA key, the most that OpenSSL takes."""
 
 
 class KeyUnknownError(Exception):
@@ -49,7 +65,7 @@ class KeyUnknownError(Exception):
 
 
 class KeysUnavailableError(Exception):
-    """The keys could not be fetched, and none are known."""
+    """The keys could not be fetched, and no known key has the id that a token names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +74,6 @@ class VerifyingKey:
 
     key: object
     algorithms: Sequence[str]
-
-
-class Keys(Protocol):
-    """Finds the key of a token."""
-
-    async def key(self, key_id: str | None) -> VerifyingKey:
-        """The key with an id. Raises KeyUnknownError or KeysUnavailableError."""
 
 
 class FixedKey:
@@ -80,6 +89,7 @@ class FixedKey:
             except (ValueError, UnsupportedAlgorithm):
                 raise ValueError("it is not a public key in PEM") from None
             self._key = VerifyingKey(public, _algorithms_of(public))
+        self.algorithms = self._key.algorithms
 
     async def key(self, key_id: str | None) -> VerifyingKey:
         return self._key
@@ -88,9 +98,13 @@ class FixedKey:
 def _algorithms_of(key: object) -> Sequence[str]:
     match key:
         case RSAPublicKey():
+            if key.key_size < _RSA_BITS:
+                raise ValueError(
+                    f"an RSA key needs at least {_RSA_BITS:,} bits, and this has {key.key_size:,}"
+                )
             return _RSA
-        case EllipticCurvePublicKey(curve=curve):
-            return _CURVES.get(curve.name, ())
+        case EllipticCurvePublicKey(curve=curve) if curve.name in _CURVES:
+            return _CURVES[curve.name]
         case Ed25519PublicKey() | Ed448PublicKey():
             return _EDWARDS
     raise ValueError("tokens are not verified with a key of this kind")
@@ -99,53 +113,140 @@ def _algorithms_of(key: object) -> Sequence[str]:
 class PublishedKeys:
     """The keys that an issuer publishes. One fetch serves all who wait for it; known keys outlive an outage."""
 
+    algorithms = PUBLIC
+
     def __init__(self, url: str) -> None:
-        self._client = PyJWKClient(url, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS)
+        self._url = url
         self._keys: dict[str | None, VerifyingKey] = {}
         self._fetched = self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
+        self._until = 0.0
+        """When the fetch must be done, by the loop's time."""
         self._has_failed = False
 
     async def key(self, key_id: str | None) -> VerifyingKey:
+        """The key with an id. Raises KeyUnknownError or KeysUnavailableError."""
         found = self._keys.get(key_id)
         now = monotonic()
         is_stale = now - self._fetched > FRESH_SECONDS
         wait = RETRY_SECONDS if is_stale or self._has_failed else UNKNOWN_SECONDS
-        if self._fetching is not None or ((found is None or is_stale) and now - self._tried > wait):
-            if self._fetching is None:
-                self._tried = now
-                self._fetching = asyncio.create_task(self._fetch())
-            # Requests with a known key do not wait; a client that disconnects does not stop the fetch for the others.
-            if found is None:
-                await asyncio.shield(self._fetching)
-                found = self._keys.get(key_id)
+        if self._fetching is None and (found is None or is_stale) and now - self._tried > wait:
+            self._tried = now
+            self._until = asyncio.get_running_loop().time() + FETCH_SECONDS
+            self._fetching = asyncio.create_task(self._fetch())
+        # Requests with a known key do not wait; a client that disconnects does not stop the fetch for the others.
+        if found is None and self._fetching is not None:
+            left = self._until - asyncio.get_running_loop().time()
+            done, _ = await asyncio.wait({self._fetching}, timeout=max(0.0, left))
+            found = self._keys.get(key_id)
+            if found is None and not done:
+                raise KeysUnavailableError
         if found is None:
-            raise KeyUnknownError if self._keys else KeysUnavailableError
+            raise KeysUnavailableError if self._has_failed else KeyUnknownError
         return found
 
     async def _fetch(self) -> None:
+        connecting = _Connecting()
+        fetching = asyncio.get_running_loop().run_in_executor(None, _published, self._url, connecting)
         try:
-            published = await asyncio.to_thread(self._client.get_jwk_set)
-        except (PyJWTError, ValueError, OSError) as error:
+            left = FETCH_SECONDS
+            while not (await asyncio.wait({fetching}, timeout=left))[0]:
+                connecting.cut()
+                left = 1.0
+            self._keys = fetching.result()
+        except Exception as error:  # whatever is wrong with the issuer's answer: the known keys stay in use
             if not self._has_failed:
-                _log.warning("the keys of the tokens' issuer cannot be fetched: %s", error)
+                reason = str(error) or type(error).__name__
+                _log.warning("the keys of the tokens' issuer cannot be fetched: %s", reason)
             self._has_failed = True
         else:
             if self._has_failed:
                 _log.info("the keys of the tokens' issuer can be fetched again")
             self._has_failed = False
             self._fetched = monotonic()
-            self._keys = _verifying(published.keys)
         finally:
+            connecting.cut()
             self._fetching = None
 
 
-def _verifying(published: Sequence[PyJWK]) -> dict[str | None, VerifyingKey]:
+# --- What an issuer publishes -------------------------------------------------------------------------
+
+
+class _Connecting(HTTPHandler, HTTPSHandler):
+    """Opens a connection that another thread can cut."""
+
+    _connection: HTTPConnection | None = None
+    is_cut = False
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self._made(HTTPConnection), req)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self._made(HTTPSConnection), req)
+
+    def _made(self, kind: type[HTTPConnection]) -> Any:
+        def made(*arguments: Any, **options: Any) -> HTTPConnection:
+            self._connection = kind(*arguments, **options)
+            return self._connection
+
+        return made
+
+    def cut(self) -> None:
+        """Ends whatever is read from the connection. Before it is made, and while TLS begins, timeouts hold."""
+        self.is_cut = True
+        if self._connection is not None and self._connection.sock is not None:
+            with suppress(OSError):
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Makes a redirect an error: it could lead into the server's own network."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _published(url: str, connecting: _Connecting) -> dict[str | None, VerifyingKey]:
+    """Returns the keys at the URL. Raises ValueError, or any error of the connection."""
+    document = bytearray()
+    try:
+        with build_opener(connecting, _NoRedirects).open(url, timeout=FETCH_SECONDS) as response:
+            while part := response.read1(65_536):
+                document += part
+                if len(document) > MOST_BYTES:
+                    raise ValueError(f"the answer is larger than {MOST_BYTES:,} bytes")
+                if connecting.is_cut:
+                    raise ValueError(f"the answer takes longer than {FETCH_SECONDS:g} seconds")
+    except HTTPError as error:
+        with error:
+            raise ValueError(f"the answer has the status {error.code}") from None
+    # No key needs a number, and an odd one, or an odd text, would hide all keys.
+    text = document.decode("utf-8-sig", "replace")
+    found = _verifying(json.loads(text, parse_int=str, parse_float=str, parse_constant=str))
+    if not found:
+        raise ValueError("the answer has no key that verifies tokens")
+    return found
+
+
+def _verifying(published: Any) -> dict[str | None, VerifyingKey]:
     """The public signature keys, by their ids. A single key also serves tokens without a key id."""
     found: dict[str | None, VerifyingKey] = {}
-    for each in published:
-        if each.public_key_use in ("sig", None) and each.algorithm_name in PUBLIC:
-            found[each.key_id] = VerifyingKey(each, (each.algorithm_name,))
+    odd: list[str] = []
+    for each in published["keys"]:
+        try:
+            public = {name: each[name] for name in _PUBLIC_MEMBERS if name in each}
+            if any(len(str(value)) > _LONGEST_MEMBER for value in public.values()):
+                raise ValueError("a part of it is too long")
+            key = PyJWK.from_dict(public)
+            algorithms = _algorithms_of(key.key) if "verify" in each.get("key_ops", ["verify"]) else ()
+        except Exception as error:  # one odd key must not hide the others, and PyJWT checks little of it
+            odd.append(str(error) or type(error).__name__)
+            continue
+        is_for_tokens = key.public_key_use in ("sig", None) and key.algorithm_name in algorithms
+        if is_for_tokens and isinstance(key.key_id, str | None):
+            found[key.key_id] = VerifyingKey(key, (key.algorithm_name,))
+    if odd:
+        _log.warning("%d keys of the tokens' issuer are left out, one of them because: %s", len(odd), odd[0])
     if len(found) == 1:
         found[None] = next(iter(found.values()))
     return found

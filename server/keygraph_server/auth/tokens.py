@@ -1,74 +1,101 @@
-"""Verifies tokens and reads their claims."""
+"""Identifies the viewer of a request by its token: verifies it, and reads its claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
+from math import isfinite
 from typing import Any, TypeAlias
 
 import jwt
+import orjson
+from starlette.requests import HTTPConnection
 
-from keygraph_server.auth.keys import Keys, KeyUnknownError
+from keygraph.codes import Code
+from keygraph.dynamo.items import ExactFloat
+from keygraph_server.auth.keys import PUBLIC, SHARED, FixedKey, KeysUnavailableError, PublishedKeys
+from keygraph_server.errors import RequestRefusedError, SettingsError, UnauthenticatedError
+from keygraph_server.http.graphql_http import ViewerOf
+from keygraph_server.settings import Settings
 
 Claims: TypeAlias = Mapping[str, Any]
 
 LONGEST = 8_192
 """In characters. A longer token is refused before it is read."""
+_BEARER = "bearer"
+_CHOOSE = f"Choose among {', '.join((*SHARED, *PUBLIC))}"
 
 
 class InvalidTokenError(Exception):
     """A token that is not valid, with the reason as a client may know it."""
 
 
+def _number(text: str) -> ExactFloat:
+    """Returns a number with all its digits. Raises ValueError for one that is not finite."""
+    found = ExactFloat(text)
+    if not isfinite(found):
+        raise ValueError("a number that JSON does not have, or without an end")
+    return found
+
+
+class _ExactTokens(jwt.PyJWT):
+    """Reads claims with all digits of their numbers."""
+
+    def _decode_payload(self, decoded: dict[str, Any]) -> dict[str, Any]:
+        super()._decode_payload(decoded)  # refuses what is no object
+        payload: bytes = decoded["payload"]
+        orjson.loads(payload)  # refuses values nested too deeply, which some versions of Python read
+        claims: dict[str, Any] = json.loads(payload, parse_float=_number, parse_constant=_number)
+        if b"\\u" in payload:
+            # Half of a surrogate pair is no text: no store takes it.
+            json.dumps(claims, ensure_ascii=False).encode()
+        return claims
+
+
+_TOKENS = _ExactTokens()
+
+
+@dataclass(frozen=True)
 class Tokens:
     """Verifies tokens (JSON Web Tokens, signed)."""
 
-    def __init__(
-        self,
-        keys: Keys,
-        *,
-        algorithms: Sequence[str] = (),
-        issuer: str | None = None,
-        audience: str | None = None,
-        leeway: float = 0.0,
-        roles: str = "roles",
-    ) -> None:
-        """`algorithms` limits those that a key verifies; empty allows all of them. `roles` is the claim with the
-        viewer's roles; dots lead into objects."""
-        self._keys = keys
-        self._algorithms = frozenset(algorithms)
-        self._issuer = issuer
-        self._audience = audience
-        self._leeway = leeway
-        self._roles = roles
+    keys: FixedKey | PublishedKeys
+    _: KW_ONLY
+    algorithms: Collection[str] = ()
+    """Limits those that a key verifies; empty allows all of them."""
+    issuer: str | None = None
+    audience: str | None = None
+    leeway: float = 0.0
+    roles: str = "roles"
+    """The claim with the viewer's roles; dots lead into objects."""
 
     async def claims(self, token: str) -> Claims:
         """Returns the claims of a token. Raises InvalidTokenError, or KeysUnavailableError."""
         if len(token) > LONGEST:
             raise InvalidTokenError("the token is too long")
         try:
-            key = await self._keys.key(_key_id(token))
-            algorithms = [name for name in key.algorithms if not self._algorithms or name in self._algorithms]
-            claims: dict[str, Any] = jwt.decode(
+            key_id = jwt.get_unverified_header(token).get("kid")
+            key = await self.keys.key(key_id if isinstance(key_id, str) else None)
+            algorithms = [name for name in key.algorithms if not self.algorithms or name in self.algorithms]
+            claims: dict[str, Any] = _TOKENS.decode(
                 token,
                 key.key,  # type: ignore[arg-type]  # what `keys` makes are keys
                 algorithms,
-                {"require": ["exp"], "verify_aud": self._audience is not None},
-                audience=self._audience,
-                issuer=self._issuer,
-                leeway=self._leeway,
+                {"require": ["exp"], "verify_aud": self.audience is not None},
+                audience=self.audience,
+                issuer=self.issuer,
+                leeway=self.leeway,
             )
         except jwt.ExpiredSignatureError:
             raise InvalidTokenError("the token has expired") from None
-        except (jwt.PyJWTError, KeyUnknownError, ValueError, RecursionError):
+        except KeysUnavailableError:
+            raise
+        except Exception:  # PyJWT raises others than its own for claims and headers of odd types
             raise InvalidTokenError("the token is not valid") from None
-        if self._roles != "roles":
-            claims["roles"] = _inside(claims, self._roles)
+        if self.roles != "roles":
+            claims["roles"] = _inside(claims, self.roles)
         return claims
-
-
-def _key_id(token: str) -> str | None:
-    found = jwt.get_unverified_header(token).get("kid")
-    return found if isinstance(found, str) else None
 
 
 def _inside(claims: Claims, name: str) -> Any:
@@ -79,3 +106,71 @@ def _inside(claims: Claims, name: str) -> Any:
     for part in name.split("."):
         found = found.get(part) if isinstance(found, dict) else None
     return found
+
+
+# --- Of a request -------------------------------------------------------------------------------------
+
+
+def viewers_by_token(settings: Settings) -> ViewerOf:
+    """Returns a function that finds the viewer in the token of a request. Raises SettingsError."""
+    tokens = _tokens(settings)
+
+    async def viewer_of(request: HTTPConnection) -> Claims:
+        given = request.headers.getlist("authorization")
+        if not given:
+            return {}
+        scheme, _, token = given[0].partition(" ")
+        if len(given) > 1 or scheme.lower() != _BEARER:
+            raise UnauthenticatedError("Authorization must be Bearer with one token")
+        try:
+            return await tokens.claims(token.strip())
+        except InvalidTokenError as error:
+            raise UnauthenticatedError(str(error)) from None
+        except KeysUnavailableError:
+            raise RequestRefusedError(
+                "the keys that verify tokens cannot be fetched", 503, Code.UNAVAILABLE
+            ) from None
+
+    return viewer_of
+
+
+def _tokens(settings: Settings) -> Tokens:
+    """Returns the verifier of tokens. Raises SettingsError."""
+    algorithms = [name.strip() for name in (settings.jwt_algorithms or "").split(",") if name.strip()]
+    if settings.jwt_algorithms is not None and not algorithms:
+        raise SettingsError("KEYGRAPH_JWT_ALGORITHMS names no algorithm", _CHOOSE)
+    unknown = [name for name in algorithms if name not in (*SHARED, *PUBLIC)]
+    if unknown:
+        raise SettingsError(
+            f"KEYGRAPH_JWT_ALGORITHMS names {unknown[0]}, which is not accepted",
+            _CHOOSE,
+        )
+    keys = _keys(settings)
+    if algorithms and not set(algorithms) & set(keys.algorithms):
+        raise SettingsError(
+            f"KEYGRAPH_JWT_ALGORITHMS allows {', '.join(algorithms)}, which the keys do not verify",
+            f"Choose among {', '.join(keys.algorithms)}",
+        )
+    return Tokens(
+        keys,
+        algorithms=algorithms,
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        leeway=settings.jwt_leeway,
+        roles=settings.jwt_roles,
+    )
+
+
+def _keys(settings: Settings) -> FixedKey | PublishedKeys:
+    url, key = settings.jwt_jwks_url, settings.jwt_key
+    if (url is None) == (key is None):
+        fix = "Set either KEYGRAPH_JWT_JWKS_URL or KEYGRAPH_JWT_KEY"
+        raise SettingsError("KEYGRAPH_AUTH=jwt needs one source of keys", fix)
+    if url is not None:
+        return PublishedKeys(url)
+    try:
+        return FixedKey("" if key is None else key.get_secret_value())
+    except ValueError as error:
+        raise SettingsError(
+            f"KEYGRAPH_JWT_KEY cannot be used: {error}", "Give a public key in PEM, or a shared secret"
+        ) from None

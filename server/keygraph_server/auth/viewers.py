@@ -11,21 +11,28 @@ from starlette.requests import HTTPConnection
 from keygraph.access.claims import Claims
 from keygraph_server.errors import SettingsError, UnauthenticatedError
 from keygraph_server.http.graphql_http import ViewerOf
-from keygraph_server.http.header_values import header_text
-from keygraph_server.settings import Auth, Settings
+from keygraph_server.http.requests import header_text
+from keygraph_server.settings import Settings, environment_name
 
 _log = logging.getLogger(__name__)
 
 
 def configured_viewers(settings: Settings) -> ViewerOf | None:
     """Returns the function that finds the viewer; None if everybody is anonymous. Raises SettingsError."""
+    for name, field in Settings.model_fields.items():
+        needs = "jwt" if name.startswith("jwt_") else "header"
+        is_set = name.startswith(("jwt_", "auth_")) and getattr(settings, name) != field.default
+        if is_set and settings.auth != needs:
+            # Without it, this server would take everybody for anonymous, or believe a header.
+            problem = f"{environment_name(name)} is set, but KEYGRAPH_AUTH is {settings.auth}"
+            raise SettingsError(problem, f"Set KEYGRAPH_AUTH={needs}, or remove the setting")
     match settings.auth:
-        case Auth.JWT:
+        case "jwt":
             # Imported on use: the token libraries take a twentieth of the server's start.
-            from keygraph_server.auth.by_token import viewers_by_token
+            from keygraph_server.auth.tokens import viewers_by_token
 
             return viewers_by_token(settings)
-        case Auth.HEADER:
+        case "header":
             claims = _claims_by_header(settings.auth_headers)
             _log.warning(
                 "KEYGRAPH_AUTH=header: these headers are trusted as they come: %s. Only a gateway that sets or removes "
@@ -55,6 +62,10 @@ def _by_header(claims: Mapping[str, str]) -> ViewerOf:
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The characters of a header name (RFC 9110, 5.6.2)."""
+_OF_HTTP = re.compile(
+    "host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|content-.*"
+)
+"""Every request, or its connection, has these for itself: they say nothing of its client."""
 _CLAIM = re.compile(r"[^\s\"'{}\[\]]+")
 
 
@@ -63,7 +74,13 @@ def _claims_by_header(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in text.split(","):
         header, _, claim = (each.strip() for each in part.partition(":"))
-        if not _HEADER.fullmatch(header) or not _CLAIM.fullmatch(claim) or header.lower() in found:
+        is_repeated = header.lower() in found or claim in found.values()
+        if (
+            not _HEADER.fullmatch(header)
+            or not _CLAIM.fullmatch(claim)
+            or is_repeated
+            or _OF_HTTP.fullmatch(header.lower())
+        ):
             raise SettingsError(
                 f"KEYGRAPH_AUTH_HEADERS cannot be used: {part.strip() or 'a part is empty'}",
                 'Write it as "X-User: sub, X-Roles: roles"',

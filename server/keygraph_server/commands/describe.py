@@ -72,13 +72,13 @@ def _tables(described: DescribedType) -> Iterator[Table]:
     yield grid("Keys", ("in", "partition key", "sort key", ""), rows)
     rows = [_path_row(path) for path in described.paths]
     if described.by_key is not None:
-        rows.insert(0, ("by its key", _shown(described.by_key)))
+        rows.insert(0, ("by its key", _split_at_and(described.by_key)))
     if rows:
         yield grid("Access paths", ("path", "request"), rows)
 
 
 def _path_row(described: DescribedPath) -> tuple[str, str]:
-    lines = [_shown(described.request)]
+    lines = [_split_at_and(described.request)]
     if described.filter:
         lines.append(f"filter: {described.filter}")
     if described.needs:
@@ -88,5 +88,5 @@ def _path_row(described: DescribedPath) -> tuple[str, str]:
     return f"{described.name}\n{described.found}", "\n".join(lines)
 
 
-def _shown(line: str) -> str:
+def _split_at_and(line: str) -> str:
     return line if len(line) <= _LINE else line.replace(" AND ", "\n  AND ")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from keygraph.draft.growing import GrowingDraft
+from keygraph.draft.draft import GrowingDraft
 from keygraph.dynamo.store import ListTables
 from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
@@ -20,7 +20,7 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import live_table, open_answering_store
 
 _PART_ITEMS = 1000
-_SHOWN = 10
+_NAMED = 10
 
 
 def draft(
@@ -55,7 +55,7 @@ async def _drafted(
     described = await live_table(settings.patient, Table(name, partition_key="-"))
     if described is None:
         raise CommandError(
-            f"there is no table {name} in {settings.shown_store}",
+            f"there is no table {name} in {settings.displayed_store}",
             "Name another table, or another store: --store ADDRESS",
         )
     drafted = GrowingDraft(described, check)
@@ -76,7 +76,7 @@ async def _drafted(
 
 async def _only_table(settings: Settings) -> str:
     """The name of the store's only table. Raises CommandError if it has none or several."""
-    where = settings.shown_store
+    where = settings.displayed_store
     file = settings.sqlite_file
     if file is not None and not file.exists():
         raise CommandError(f"there is no file {file}", "Name another store: --store ADDRESS")
@@ -86,8 +86,8 @@ async def _only_table(settings: Settings) -> str:
     if not names:
         raise CommandError(f"there is no table in {where}", "Name another store: --store ADDRESS")
     if len(names) > 1:
-        shown = ", ".join(names[:_SHOWN]) + (
-            f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        some = ", ".join(names[:_NAMED]) + (
+            f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         )
-        raise CommandError(f"{where} has several tables: {shown}", "Name one: keygraph draft TABLE")
+        raise CommandError(f"{where} has several tables: {some}", "Name one: keygraph draft TABLE")
     return names[0]

@@ -6,29 +6,28 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import orjson
 import typer
 
-from keygraph.dynamo.store import Store, UnreadStore
+from keygraph.dynamo.store import UnreadStore
 from keygraph.errors import BadUserInput
+from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.plan.explain import Explanation
+from keygraph_resolvers.plan.explained import round_trip_lines, sent_json, steps_json, steps_text
 from keygraph_server.commands.serve import check_table
-from keygraph_server.commands.sources import STANDARD_INPUT
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
+from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 from keygraph_server.terminal.output import out
 from keygraph_server.terminal.waterfall import cost_table, waterfall
-
-if TYPE_CHECKING:
-    from keygraph_resolvers import Service
-    from keygraph_resolvers.plan.explain import Explanation
 
 
 def explain(
@@ -68,14 +67,14 @@ def explain(
     a time axis. Variables without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
-    asked = _Asked(
+    request = OperationRequest(
         _text_of(query),
         _object(variables, "--variables", '{"first": 10}') or {},
         operation,
-        _object(viewer, "--as", '{"sub": "12345"}'),
+        viewer=_object(viewer, "--as", '{"sub": "12345"}'),
     )
     report = asyncio.run(
-        _report(load_model(settings.model, federation=settings.federation), settings, asked, run=run)
+        _report(load_model(settings.model, federation=settings.federation), settings, request, run=run)
     )
     if as_json:
         typer.echo(orjson.dumps(_as_json(report), option=orjson.OPT_INDENT_2).decode())
@@ -83,31 +82,22 @@ def explain(
         _draw(*report)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """An operation with its variables and its viewer."""
-
-    text: str
-    variables: Mapping[str, Any]
-    operation: str | None
-    viewer: Mapping[str, Any] | None
-
-
-_Report = tuple["Explanation", "Mapping[str, Any] | None"]
+_Report: TypeAlias = tuple[Explanation, Mapping[str, Any] | None]
 """The explanation, and the answer if the operation was run."""
 
 
-async def _report(model: Model, settings: Settings, asked: _Asked, *, run: bool) -> _Report:
-    given = asked.text, asked.variables, asked.operation
+async def _report(model: Model, settings: Settings, request: OperationRequest, *, run: bool) -> _Report:
     # An operation that cannot be explained is refused before the store is opened.
-    unread = _service(settings, model, UnreadStore(model.graph.table))
+    unread = configured_service(settings, model.schema, UnreadStore(model.graph.table))
     try:
-        explanation = unread.explain(*given, viewer=asked.viewer)
+        explanation = unread.explain(
+            request.document, request.variables, request.operation_name, viewer=request.viewer
+        )
     except BadUserInput as error:
-        if not _is_file(asked.text):
+        if not _is_file(request.document):
             raise
-        problem = f"{asked.text} is a file, and not a GraphQL document"
-        raise CommandError(problem, f"Write @{asked.text} to read the document from it") from error
+        problem = f"{request.document} is a file, and not a GraphQL document"
+        raise CommandError(problem, f"Write @{request.document} to read the document from it") from error
     if not run:
         return explanation, None
     if explanation.stand_ins:
@@ -116,24 +106,12 @@ async def _report(model: Model, settings: Settings, asked: _Asked, *, run: bool)
     await check_table(settings, model.graph.table)
     settings = with_secret(settings)
     async with open_configured_store(settings, model.graph.table) as store:
-        service = _service(settings, model, store)
-        # Imported here, as in `_service`.
-        from keygraph_resolvers import Observed
-
+        answer = await configured_service(settings, model.schema, store).execute(request)
         # The viewer may not be allowed to see what was read, but whoever runs this command has the table.
-        observed = Observed()
-        answer = await service.execute(*given, observed=observed, viewer=asked.viewer)
-        cost = observed.cost(model.graph.table)
+        cost = request.observation.cost(model.graph.table)
         if cost is not None:
             answer.setdefault("extensions", {})["cost"] = cost
     return explanation, answer
-
-
-def _service(settings: Settings, model: Model, store: Store) -> Service:
-    # Imported here, so that commands that need no GraphQL start without its libraries.
-    from keygraph_server.services import configured_service
-
-    return configured_service(settings, model.schema, store)
 
 
 # --- What is given ------------------------------------------------------------------------------------
@@ -176,8 +154,6 @@ def _object(given: str | None, option: str, example: str) -> dict[str, Any] | No
 
 
 def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
-    from keygraph_resolvers.steps.explained import round_trip_lines, steps_text
-
     console = out()
     is_written = any(step.kind == "write" for step in explanation.steps)
     console.print("What is read and written" if is_written else "What is read", style="bold")
@@ -202,13 +178,13 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
         typer.echo()
         console.print("\n".join(lines), markup=False, soft_wrap=True)
     if explanation.steps or cost:
-        told = cost or _bound_of(explanation)
+        figures = cost or _bound_of(explanation)
         typer.echo()
-        console.print(cost_table(told, has_run=cost is not None))
-        if told["open"]:
+        console.print(cost_table(figures, has_run=cost is not None))
+        if figures["open"]:
             typer.echo()
             console.print(
-                f"Limited by the server, not by a page size: {', '.join(told['open'])}", markup=False
+                f"Limited by the server, not by a page size: {', '.join(figures['open'])}", markup=False
             )
     if explanation.refusal is not None and answer is None:
         typer.echo()
@@ -227,16 +203,12 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
 
 def _bound_of(explanation: Explanation) -> dict[str, Any]:
     """The bound, in the same form as in an answer."""
-    from keygraph_resolvers.plan.cost import shown_figures
-
     bound = explanation.bound
-    places = {place: {"bound": shown_figures(each)} for place, each in bound.by_place.items()}
-    return {"bound": shown_figures(bound.total), "byPath": places, "open": bound.open_places}
+    places = {place: {"bound": each.as_dict} for place, each in bound.by_place.items()}
+    return {"bound": bound.total.as_dict, "byPath": places, "open": bound.open_places}
 
 
 def _as_json(report: _Report) -> dict[str, Any]:
-    from keygraph_resolvers.steps.explained import sent_json, steps_json
-
     explanation, answer = report
     found: dict[str, Any] = {
         "plan": steps_json(explanation.steps),

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, aclosing, contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -20,8 +19,8 @@ from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
-from keygraph_server.commands.sources import STANDARD_INPUT
 from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -29,13 +28,6 @@ from keygraph_server.stores import open_table
 from keygraph_server.terminal.output import counted, progress
 
 _ADVANCE_ITEMS = 100
-
-
-class ExportFormat(Enum):
-    """The format of the lines."""
-
-    PLAIN = "plain"
-    TYPED = "typed"
 
 
 def export(
@@ -46,11 +38,11 @@ def export(
         ),
     ] = STANDARD_INPUT,
     format_: Annotated[
-        ExportFormat,
+        LineFormat,
         typer.Option(
             "--format", help="plain: plain JSON. typed: DynamoDB's JSON, which can represent every item."
         ),
-    ] = ExportFormat.PLAIN,
+    ] = "plain",
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -63,7 +55,7 @@ def export(
     started = time.monotonic()
     try:
         with _target(file) as target:
-            count = asyncio.run(_write(graph, settings, target, format_.value))
+            count = asyncio.run(_write(graph, settings, target, format_))
     except BrokenPipeError:
         # The reader has closed the pipe: typer exits silently.
         raise
@@ -79,14 +71,16 @@ def export(
 async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: LineFormat) -> int:
     interchange = Interchange(graph)
     count = 0
-    async with open_table(settings.patient, graph.table) as (store, _, _):
+    async with (
+        open_table(settings.patient, graph.table) as (store, _, _),
+        aclosing(whole_table(store)) as items,
+    ):
         with progress("Exporting") as advance:
-            async with aclosing(whole_table(store)) as items:
-                async for item in items:
-                    target.write(_line(interchange, graph, item, format_))
-                    count += 1
-                    if count % _ADVANCE_ITEMS == 0:
-                        advance(count, count)
+            async for item in items:
+                target.write(_line(interchange, graph, item, format_))
+                count += 1
+                if count % _ADVANCE_ITEMS == 0:
+                    advance(count, count)
     return count
 
 
@@ -117,14 +111,20 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
             yield device
         return
     # Replace the target of a link, not the link.
-    path = path.resolve()
+    with _replacing(path.resolve(), is_packed=file.endswith(".gz")) as part:
+        yield part
+
+
+@contextmanager
+def _replacing(path: Path, *, is_packed: bool) -> Generator[IO[bytes], None, None]:
+    """A file beside this one, which takes its place after all was written without an error."""
     with ExitStack() as undone:
         part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
             dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
         )
         undone.callback(Path(part.name).unlink, missing_ok=True)
         with part:
-            if file.endswith(".gz"):
+            if is_packed:
                 # No name and no time in the header, so that an unchanged table gives an unchanged file.
                 with gzip.GzipFile(filename="", fileobj=part, mode="wb", mtime=0) as packed:
                     yield packed  # type: ignore[misc]  # a GzipFile takes bytes as a file does

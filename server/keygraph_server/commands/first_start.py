@@ -7,20 +7,21 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from keygraph import BadUserInput, Graph, StoreError
-from keygraph.dynamo.items import Item
+from keygraph import StoreError
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.sqlite.engine import open_sqlite
-from keygraph.tables.bulk import BATCH_ITEMS, write_batches
-from keygraph.tables.interchange import Interchange
-from keygraph_server.commands.sources import Lines
+from keygraph.tables.bulk import write_batches
+from keygraph.tables.repair import Repairs
+from keygraph.tables.verify import Verification
+from keygraph_server.commands.load import Batches
 from keygraph_server.errors import CommandError
+from keygraph_server.jobs.checkpoint import NOWHERE, LoadPosition
+from keygraph_server.jobs.sources import Lines
 from keygraph_server.models import Model
-from keygraph_server.terminal.output import progress, unmatched
+from keygraph_server.terminal.output import progress
 
 _SCRATCH = ".first-start-"
 _ABANDONED_SECONDS = 3600
@@ -54,44 +55,24 @@ def make_sample_file(model: Model, file: Path) -> int | None:
 
 async def _fill(model: Model, file: Path) -> int:
     """Creates the table in a new file and loads the sample."""
-    files = [str(found) for found in model.sample_files]
-    count = 0
+    lines = Lines([str(found) for found in model.sample_files])
+    reading = Batches(model.graph, lines, None, skips_refused=False, fix="Fix the sample, or move it away")
+    reached = NOWHERE
     async with open_sqlite(file, model.graph.table) as store:
         await store.send(CreateTable())
-        lines = Lines(files)
         with progress("Loading the sample", lines.total) as advance:
 
-            def written(items: int) -> None:
-                nonlocal count
-                count = items
-                advance(items, lines.position)
+            def written(position: LoadPosition) -> None:
+                nonlocal reached
+                reached = position
+                advance(position.items, lines.position)
 
-            await write_batches(store, _batches(model.graph, lines), written)
-    return count
-
-
-def _batches(graph: Graph, lines: Lines) -> Iterator[tuple[list[Item], int]]:
-    """Batches of the sample's items, each with the count so far. Raises CommandError at an item that matches no type."""
-    interchange = Interchange(graph)
-    items: list[Item] = []
-    count = 0
-    for entry in lines.entries():
-        if not entry.content.strip():
-            continue
-        try:
-            item = interchange.read(entry.content)
-            if graph.recognise(item) is None:
-                raise ValueError(unmatched(graph, item))
-        except (ValueError, BadUserInput) as error:
-            problem = f"{entry.where}: {str(error).removesuffix('.')}"
-            raise CommandError(problem, "Fix the sample, or move it away") from None
-        items.append(item)
-        count += 1
-        if len(items) == BATCH_ITEMS:
-            yield items, count
-            items = []
-    if items:
-        yield items, count
+            await write_batches(store, reading.batches(), written)
+        if model.graph.tallies:
+            # Files of items need not say what nodes count.
+            repairs = Repairs(model.graph, store, ["counts"], lambda kind, changes: None)
+            await Verification(model.graph, store, repairs=repairs).run(lambda count: None)
+    return reached.items
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Annotated, Any, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.store import BatchGet, Store
-from keygraph.errors import BadUserInput, ConditionFailed, KeygraphError
+from keygraph.errors import BadUserInput, ConditionFailed
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
 from keygraph.tables.bulk import (
@@ -28,20 +26,25 @@ from keygraph.tables.bulk import (
     write_batches,
 )
 from keygraph.tables.interchange import Interchange, LineFormat
-from keygraph.tables.item_fields import ItemFields
-from keygraph.tables.item_keys import ItemKeys
-from keygraph.tables.item_rules import ItemRules
+from keygraph.tables.item_fields import ItemFields, ItemRules
 from keygraph.tables.pairs import Pairs
 from keygraph.writing.presence import Presence
 from keygraph.writing.sending.idempotency import is_note
-from keygraph_server.commands.checkpoint import SAVE_SECONDS, Checkpoint, Reached
-from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
-from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.errors import CommandError
+from keygraph_server.jobs.checkpoint import (
+    NOWHERE,
+    CannotResumeError,
+    LoadPosition,
+    SavedProgress,
+    StateFile,
+    finished,
+)
+from keygraph_server.jobs.sources import STANDARD_INPUT, Lines, Sample, Source, SourceEntry
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
-from keygraph_server.terminal.output import Advance, counted, progress, shown_key, unmatched
+from keygraph_server.terminal.output import Advance, counted, key_line, progress, unmatched
 
 load_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -49,15 +52,7 @@ _BATCH_BYTES = 1_000_000
 _LOCAL_BATCHES = 40
 """The embedded engine writes this many batches as one."""
 
-Batch: TypeAlias = tuple[list[Item], Reached]
-
-
-class LoadFormat(Enum):
-    """The format of the lines."""
-
-    AUTO = "auto"
-    PLAIN = "plain"
-    TYPED = "typed"
+Batch: TypeAlias = tuple[list[Item], LoadPosition]
 
 
 # The options of a sample are unknown until the sample is known.
@@ -80,11 +75,11 @@ def load(
         ),
     ] = None,
     format_: Annotated[
-        LoadFormat,
+        Literal["auto", "plain", "typed"],
         typer.Option(
             "--format", help="plain: plain JSON. typed: DynamoDB's JSON. auto: detected for each line."
         ),
-    ] = LoadFormat.AUTO,
+    ] = "auto",
     skip_refused: Annotated[
         bool,
         typer.Option(
@@ -117,33 +112,30 @@ def load(
     settings = read_settings(model=model, store=store)
     loaded = load_model(settings.model)
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))
-    checkpoint = Checkpoint(settings.store_address, loaded.graph.table.name, source.name)
-    reading = _Reading(
+    file = StateFile.named("loads", settings.store_address, loaded.graph.table.name, source.name)
+    reading = Batches(
         loaded.graph,
         source,
-        None if format_ is LoadFormat.AUTO else format_.value,
+        None if format_ == "auto" else format_,
         skip_refused,
         None if no_rules else ItemRules(loaded.graph, is_merged=upsert),
-        together=1 if settings.sqlite_file is None else _LOCAL_BATCHES,
+        combined=1 if settings.sqlite_file is None else _LOCAL_BATCHES,
     )
     started = time.monotonic()
-    job = _Job(reading, checkpoint, _Existing.of(reading, if_absent=if_absent, upsert=upsert))
-    file = settings.sqlite_file
-    is_new_file = file is not None and not file.exists()
+    job = _RunningLoad(reading, file, if_absent=if_absent, upsert=upsert)
+    sqlite = settings.sqlite_file
+    is_new_file = sqlite is not None and not sqlite.exists()
     try:
-        asyncio.run(job.run(settings, resume=resume))
-    except KeyboardInterrupt:
-        typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        finished(job.run(settings, resume=resume), lambda: job.so_far)
     finally:
-        if file is not None and is_new_file and not job.is_done and not job.reached.items:
-            file.unlink(missing_ok=True)
+        if sqlite is not None and is_new_file and not job.is_done and not job.reached.items:
+            sqlite.unlink(missing_ok=True)
     if job.is_new_table:
-        typer.echo(f"Created the table {loaded.graph.table.name} in {settings.shown_store}.")
-    loaded_items = job.reached.items - job.before.items - job.existing.kept - job.existing.refused
+        typer.echo(f"Created the table {loaded.graph.table.name} in {settings.displayed_store}.")
+    loaded_items = job.reached.items - job.before.items - job.kept - job.refused
     outcome = counted(loaded_items, time.monotonic() - started)
     notes = f", {job.before.items:,} loaded earlier" if job.before.items else ""
-    notes += f", {job.existing.kept:,} already there" if job.existing.kept else ""
+    notes += f", {job.kept:,} already there" if job.kept else ""
     notes += f", {reading.refused:,} refused" if reading.refused else ""
     notes += f", {job.made:,} other items of edges made" if job.made else ""
     typer.echo(f"Loaded {outcome} into {loaded.graph.table.name}{notes}.")
@@ -165,7 +157,7 @@ def _source(words: list[str], sample: str | None, make_sample: Callable[[str, li
 
 
 @dataclass
-class _Reading:
+class Batches:
     """The source, as batches of items that the model accepts."""
 
     graph: Graph
@@ -174,40 +166,32 @@ class _Reading:
     skips_refused: bool
     rules: ItemRules | None = None
     """The rules of the model; None if they are not checked."""
-    together: int = 1
+    combined: int = 1
     """The number of batches that are read as one."""
+    fix: str = "Fix it, or skip such items with --skip-refused"
+    """What a message says of a refused item."""
     refused: int = 0
     interchange: Interchange = field(init=False)
     limits: WriteRules = field(init=False)
-    keys: dict[str, ItemKeys] = field(init=False)
     fields: dict[str, ItemFields] = field(init=False)
     pairs: Pairs = field(init=False)
 
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
         self.limits = WriteRules(self.graph.table)
-        self.keys = {name: ItemKeys(record) for name, record in self.graph.types.items()}
-        self.fields = {
-            name: ItemFields(self.graph, self.graph.types[name], keys) for name, keys in self.keys.items()
-        }
+        self.fields = {name: ItemFields(self.graph, record) for name, record in self.graph.types.items()}
         self.pairs = Pairs(self.graph, asks_rules=self.rules is not None)
 
-    def batches(self, before: Reached) -> Generator[Batch, None, None]:
+    def batches(self, before: LoadPosition = NOWHERE) -> Generator[Batch, None, None]:
         """The batches after the position that was reached before. Raises CommandError at a refused item."""
         with closing(self.source.entries()) as entries:
-            digest = hashlib.sha256()
-            for entry in _first(entries, before.entries):
-                digest.update(entry.content)
-                if self.pairs.is_needed:
-                    self._loaded_before(entry)
-            if before.entries and digest.hexdigest() != before.digest:
-                raise _changed(f"the first {before.entries:,} lines have changed since they were loaded")
+            digest = self._skip_loaded(entries, before)
             items: list[Item] = []
             size, count, done = 0, before.entries, before.items
 
             def batch() -> Batch:
                 last = self.interchange.write(items[-1], "typed").decode() if items else before.last
-                return items, Reached(count, done + len(items), digest.hexdigest(), last)
+                return items, LoadPosition(count, done + len(items), digest.hexdigest(), last)
 
             try:
                 for entry in entries:
@@ -218,7 +202,7 @@ class _Reading:
                         continue
                     items.append(item)
                     size += len(entry.content)
-                    if len(items) >= BATCH_ITEMS * self.together or size >= _BATCH_BYTES * self.together:
+                    if len(items) >= BATCH_ITEMS * self.combined or size >= _BATCH_BYTES * self.combined:
                         yield batch()
                         items, size, done = [], 0, done + len(items)
             except CommandError:
@@ -228,7 +212,19 @@ class _Reading:
             if items:
                 yield batch()
 
-    def _accepted(self, entry: Entry) -> Item | None:
+    def _skip_loaded(self, entries: Iterator[SourceEntry], before: LoadPosition) -> hashlib._Hash:
+        """Skips what was loaded before, and returns its digest. Raises CommandError if that has changed."""
+        digest = hashlib.sha256()
+        for entry in _first(entries, before.entries):
+            digest.update(entry.content)
+            if self.pairs.is_needed and (entry.item is not None or entry.content.strip()):
+                with suppress(ValueError, BadUserInput):
+                    self._item(entry)
+        if before.entries and digest.hexdigest() != before.digest:
+            raise _changed(f"the first {before.entries:,} lines have changed since they were loaded")
+        return digest
+
+    def _accepted(self, entry: SourceEntry) -> Item | None:
         """The item of the entry; None if there is none to load. Raises CommandError if it is refused."""
         if entry.item is None and not entry.content.strip():
             return None
@@ -242,45 +238,36 @@ class _Reading:
         """Reports an item that is not loaded. Raises CommandError unless such items are skipped."""
         problem = problem.removesuffix(".")
         if not self.skips_refused:
-            raise CommandError(problem, "Fix it, or skip such items with --skip-refused")
+            raise CommandError(problem, self.fix)
         self.refused += 1
         typer.echo(f"{problem}.", err=True)
 
-    def _item(self, entry: Entry) -> Item | None:
+    def _item(self, entry: SourceEntry) -> Item | None:
         """The item; None for a note of an idempotency key. Raises ValueError or BadUserInput if it is not an item, or
         if the model or DynamoDB refuses it."""
         item = (
             self.interchange.read(entry.content, self.format)
             if entry.item is None
-            else _made_item(entry.item)
+            else {name: plain(value) for name, value in entry.item.items()}
         )
         if is_note(item):
             return None
         record = self.graph.recognise(item)
         if record is None:
             raise ValueError(unmatched(self.graph, item))
-        misread = self.keys[record.name].misread(item)
-        if misread is not None:
-            raise ValueError(misread)
-        unfit = self.fields[record.name].refusal(item)
-        if unfit is not None:
-            raise ValueError(unfit)
-        broken = self.rules.refusal(item) if self.rules is not None else None
-        if broken is not None:
-            raise ValueError(broken)
+        fields = self.fields[record.name]
+        refusal = fields.keys.misread(item) or fields.refusal(item)
+        if refusal is None and self.rules is not None:
+            refusal = self.rules.refusal(item)
+        if refusal is not None:
+            raise ValueError(refusal)
         # Checked here, where the line is known. In the store, one bad item would fail the whole batch.
         self.limits.check(item)
         self.pairs.add(record, item)
         return item
 
-    def _loaded_before(self, entry: Entry) -> None:
-        """Remembers an entry that an interrupted load has loaded, or refused."""
-        with suppress(ValueError, BadUserInput):
-            if entry.item is not None or entry.content.strip():
-                self._item(entry)
 
-
-def _first(entries: Iterator[Entry], count: int) -> Iterator[Entry]:
+def _first(entries: Iterator[SourceEntry], count: int) -> Iterator[SourceEntry]:
     """The first `count` entries. Raises CommandError if there are fewer."""
     for number in range(count):
         entry = next(entries, None)
@@ -289,73 +276,32 @@ def _first(entries: Iterator[Entry], count: int) -> Iterator[Entry]:
         yield entry
 
 
-def _made_item(made: Mapping[str, Any]) -> Item:
-    return {name: plain(value) for name, value in made.items()}
-
-
-class _CannotGoOn(CommandError):
-    """The source or the table has changed since the interruption."""
-
-
-def _changed(problem: str) -> _CannotGoOn:
-    return _CannotGoOn(
+def _changed(problem: str) -> CannotResumeError:
+    return CannotResumeError(
         f"the load cannot be resumed: {problem}",
         "Load without --resume: items that are already there are replaced by themselves",
     )
 
 
-@dataclass
-class _Existing:
-    """What happens to existing items with the key of a loaded one."""
-
-    reading: _Reading
-    write: WriteItems | None = None
-    kept: int = 0
-    """The number of existing items kept unchanged."""
-    refused: int = 0
-    """The number of loaded items refused because of them."""
-
-    @classmethod
-    def of(cls, reading: _Reading, *, if_absent: bool, upsert: bool) -> _Existing:
-        made = cls(reading)
-        made.write = made._put_absent if if_absent else made._set_attributes if upsert else None
-        return made
-
-    async def _put_absent(self, store: Store, items: Sequence[Item]) -> None:
-        kept = await put_absent(store, items)
-        # Other batches add to it while this one waits.
-        self.kept += kept
-
-    async def _set_attributes(self, store: Store, items: Sequence[Item]) -> None:
-        rules, graph = self.reading.rules, self.reading.graph
-        presence = Presence(graph)
-        for item in items:
-            record = graph.recognise(item)
-            conditions = [] if record is None else [*presence.is_replaceable(record)]
-            conditions += [] if rules is None else rules.conditions(item)
-            try:
-                await set_attributes(store, item, conditions)
-            except ConditionFailed as error:
-                self.refused += 1
-                is_other = graph.recognise(error.item or item) is not record
-                told = "" if rules is None else rules.broken(item, error)
-                told = "the table has an item of another type with this key" if is_other else told
-                self.reading.refuse(f"the item {shown_key(store.table.key_of(item))}: {told}")
-
-
-class _Job:
+class _RunningLoad:
     """A running load: the position before it, and the position that it has reached."""
 
-    def __init__(self, reading: _Reading, checkpoint: Checkpoint, existing: _Existing) -> None:
+    def __init__(self, reading: Batches, file: StateFile, *, if_absent: bool, upsert: bool) -> None:
         self._reading = reading
-        self.existing = existing
+        self._put: WriteItems | None = (
+            self._put_absent if if_absent else self._set_attributes if upsert else None
+        )
+        self.kept = 0
+        """The number of existing items kept unchanged."""
+        self.refused = 0
+        """The number of loaded items refused because of existing ones."""
         self.made = 0
         """The number of mirrors and counterparts that were made."""
         self.is_new_table = self.is_done = False
-        self._checkpoint = checkpoint
-        self._saved = time.monotonic()
-        self._is_kept = True
-        self.before = self.reached = Reached(0, 0, "")
+        self._progress = SavedProgress(
+            file, lambda: asdict(self.reached) if self.reached.items else None, lambda: self.so_far
+        )
+        self.before = self.reached = NOWHERE
 
     @property
     def so_far(self) -> str:
@@ -364,7 +310,7 @@ class _Job:
         if not items:
             return "Nothing was loaded."
         noun, what = ("item is", "it") if items == 1 else ("items are", "them")
-        if not self._is_kept:
+        if not self._progress.is_kept:
             return f"{items:,} {noun} loaded. Run the load again: loaded items are replaced by themselves."
         return f"{items:,} {noun} loaded. Run the load again with --resume to continue after {what}."
 
@@ -379,8 +325,9 @@ class _Job:
 
     async def _take_up(self, store: Store) -> None:
         """Resumes where the load was interrupted. Raises CommandError if the table lacks the last loaded item."""
-        found = self._checkpoint.read()
-        if found is None:
+        try:
+            found = LoadPosition(**self._progress.file.read())
+        except TypeError:
             typer.echo("Found no interrupted load to resume. Loading from the start.", err=True)
             return
         if found.last:
@@ -391,33 +338,36 @@ class _Job:
         self.before = self.reached = found
 
     async def _write(self, store: Store, advance: Advance, in_flight: int) -> None:
-        def written(reached: Reached) -> None:
+        def written(reached: LoadPosition) -> None:
             self.reached = reached
             advance(reached.items, self._reading.source.position)
-            if time.monotonic() - self._saved >= SAVE_SECONDS:
-                self._save()
+            self._progress.save_now_and_then()
 
-        try:
+        with self._progress.kept():
             with closing(self._reading.batches(self.before)) as batches:
-                await write_batches(store, batches, written, in_flight, self.existing.write)
+                await write_batches(store, batches, written, in_flight, self._put)
             self.made = await self._reading.pairs.complete(store)
-        except _CannotGoOn:
-            raise
-        except (CommandError, KeygraphError) as error:
-            self._save()
-            raise CommandError(str(error).removesuffix("."), self.so_far.removesuffix(".")) from None
-        except BaseException:
-            self._save()
-            raise
-        self._checkpoint.clear()
         self.is_done = True
 
-    def _save(self) -> None:
-        self._saved = time.monotonic()
-        if not self.reached.items:
-            return
-        try:
-            self._checkpoint.save(self.reached)
-        except OSError:
-            # Without write permission here, a load still works, but cannot be resumed.
-            self._is_kept = False
+    # --- Existing items with the key of a loaded one ------------------------------------------------------
+
+    async def _put_absent(self, store: Store, items: Sequence[Item]) -> None:
+        kept = await put_absent(store, items)
+        # Other batches add to it while this one waits.
+        self.kept += kept
+
+    async def _set_attributes(self, store: Store, items: Sequence[Item]) -> None:
+        rules, graph = self._reading.rules, self._reading.graph
+        presence = Presence(graph)
+        for item in items:
+            record = graph.recognise(item)
+            conditions = [] if record is None else [*presence.is_replaceable(record)]
+            conditions += [] if rules is None else rules.conditions(item)
+            try:
+                await set_attributes(store, item, conditions)
+            except ConditionFailed as error:
+                self.refused += 1
+                is_other = graph.recognise(error.item or item) is not record
+                reason = "" if rules is None else rules.broken(item, error)
+                reason = "the table has an item of another type with this key" if is_other else reason
+                self._reading.refuse(f"the item {key_line(store.table.key_of(item))}: {reason}")

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from keygraph_server.errors import CommandError
-from keygraph_server.models import load_model
+from keygraph_server.models import difference, load_model, printed
 from keygraph_server.options import ModelOption, StoreOption
-from keygraph_server.schema_text import difference, printed
 from keygraph_server.settings import read_settings
 
 

@@ -7,11 +7,13 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from functools import partial
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 import uvicorn
@@ -19,27 +21,29 @@ import uvicorn
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Table
-from keygraph_server.app import app_from_environment
+from keygraph_server import app as application
 from keygraph_server.connections.factory import Connections
 from keygraph_server.cursor_secret import with_secret
-from keygraph_server.errors import CommandError
-from keygraph_server.listening import address_of, listen
+from keygraph_server.errors import CommandError, printable
+from keygraph_server.listening import address_of, answered_hosts, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption, WithSettings
-from keygraph_server.processes.process import allow_open_files
+from keygraph_server.processes import MOST_WORKERS
+from keygraph_server.processes.process import allow_open_files, begin_serving, terminals
 from keygraph_server.processes.server import Server
+from keygraph_server.processes.streams import queue_streams, write_alone
 from keygraph_server.processes.workers import Workers
 from keygraph_server.queries import queries_to_try
-from keygraph_server.settings import LogLevel, Settings, read_settings
+from keygraph_server.settings import PREFIX, Settings, environment_name, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
-from keygraph_server.uvicorn_internals import STARTUP_FAILURE, ChangeReload
+from keygraph_server.uvicorn_internals import ChangeReload
 
 _log = logging.getLogger(__name__)
 
 _FILES_OF_ITS_OWN = 400
 """Open files other than client connections: connections to DynamoDB, of `KEYGRAPH_CONCURRENCY`, and others."""
-
+_HANGUP_IGNORED = "SIGHUP is ignored: only several workers are replaced. Restart the server"
 
 serve_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -70,6 +74,7 @@ def serve(
         int | None,
         typer.Option(
             min=1,
+            max=MOST_WORKERS,
             help="The number of server processes. Default: KEYGRAPH_WORKERS, or 1.",
             show_default=False,
         ),
@@ -80,13 +85,19 @@ def serve(
     Without --store, the store is a SQLite file under .keygraph. The first start creates the SQLite file and loads the model's
     sample; in production, a file that --store names must already exist.
     """
+    queue_streams()
     settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
     if reload and settings.workers > 1:
         given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
         raise typer.BadParameter(f"--reload works with one worker only: remove {given}")
     configure_logging(settings)
+    unknown = {name for name in os.environ if name.startswith(PREFIX)} - {
+        *map(environment_name, Settings.model_fields)
+    }
+    if unknown:
+        _log.warning("No setting is named %s: see docs/settings.md", " or ".join(sorted(unknown)))
     found = load_model(settings.model, federation=settings.federation)
-    with _stopping_quietly(), listen(settings.host, settings.port) as listening:
+    with _handling_signals(), listen(settings.host, settings.port) as listening:
         # In production, a missing named file is a mistake, such as a volume that is not mounted.
         if settings.store is None or not settings.is_production:
             _make_first_store(found, settings)
@@ -95,8 +106,7 @@ def serve(
         settings = with_secret(settings)
         address = address_of(listening, settings.host)
         with _metrics(settings) as metrics:
-            typer.echo(_greeting(found, settings, address, metrics))
-            _run(found, settings, listening, reload=reload)
+            _run(found, settings, listening, _greeting(found, settings, address, metrics), reload=reload)
 
 
 @contextmanager
@@ -126,12 +136,12 @@ def _make_first_store(model: Model, settings: Settings) -> None:
 
     if (count := make_sample_file(model, file)) is not None:
         sample = f"with the sample of {model.module.__name__}: {count:,} items" if count else "without items"
-        typer.echo(f"Created {file} {sample}.")
+        typer.echo(printable(f"Created {file} {sample}."))
 
 
 async def check_table(settings: Settings, table: Table) -> None:
     """Raises CommandError unless the store answers and its table has the declared keys and indexes."""
-    address = settings.shown_store
+    address = settings.displayed_store
     try:
         live = await live_table(settings, table)
     except StoreError as error:
@@ -153,7 +163,7 @@ async def check_table(settings: Settings, table: Table) -> None:
 def _greeting(model: Model, settings: Settings, address: str, metrics: str | None) -> str:
     """The message at the start: the model, the addresses, and queries to try."""
     lines = [
-        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
+        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.displayed_store}",
         "",
         *([f"  playground  {address}/"] if settings.playground else ()),
         f"  GraphQL     {address}/graphql",
@@ -172,11 +182,11 @@ def _greeting(model: Model, settings: Settings, address: str, metrics: str | Non
             lines.append(f"  {query.name:{width}}  {query.first_field}")
             if query.description:
                 lines.append(f"  {'':{width}}  {query.description}")
-    return "\n".join([*lines, ""])
+    return "\n".join([*map(printable, lines), ""])
 
 
-def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: bool) -> None:
-    """Serves on the socket until the process is told to stop."""
+def _run(model: Model, settings: Settings, listening: socket.socket, greeting: str, *, reload: bool) -> None:
+    """Serves on the socket until the process is told to stop. Raises CommandError before it prints the greeting."""
     files = allow_open_files(settings.max_connections + _FILES_OF_ITS_OWN)
     if files < settings.max_connections + _FILES_OF_ITS_OWN:
         connections = max(files // 2, files - _FILES_OF_ITS_OWN)
@@ -184,20 +194,27 @@ def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: 
             "The system allows so few open files that each process keeps %d connections", connections
         )
         settings = settings.model_copy(update={"max_connections": connections})
-    # Every server process reads its settings from the environment. Those that uvicorn starts load the model too.
+    # Processes that uvicorn starts make the application again, from the settings in the environment.
+    has_processes = reload or settings.workers > 1
     os.environ.update(settings.environment())
+    if settings.sqlite_file is not None:
+        os.environ[application.SERVED_FILE] = application.identity(settings.sqlite_file)
+    app = application.create_app(settings, begin_serving, model=model)
+    typer.echo(greeting)
     config = uvicorn.Config(
-        "keygraph_server.app:app_from_environment"
-        if reload or settings.workers > 1
-        else partial(app_from_environment, model),
-        factory=True,
-        http=Connections(settings, https_only=settings.is_production),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
+        "keygraph_server.app:app_from_environment" if has_processes else app,
+        factory=has_processes,
+        http=Connections(  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
+            settings,
+            https_only=settings.is_production,
+            hosts=answered_hosts(listening, settings.host, settings.allowed_hosts),
+        ),
         ws="none",
         reload=reload,
         workers=settings.workers,
         timeout_keep_alive=settings.keep_alive,
         log_config=None,
-        access_log=settings.log_level is LogLevel.DEBUG,
+        access_log=settings.log_level == "debug",
         server_header=False,
         timeout_graceful_shutdown=settings.stop_timeout,
         timeout_worker_healthcheck=settings.worker_timeout,
@@ -207,22 +224,36 @@ def _run(model: Model, settings: Settings, listening: socket.socket, *, reload: 
     elif settings.workers > 1:
         supervisor = Workers(config, sockets=[listening])
         supervisor.run()
-        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        if supervisor.cannot_start:
             # The worker has logged the reason.
             raise typer.Exit(1)
     else:
+        write_alone()
         with suppress(KeyboardInterrupt):
             Server(config).run(sockets=[listening])
 
 
 @contextmanager
-def _stopping_quietly() -> Iterator[None]:
-    """Exits with 0 on SIGTERM, which uvicorn raises again after it has shut down."""
-    before = signal.signal(signal.SIGTERM, _stop)
+def _handling_signals() -> Iterator[None]:
+    """Exits with 0 on SIGTERM, which uvicorn raises again after it has shut down, and does not end on SIGHUP."""
+    handlers: dict[signal.Signals, Any] = {signal.SIGTERM: _stop}
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = partial(_hang_up, terminals())
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _hang_up(terminals_before: list[int], number: int, frame: FrameType | None) -> None:
+    if terminals_before and not terminals():
+        # Its window was closed, and nobody could stop it there.
+        signal.raise_signal(signal.SIGTERM)
+    else:
+        # Not in the context of the code that was interrupted, maybe a request's.
+        Context().run(_log.warning, _HANGUP_IGNORED)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
-from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 
-from keygraph.dynamo.table import Key, Table
-from keygraph.errors import KeygraphError
+from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
+from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
-from keygraph.tables.verify import Verification
-from keygraph_server.commands.checkpoint import SAVE_SECONDS, StateFile
-from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph.tables.repair import REPAIRS, Repairs
+from keygraph.tables.verify import LATE_SECONDS, Verification
+from keygraph_server.errors import CommandError
+from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.models import load_model
-from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.options import ModelOption, ReportOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
-from keygraph_server.terminal.output import counted, grid, key_text, out, progress, shown_key
+from keygraph_server.terminal.changes import PrintedChanges, key_as_json
+from keygraph_server.terminal.output import counted, grid, key_line, out, progress
 
 FOUND = 3
 """The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""
@@ -40,33 +41,43 @@ _TITLES: dict[Problem, str] = {
     "one-sided": "Edges whose mirror or counterpart is missing",
     "differing": "Edges whose mirror or counterpart differs",
     "miscounted": "Nodes whose count or sum does not match the list",
+    "stale": "Copies that follow their node and differ from it",
+    "outdated": "Copies that are not what their node has now",
+    "missing": "Attributes that are missing, and can be written",
+    "uncopied": "Copies that are missing",
 }
 
 
-class ReportFormat(Enum):
-    """The format of the report."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def verify(
-    segments: Annotated[
-        int, typer.Option(min=1, max=1000, help="How many parts of the table to read in parallel.")
-    ] = 4,
+    segments: SegmentsOption = 4,
     examples: Annotated[
         int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
     ] = 5,
-    format_: Annotated[
-        ReportFormat, typer.Option("--format", help="table: a readable report. json: JSON for programs.")
-    ] = ReportFormat.TABLE,
+    format_: ReportOption = "table",
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume the same verification after an interruption.")
     ] = False,
-    count: Annotated[
+    repair: Annotated[
         bool,
-        typer.Option("--count", help="Set counts and sums of nodes that are missing or wrong."),
+        typer.Option("--repair", help="Print each change that would repair a problem. Changes nothing."),
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: make these changes.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help=f"With --repair: repair only these, separated by commas: {', '.join(REPAIRS)}. Default: all, of copies only those that follow.",
+            show_default=False,
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="With --repair: the most write units per second. Default: no limit.",
+            show_default=False,
+        ),
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -80,7 +91,7 @@ def verify(
 ) -> None:
     """Read the whole table and report what does not match the model.
 
-    Changes nothing, except counts and sums with --count.
+    Changes nothing, except with --repair --yes.
 
     Reports items that match no type or do not match their type, keys that do not match the
     attributes of their item, ends whose node is missing, edges whose mirror or counterpart is
@@ -89,36 +100,34 @@ def verify(
     It also lists fields that no item of their type has, and attributes that belong to no field.
     They do not count as problems.
 
-    The exit code is 0 if it found no problems, 3 if it found problems, and 1 if the table could not be read.
+    --repair prints what would repair the problems: the old and new value of each attribute, as DynamoDB's JSON.
+    With --yes, it also makes the changes, each on the condition that the items are as they were read. The report
+    says why other problems are not repaired. You can interrupt it, and run it again.
+
+    The exit code is 0 if no problems are left, 3 if there are problems, and 1 if the table could not be read.
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
-    job = _Job(graph, settings, segments, examples, state, is_counting=count)
-    started = time.monotonic()
-    try:
-        report = asyncio.run(job.run(resume=resume))
-    except KeyboardInterrupt:
-        typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    problems = sum(found.count for found in report.found.values())
-    outcome = counted(report.total - job.before, time.monotonic() - started)
-    notes = f", {job.before:,} verified earlier" if job.before else ""
+    kinds, changes = _kinds(only), PrintedChanges(graph, is_json=format_ == "json")
+    if not repair and (yes or only is not None or rate is not None):
+        raise CommandError(
+            "--yes, --only and --rate are options of --repair", "Add --repair, or leave them out"
+        )
+
+    repairs = partial(Repairs, kinds=kinds, listen=changes.add, rate=WriteRate(rate), is_dry_run=not yes)
+    job = RunningVerification(graph, settings, segments, examples, state, repairs if repair else None)
+    report, read = job.reported(resume=resume)
+    problems = report.problems
     noun = "problem" if problems == 1 else "problems"
-    typer.echo(
-        f"Verified {outcome} of {graph.table.name}{notes}: {f'{problems:,}' if problems else 'no'} {noun}.",
-        err=True,
-    )
-    if job.counted:
-        typer.echo(f"Set the counts and sums of {job.counted:,} nodes.", err=True)
-    if format_ is ReportFormat.JSON:
-        typer.echo(orjson.dumps(_as_json(graph, report), option=orjson.OPT_INDENT_2).decode())
-    else:
-        _draw(graph, report)
-    if problems:
-        raise typer.Exit(FOUND)
+    repaired = f" {report.repaired.total():,} repaired." if yes else ""
+    typer.echo(f"Verified {read}: {f'{problems:,}' if problems else 'no'} {noun}.{repaired}", err=True)
+    if changes.count and not yes:
+        noun = "1 repair is" if changes.count == 1 else f"{changes.count:,} repairs are"
+        typer.echo(f"{noun} possible. Nothing was changed. To make the changes, add --yes.", err=True)
+    print_report(graph, report, changes if repair else None, is_json=format_ == "json")
 
 
-class _Job:
+class RunningVerification:
     """A running verification, and the file with its progress."""
 
     def __init__(
@@ -128,15 +137,14 @@ class _Job:
         segments: int,
         examples: int,
         state: Path | None,
-        *,
-        is_counting: bool,
+        repairs: partial[Repairs] | None,
     ) -> None:
         self._graph = graph
         self._settings = settings
         self._segments = segments
         self._examples = examples
-        self._is_counting = is_counting
-        self.counted = 0
+        self._repairs = repairs
+        self._started = time.monotonic()
         # Identifies the verification. The state of another one cannot be resumed.
         self._what = [
             settings.store_address,
@@ -144,12 +152,24 @@ class _Job:
             str(segments),
             str(examples),
             _declared(graph),
+            *(
+                f"{name} {repairs.keywords.get(name)}"
+                for name in ("kinds", "is_dry_run", "backfill")
+                if repairs
+            ),
         ]
         self._file = StateFile(state) if state else StateFile.named("verifications", *self._what)
-        self._saved = time.monotonic()
-        self._is_kept = True
         self._verified = 0
+        self._verification: Verification | None = None
+        self._progress = SavedProgress(self._file, self._state, lambda: self.so_far)
         self.before = 0
+
+    def reported(self, *, resume: bool) -> tuple[Report, str]:
+        """The report, and how many items of the table were read for it. Raises Exit if it is interrupted."""
+        report = finished(self.run(resume=resume), lambda: self.so_far)
+        outcome = counted(report.total - self.before, time.monotonic() - self._started)
+        notes = f", {self.before:,} verified earlier" if self.before else ""
+        return report, f"{outcome} of {self._graph.table.name}{notes}"
 
     @property
     def so_far(self) -> str:
@@ -157,7 +177,7 @@ class _Job:
         if not self._verified:
             return "Nothing was verified."
         noun = "item was" if self._verified == 1 else "items were"
-        if not self._is_kept:
+        if not self._progress.is_kept:
             return f"{self._verified:,} {noun} verified. Run it again from the start."
         return f"{self._verified:,} {noun} verified. Run it again with --resume to continue."
 
@@ -165,12 +185,13 @@ class _Job:
         """Verifies the whole table. A CommandError says how many items were verified before it."""
         async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
-            verification = Verification(
+            self._verification = verification = Verification(
                 self._graph,
                 store,
                 segments=self._segments,
                 examples=self._examples,
-                is_counting=self._is_counting,
+                repairs=self._repairs(self._graph, store) if self._repairs else None,
+                late_seconds=LATE_SECONDS if self._settings.sqlite_file is None else 0,
             )
             if resume:
                 self._take_up(verification)
@@ -179,20 +200,10 @@ class _Job:
                 def verified(items: int) -> None:
                     self._verified = items
                     advance(items, items)
-                    if time.monotonic() - self._saved >= SAVE_SECONDS:
-                        self._save(verification)
+                    self._progress.save_now_and_then()
 
-                try:
+                with self._progress.kept():
                     await verification.run(verified)
-                except KeygraphError as error:
-                    self._save(verification)
-                    problem = str(error).removesuffix(".")
-                    raise CommandError(problem, self.so_far.removesuffix(".")) from None
-                except BaseException:
-                    self._save(verification)
-                    raise
-        self._file.clear()
-        self.counted = verification.counted
         return verification.report
 
     def _take_up(self, verification: Verification) -> None:
@@ -212,15 +223,10 @@ class _Job:
             ) from None
         self.before = self._verified = verification.report.total
 
-    def _save(self, verification: Verification) -> None:
-        self._saved = time.monotonic()
-        if not self._verified:
-            return
-        try:
-            self._file.save({"what": self._what, **verification.to_json()})
-        except OSError:
-            # Without write permission here, a verification still works, but cannot be resumed.
-            self._is_kept = False
+    def _state(self) -> dict[str, Any] | None:
+        if self._verification is None or not self._verified:
+            return None
+        return {"what": self._what, **self._verification.to_json()}
 
 
 def _refuse_other_keys(declared: Table, found: Table) -> None:
@@ -233,25 +239,50 @@ def _refuse_other_keys(declared: Table, found: Table) -> None:
 
 def _declared(graph: Graph) -> str:
     """The model's declaration as one name. A changed model finds other problems."""
-    said: list[str] = [str(graph.type_attribute)]
+    parts: list[str] = [str(graph.type_attribute)]
     for record in graph.types.values():
-        said.append(
+        parts.append(
             f"{record.kind} {record.name} {record.type_value} {record.is_virtual} {record.is_mirrored}"
         )
-        said += [f"{name} {keys} {keys.shards}" for name, keys in record.keys.items()]
-        said += [
+        parts += [f"{name} {keys} {keys.shards}" for name, keys in record.keys.items()]
+        parts += [
             f"{field.name} {field.type} {field.optional} {field.has_default} {field.attribute}"
             for field in record.fields.values()
         ]
-        said += [
+        parts += [
             f"{end.name} {end.type_name} {end.optional} {end.attributes} {end.written is not None}"
-            for end in record.ends.values()
+            for end in (*record.ends.values(), *record.list_ends.values())
         ]
-        said.append(str(record.counterpart))
-    return StateFile.named("", *said).path.stem
+        parts.append(str(record.counterpart))
+    return StateFile.named("", *parts).path.stem
+
+
+# --- Repairs ------------------------------------------------------------------------------------------
+
+
+def _kinds(only: str | None) -> list[str] | None:
+    """The kinds of repairs that were requested, if any were named. Raises CommandError for another word."""
+    if only is None:
+        return None
+    kinds = [kind.strip() for kind in only.split(",")]
+    unknown = [kind for kind in kinds if kind not in REPAIRS]
+    if unknown:
+        raise CommandError(f"--only does not know {unknown[0]}", f"Choose from {', '.join(REPAIRS)}")
+    return kinds
 
 
 # --- The report ---------------------------------------------------------------------------------------
+
+
+def print_report(graph: Graph, report: Report, changes: PrintedChanges | None, *, is_json: bool) -> None:
+    """Prints the report, which follows the changes. Raises Exit if there are problems."""
+    if is_json:
+        text = orjson.dumps(_as_json(graph, report), option=orjson.OPT_INDENT_2).decode()
+        typer.echo(changes.followed_by(text) if changes else text)
+    else:
+        _draw(graph, report)
+    if report.problems:
+        raise typer.Exit(FOUND)
 
 
 def _types(graph: Graph, report: Report) -> Iterator[tuple[str | None, int, int]]:
@@ -265,11 +296,9 @@ def _types(graph: Graph, report: Report) -> Iterator[tuple[str | None, int, int]
 
 
 def _as_json(graph: Graph, report: Report) -> dict[str, Any]:
-    def key(of: Key) -> dict[str, str]:
-        return {each.name: key_text(value) for each, value in zip(graph.table.keys, of, strict=True)}
-
     def example(of: Example) -> dict[str, Any]:
-        return {"key": key(of.key)} if of.other is None else {"key": key(of.key), "other": key(of.other)}
+        other = {} if of.other is None else {"other": key_as_json(graph, of.other)}
+        return {"key": key_as_json(graph, of.key), **other}
 
     return {
         "table": graph.table.name,
@@ -288,6 +317,7 @@ def _as_json(graph: Graph, report: Report) -> dict[str, Any]:
             }
             for kind, found in report.ordered()
         ],
+        "repaired": [{**kind._asdict(), "count": count} for kind, count in sorted(report.repaired.items())],
         "attributes": [
             {
                 "type": each.type,
@@ -326,7 +356,7 @@ def _row(pair: tuple[FindingKind, Findings]) -> tuple[str, str, str]:
     kind, found = pair
     lines = [kind.what]
     for key, other in found.examples:
-        lines.append(f"  {shown_key(key)}" + (f" → {shown_key(other)}" if other else ""))
+        lines.append(f"  {key_line(key)}" + (f" → {key_line(other)}" if other else ""))
     if found.count > len(found.examples) > 0:
         lines.append(f"  and {found.count - len(found.examples):,} more")
     return kind.type or _NO_TYPE, f"{found.count:,}", "\n".join(lines)

@@ -2,8 +2,10 @@
 
 `factory` makes them, as uvicorn's `http=`. `guarded` has the limits of one connection, `httptools_protocol` and
 `h11_protocol` uvicorn's two protocol classes with these limits, one for each HTTP parser. `gate` knows all connections
-of a process, `system` asks the operating system about one. The settings are `settings/connections.py`.
+of a process, `system` asks the operating system about one. `settings` are the limits.
 """
 
 BEGAN = "keygraph.began"
 """In the ASGI `state` of a request: the time of its first byte, by the event loop's clock."""
+BEGINS = "keygraph.begins"
+"""In the ASGI scope of a request that waits to begin: a future, which is set to false if its client disconnects."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 from weakref import WeakSet
 
-from keygraph_server.connections.refusals import Refusal
-from keygraph_server.settings.connections import ConnectionSettings
+from keygraph_server.connections.heads import HeadRules
+from keygraph_server.connections.refusals import ConnectionRefusal
+from keygraph_server.connections.settings import ConnectionSettings
 
 _log = logging.getLogger(__name__)
 
+_COLLECTED_BYTES = 32_000_000
+"""The collector counts objects, of which a large body has few: garbage is also collected after so many bytes of them."""
 _REPORTED_EVERY = 60.0
 """Closed connections are logged together, at most once in this many seconds."""
 
 
-class Connection(Protocol):
+class GatedConnection(Protocol):
     """The gate's view of a connection."""
 
     address: str
@@ -33,20 +38,29 @@ class Connection(Protocol):
         """Closes the connection, whatever it is doing."""
 
 
-class Gate:
+class ConnectionGate:
     """Admits connections, watches them, and closes some when there are too many or they hold too much."""
 
-    def __init__(self, settings: ConnectionSettings, *, https_only: bool = False) -> None:
-        """With `https_only`, a browser that has once used HTTPS uses nothing else."""
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        https_only: bool = False,
+        hosts: Iterable[str] | None = None,
+    ) -> None:
+        """With `https_only`, a browser that has once used HTTPS uses nothing else. `hosts` are answered; None for all."""
         self.settings = settings
+        self.heads = HeadRules(hosts)
         self._https_only = https_only
         self.held = 0
         """The bytes that all connections hold."""
+        self._taken = 0
+        """The bytes that they have taken since garbage was collected."""
         self.closed: Counter[str] = Counter()
         """The number of closed connections, by reason."""
-        self._open: set[Connection] = set()
+        self._open: set[GatedConnection] = set()
         self._by_address: Counter[str] = Counter()
-        self._waiting: OrderedDict[Connection, None] = OrderedDict()
+        self._waiting: OrderedDict[GatedConnection, None] = OrderedDict()
         """The connections that wait for their client, the longest-waiting first."""
         self._next_check: asyncio.TimerHandle | None = None
         self._reported: Counter[str] = Counter()
@@ -58,11 +72,16 @@ class Gate:
         """The number of open connections."""
         return len(self._open)
 
-    def refusal(self, refusal: Refusal) -> bytes:
+    @property
+    def is_full(self) -> bool:
+        """Whether connections hold too much, though all that wait for their clients were closed."""
+        return self.held > self.settings.connection_memory
+
+    def refusal(self, refusal: ConnectionRefusal) -> bytes:
         """The HTTP response that refuses a request."""
         return refusal.response(https_only=self._https_only)
 
-    def admit(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
+    def admit(self, connection: GatedConnection, loop: asyncio.AbstractEventLoop) -> bool:
         """Admits a new connection, which waits for its client. Returns False if there are too many."""
         settings, address = self.settings, connection.address
         is_much = 0 < settings.max_connections_by_address <= self._by_address[address]
@@ -79,7 +98,7 @@ class Gate:
             self._next_check = loop.call_later(self._check_interval, self._check, loop)
         return True
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: GatedConnection) -> None:
         """Forgets a closed connection."""
         if connection not in self._open:
             return
@@ -92,19 +111,24 @@ class Gate:
         self.held -= connection.held
         connection.held = 0
 
-    def wait(self, connection: Connection, *, is_waiting: bool) -> None:
+    def wait(self, connection: GatedConnection, *, is_waiting: bool) -> None:
         """Notes whether the connection now waits for its client, or the client for an answer."""
         if not is_waiting:
             self._waiting.pop(connection, None)
         elif connection in self._open:
             self._waiting[connection] = None
 
-    def hold(self, connection: Connection, held: int) -> None:
+    def hold(self, connection: GatedConnection, held: int) -> None:
         """Notes how many bytes the connection holds now."""
         if connection in self._open:
-            self.held += held - connection.held
+            grown = held - connection.held
+            self.held += grown
             connection.held = held
-            if self.held > self.settings.connection_memory:
+            self._taken += max(0, grown)
+            if self._taken > _COLLECTED_BYTES:
+                self._taken = 0
+                gc.collect(1)  # the oldest generation, of what is kept, would take long
+            if self.is_full:
                 self._free_memory()
 
     def _free_memory(self) -> None:
@@ -120,7 +144,7 @@ class Gate:
                 return True
         return False
 
-    def _close(self, connection: Connection, reason: str) -> None:
+    def _close(self, connection: GatedConnection, reason: str) -> None:
         self.closed[reason] += 1
         self.leave(connection)
         connection.close_now()
@@ -137,25 +161,31 @@ class Gate:
         for connection in list(self._open):
             connection.check(now)
         if self.closed != self._reported and now - self._reported_at >= _REPORTED_EVERY:
-            shown = ", ".join(
+            counts = ", ".join(
                 f"{reason}: {count}" for reason, count in (self.closed - self._reported).items()
             )
-            _log.warning("Closed connections of clients: %s", shown)
+            _log.warning("Closed connections of clients: %s", counts)
             self._reported, self._reported_at = self.closed.copy(), now
 
 
 def network_of(host: str) -> str:
-    """The network by which connections are counted: an IPv4 address, or the first 64 bits of an IPv6 address."""
+    """The network by which clients are counted: an IPv4 address, or the first 64 bits of an IPv6 address."""
     try:
-        address = ip_address(host.partition("%")[0])
+        address = ip_address(unmapped(host.partition("%")[0]))
     except ValueError:
         return host
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(IPv6Address(int(address) >> 64 << 64))
-    return str(address)
+    return str(IPv6Address(int(address) >> 64 << 64) if isinstance(address, IPv6Address) else address)
 
 
-GATES: WeakSet[Gate] = WeakSet()
+def unmapped(host: str) -> str:
+    """An address of IPv4, if it is written as one of IPv6; else as it is."""
+    if not host.lower().startswith("::ffff:"):
+        return host
+    try:
+        return str(IPv6Address(host).ipv4_mapped or host)
+    except ValueError:
+        return host
+
+
+GATES: WeakSet[ConnectionGate] = WeakSet()
 """The gates of this process, for its metrics: each server has one."""

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from keygraph_server.connections import BEGAN
-from keygraph_server.connections.gate import Gate, network_of
-from keygraph_server.connections.refusals import TOO_MANY_CONNECTIONS, TOO_SLOW, Refusal
+from keygraph_server.connections import BEGAN, BEGINS
+from keygraph_server.connections.gate import ConnectionGate, network_of, unmapped
+from keygraph_server.connections.refusals import (
+    NO_TUNNEL,
+    NOT_HTTP,
+    TOO_MANY_CONNECTIONS,
+    TOO_MANY_WAITING,
+    TOO_SLOW,
+    ConnectionRefusal,
+    head_too_large,
+    too_many_fields,
+)
 from keygraph_server.connections.system import has_ended, is_gone, undelivered_bytes, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
@@ -20,8 +30,15 @@ PROGRESS = 16 * 1024
 """A timeout starts again when the client has sent or taken this many bytes."""
 _UNSENT_BYTES = 16 * 1024
 """With more unsent bytes, a connection waits for its client to read before it reads and answers the next request."""
+_CHUNKS, _CHUNK = 128, 1_024
+"""The chunks that a body may have, and one more for so many of its bytes. Each takes about a microsecond, as long as
+reading hundreds of bytes takes; on h11 it is seven."""
 _SMALL = 8 * 1024
-"""Bodies up to this size are not counted: counting would cost more than they take."""
+"""Bodies up to this size are not counted: counting would cost more than they take. Those of requests that wait are."""
+_WAITING_BYTES, _FIELD_BYTES = 2_000, 200
+"""What a request that waits takes beside its body, and each of its fields."""
+_FIRST_PART = 1_024
+"""The bytes that are read at once until a body is larger than that."""
 _ENDING_SECONDS = 2.0
 """How long the rest of a client's bytes is discarded after its last answer. Closing at once would reset the connection,
 and the client would lose that answer (RFC 9112, 9.6)."""
@@ -35,7 +52,7 @@ _FEW = 16
 """While more requests run, disconnected clients take time from others: each half-closed one is probed at once."""
 
 
-class Reading(Enum):
+class ReadingPart(Enum):
     """The part of a request that the next bytes of the client belong to."""
 
     NOTHING = auto()
@@ -45,7 +62,7 @@ class Reading(Enum):
     """The connection is ending."""
 
 
-NOTHING, HEAD, BODY, DISCARDED = Reading
+NOTHING, HEAD, BODY, DISCARDED = ReadingPart
 """Looking up a member of an enum takes several times as long, and each request needs a dozen."""
 
 
@@ -54,10 +71,11 @@ class _Flow(FlowControl):
 
     def __init__(self, transport: asyncio.Transport, connection: GuardedConnection) -> None:
         super().__init__(transport)
-        self._connection = connection
+        self.connection: GuardedConnection | None = connection
+        """None once the connection is lost: a connection that references itself would wait for the garbage collector."""
 
     def resume_reading(self) -> None:
-        if self._connection.may_read():
+        if self.read_paused and self.connection is not None and self.connection.may_read():
             super().resume_reading()
 
 
@@ -66,7 +84,7 @@ class GuardedConnection(asyncio.Protocol):
 
     # Attributes of uvicorn's classes.
     cycle: Any
-    flow: FlowControl
+    flow: _Flow
     transport: asyncio.Transport
     loop: asyncio.AbstractEventLoop
     app_state: dict[str, Any]
@@ -77,18 +95,35 @@ class GuardedConnection(asyncio.Protocol):
         def _unset_keepalive_if_required(self) -> None:
             """Stops the timer of idle connections."""
 
-    def __init__(self, gate: Gate, **given_by_uvicorn: Any) -> None:
+        # Of the two classes.
+        def feed(self, data: bytes) -> None:
+            """Passes bytes to the parser."""
+
+        def has_requests_waiting(self) -> bool:
+            """Whether requests that were read wait for earlier answers."""
+
+    def __init__(self, gate: ConnectionGate, **given_by_uvicorn: Any) -> None:
         super().__init__(**given_by_uvicorn)
         self.gate = gate
         # Each request gets a copy.
         self.app_state = {**self.app_state}
         self.address = ""
+        """The client's network; empty if there is none."""
         self.held = 0
+        """The bytes that the process keeps for it."""
         self.reading = HEAD
         self.received = 0
         """The bytes received of the current head or body."""
+        self._chunks = 0
+        """The pieces of the current body, without one for each time that bytes came."""
         self.bodies: deque[int] = deque()
         """The body bytes of each unanswered request, the oldest first."""
+        self._counted: deque[int] = deque()
+        """How many bytes are counted for each of them."""
+        self._beside = 0
+        """What the newest takes beside its body, if it waits."""
+        self._rest = b""
+        """The bytes that came with requests that wait, and are read later."""
         self._since = self.loop.time()
         self._received_then = 0
         self._unsent = 0
@@ -99,27 +134,17 @@ class GuardedConnection(asyncio.Protocol):
         self._is_cut_off = False
         self._is_half_closed = False
         self._is_stopping = False
-        self._refusal: Refusal | None = None
+        self._refusal: ConnectionRefusal | None = None
         self._is_first = True
         """Whether no request has been read yet."""
 
-    # Implemented by the two classes.
-
-    def feed(self, data: bytes) -> None:
-        """Passes bytes to the parser."""
-        raise NotImplementedError
-
-    def has_requests_waiting(self) -> bool:
-        """Whether requests that were read wait for earlier answers."""
-        raise NotImplementedError
-
     def drop_newest(self) -> bool:
         """Drops the newest request if it waits for its turn. Returns False if it is already in the application."""
-        raise NotImplementedError
+        return False
 
     def running(self) -> Any:
         """The cycle of the request in the application; None if there is none."""
-        raise NotImplementedError
+        return self.cycle
 
     # Called by asyncio.
 
@@ -127,6 +152,9 @@ class GuardedConnection(asyncio.Protocol):
         super().connection_made(transport)
         self.flow = _Flow(self.transport, self)
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+        if self.client:
+            # A server on `::` has the addresses of IPv4 as ones of IPv6; the trusted proxies are compared as they are.
+            self.client = unmapped(self.client[0]), self.client[1]
         self.address = network_of(self.client[0]) if self.client else ""
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED
@@ -139,32 +167,79 @@ class GuardedConnection(asyncio.Protocol):
         super().connection_lost(error)
         self._give_up(running)
         self.gate.leave(self)
+        self._unset_keepalive_if_required()
+        self.flow.connection = None
 
     def data_received(self, data: bytes) -> None:
+        if self._rest:
+            data = self._rest + data
+            self._keep_rest(b"")
+        self._read(data)
+
+    def _keep_rest(self, rest: bytes) -> None:
+        """Keeps bytes for later: requests that wait would take more time and memory if they were read."""
+        before, self._rest = self._rest, rest
+        self.gate.hold(self, self.held + len(rest) - len(before))
+        if rest and self.gate.is_full:
+            self._keep_rest(b"")
+            self.refuse(TOO_MANY_WAITING)
+
+    def _read_rest(self, *, is_last: bool = False) -> None:
+        rest = self._rest
+        if rest:
+            self._keep_rest(b"")
+            self._read(rest, is_last=is_last)
+
+    def _read(self, data: bytes, *, is_last: bool = False) -> None:
+        """Passes bytes to the parser; unless they are the last, no more than one part while requests wait."""
         self._unset_keepalive_if_required()
         if self.reading is NOTHING:
             self.begin(HEAD)
         elif self.reading is HEAD and not self.received:
             self.app_state[BEGAN] = self.loop.time()
-        self.received += len(data)
-        if self.reading is not DISCARDED:
-            self.feed(data)
-        elif self.received > _ENDING_BYTES:
-            self.transport.abort()
+        start = 0
+        while start < len(data):
+            if start and not is_last and self.reading is not DISCARDED and self.has_requests_waiting():
+                self._keep_rest(data[start:])
+                return
+            # The chunks of a part are all read before they are counted.
+            size = PROGRESS if self.reading is BODY and self.bodies[-1] > _SMALL else _FIRST_PART
+            part = data if start == 0 and len(data) <= size else data[start : start + size]
+            start += size
+            self.received += len(part)
+            self._chunks -= 1
+            if self.reading is not DISCARDED:
+                self.feed(part)
+                self._check_size()
+            elif self.received > _ENDING_BYTES:
+                self.transport.abort()
+
+    def _check_size(self) -> None:
+        limit = self.gate.settings.max_head_bytes
+        if self.reading is HEAD and self.received > limit:
+            self.refuse(head_too_large(limit))
+        elif self.reading is BODY:
+            has_many_chunks = self._chunks > _CHUNKS + self.bodies[-1] // _CHUNK
+            # Chunk extensions, or endless trailers.
+            if has_many_chunks or self.received > limit + self.bodies[-1] * 5 // 4:
+                self.refuse(NOT_HTTP)
 
     def eof_received(self) -> bool:
         """Keeps the connection open while answers are due: the client may have closed only its own direction."""
+        self._read_rest(is_last=True)
         if self.reading is BODY:
             if not self.drop_newest():
                 return False
             self.reading = DISCARDED
-            self._release(self.bodies.pop())
+            self._forget(-1)
         self._is_half_closed = True
+        if not self.bodies:
+            return False
         if len(self.tasks) > _FEW:
             self._probe()
         else:
             self.loop.call_later(_PROBE_SECONDS[0], self._probe)
-        return bool(self.bodies)
+        return True
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -184,15 +259,16 @@ class GuardedConnection(asyncio.Protocol):
     def shutdown(self) -> None:
         """Answers all requests that were received, and ends, because the server stops."""
         self._is_stopping = True
+        self._read_rest(is_last=True)
         if self.bodies:
             super().shutdown()  # type: ignore[misc]  # uvicorn's classes have it
         else:
-            self.loop.call_later(_STOP_SECONDS, self._close_unless_asked)
+            self.loop.call_later(_STOP_SECONDS, self._close_if_idle)
 
     def on_response_complete(self) -> None:
         """Handles a complete answer. The next request has its turn when the client has taken it."""
         if self.bodies:
-            self._release(self.bodies.popleft())
+            self._forget(0)
         if self.reading is BODY and not self.bodies:
             # The answer did not need the rest of the body.
             self.reading = DISCARDED
@@ -206,34 +282,66 @@ class GuardedConnection(asyncio.Protocol):
 
     # Called by the parsers.
 
+    def head_problem(
+        self, method: bytes, target: bytes, version: str, fields: Sequence[tuple[bytes, bytes]], waiting: int
+    ) -> ConnectionRefusal | None:
+        """Why a request is refused before its body; None if it is not. `waiting` requests of the connection wait."""
+        settings = self.gate.settings
+        if len(fields) > settings.max_head_fields:
+            return too_many_fields(settings.max_head_fields)
+        # For most requests, the bytes since the head began are fewer than the limit. Of others behind one, none count.
+        if not 0 < self.received <= settings.max_head_bytes:
+            size = len(method) + len(target) + len("  HTTP/1.1\r\n\r\n")
+            if (
+                size + sum(len(name) + len(value) + len(": \r\n") for name, value in fields)
+                > settings.max_head_bytes
+            ):
+                return head_too_large(settings.max_head_bytes)
+        if method == b"CONNECT":
+            return NO_TUNNEL
+        is_too_many = waiting > settings.max_pipelined or (waiting and self.gate.is_full)
+        return self.gate.heads.problem(target, version, fields) or (TOO_MANY_WAITING if is_too_many else None)
+
     def may_read(self) -> bool:
         """Whether more bytes of the client may be read."""
         if self.reading is DISCARDED:
             return not self.bodies
         return not self.flow.write_paused and not self.has_requests_waiting()
 
-    def begin(self, reading: Reading) -> None:
+    def begin(self, reading: ReadingPart) -> None:
         """Notes that a head or a body begins, or an end."""
         self.reading = reading
-        self.received = self._received_then = 0
+        self.received = self._received_then = self._chunks = 0
         self._since = self.loop.time()
         if reading is HEAD:
             self.app_state[BEGAN] = self._since
 
-    def head_complete(self) -> None:
-        """The head of a request has been read."""
+    def head_complete(self, fields: int) -> None:
+        """The head of a request has been read, with so many fields."""
         self.begin(BODY)
         self.bodies.append(0)
+        self._counted.append(0)
+        self._beside = 0 if len(self.bodies) == 1 else _WAITING_BYTES + fields * _FIELD_BYTES
+        if self._beside:
+            self._count(self._beside)
 
     def body_received(self, count: int) -> None:
         """Bytes of a body have been read."""
-        before = self.bodies[-1]
-        self.bodies[-1] = size = before + count
-        if size > _SMALL:
-            self.gate.hold(self, self.held + (count if before > _SMALL else size))
+        self.bodies[-1] = size = self.bodies[-1] + count
+        self._chunks += 1
+        if size > _SMALL or self._beside:
+            self._count(self._beside + size)
 
-    def _release(self, size: int) -> None:
-        if size > _SMALL:
+    def _count(self, size: int) -> None:
+        """Counts so many bytes for the newest request."""
+        before, self._counted[-1] = self._counted[-1], size
+        self.gate.hold(self, self.held + size - before)
+
+    def _forget(self, place: int) -> None:
+        """Forgets an unanswered request."""
+        size = self._counted[place]
+        del self.bodies[place], self._counted[place]
+        if size:
             self.gate.hold(self, self.held - size)
 
     def message_complete(self) -> None:
@@ -248,11 +356,11 @@ class GuardedConnection(asyncio.Protocol):
                 self._ask_whether_gone()
         self.settle()
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: ConnectionRefusal) -> None:
         """Refuses the request that is being read, after the answers that are due, and ends the connection."""
         self.gate.closed[f"answered {refusal.status.value}"] += 1
         if self.reading is BODY:
-            self._release(self.bodies.pop())
+            self._forget(-1)
             if not self.drop_newest():
                 if self.cycle.response_started:
                     self.transport.abort()
@@ -337,6 +445,9 @@ class GuardedConnection(asyncio.Protocol):
         if running is not None and not running.response_complete:
             running.disconnected = True
             running.message_event.set()
+            begins = running.scope.get(BEGINS)
+            if begins is not None and not begins.done():
+                begins.set_result(False)
 
     def _complete(self) -> None:
         if self.transport.is_closing():
@@ -345,6 +456,8 @@ class GuardedConnection(asyncio.Protocol):
             self._end()
             return
         super().on_response_complete()  # type: ignore[misc]  # uvicorn's classes have it
+        if not self.has_requests_waiting() and not self.transport.is_closing():
+            self._read_rest()
         if not self.bodies:
             if self._refusal is not None:
                 self._end(self.gate.refusal(self._refusal))
@@ -364,7 +477,7 @@ class GuardedConnection(asyncio.Protocol):
             self.flow.resume_reading()
         self.settle()
 
-    def _close_unless_asked(self) -> None:
+    def _close_if_idle(self) -> None:
         if not self.bodies:
             self.transport.close()
 

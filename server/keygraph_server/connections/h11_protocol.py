@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from weakref import proxy
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from keygraph.errors import without_frames
 from keygraph_server.connections.guarded import BODY, DISCARDED, HEAD, NOTHING, GuardedConnection
 from keygraph_server.connections.refusals import (
-    NO_TUNNEL,
+    NO_SUCH_CODING,
     NOT_HTTP,
     TOO_MANY_WAITING,
-    Refusal,
+    ConnectionRefusal,
     head_too_large,
-    too_many_fields,
 )
 
-_TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
-"""h11 uses the second, a proxy in front may use the first: two views of where a request ends (RFC 9112, 6.1)."""
+_ODD = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]|[\0-\x08\v\f\x0e-\x1f\x7f]")
+"""Line ends of one character, lines that continue others, and control characters. h11 takes them, and others do not."""
 
 
 class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `cycle` is Any in the first
@@ -29,20 +31,26 @@ class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `c
         self.conn = _Events(self)
         self.read_at_once = 0
         """The number of requests in the last bytes."""
+        self._unparsed = 0
+        """How many bytes of requests are counted that wait."""
 
     def feed(self, data: bytes) -> None:
         self.read_at_once = 0
         self.conn.receive_data(data)
         self.handle_events()
 
+    def handle_events(self) -> None:
+        super().handle_events()
+        # Requests that wait are not parsed yet.
+        waiting = len(self.conn.trailing_data[0]) if self.has_requests_waiting() else 0
+        before, self._unparsed = self._unparsed, waiting
+        if waiting != before:
+            self.gate.hold(self, self.held + waiting - before)
+            if self.reading is not DISCARDED and self.gate.is_full:
+                self.refuse(TOO_MANY_WAITING)
+
     def has_requests_waiting(self) -> bool:
         return self.reading is not BODY and bool(self.bodies) and bool(self.conn.trailing_data[0])
-
-    def drop_newest(self) -> bool:
-        return False
-
-    def running(self) -> Any:
-        return self.cycle
 
     def _should_upgrade(self) -> bool:
         return False
@@ -54,47 +62,44 @@ class _Events(h11.Connection):
     def __init__(self, connection: H11Connection) -> None:
         self._settings = connection.gate.settings
         super().__init__(h11.SERVER, self._settings.max_head_bytes)
-        self._connection = connection
+        self._connection = proxy(connection)
 
     def next_event(self) -> Any:
         connection = self._connection
         if connection.reading is DISCARDED and not connection.bodies:
             return h11.NEED_DATA
+        before = self.trailing_data[0]
         try:
             event = super().next_event()
         except h11.RemoteProtocolError as error:
-            is_large = error.error_status_hint == 431
-            return self._refuse(head_too_large(self._settings.max_head_bytes) if is_large else NOT_HTTP)
+            without_frames(error)  # one of them references the error
+            match error.error_status_hint:
+                case 431:
+                    return self._refuse(head_too_large(self._settings.max_head_bytes))
+                case 501:
+                    return self._refuse(NO_SUCH_CODING)
+            return self._refuse(NOT_HTTP)
+        is_of_lines = isinstance(event, h11.Request | h11.EndOfMessage)  # a head, or trailers
+        if is_of_lines and _ODD.search(before, 0, len(before) - len(self.trailing_data[0])):
+            return self._refuse(NOT_HTTP)
         if isinstance(event, h11.Data):
             connection.body_received(len(event.data))
         elif isinstance(event, h11.EndOfMessage):
             connection.message_complete()
         elif isinstance(event, h11.Request):
-            refusal = self._problem_of(event)
+            connection.read_at_once += 1
+            version, waiting = event.http_version.decode("ascii"), connection.read_at_once - 1
+            refusal = connection.head_problem(event.method, event.target, version, [*event.headers], waiting)
             if refusal is not None:
                 return self._refuse(refusal)
-            connection.head_complete()
+            if b"://" in event.target.partition(b"?")[0]:
+                # A whole URL, of this host (RFC 9112, 3.2.2).
+                object.__setattr__(event, "target", b"/" + event.target.split(b"/", 3)[3])
+            connection.head_complete(len(event.headers))
         elif connection.reading is NOTHING and event is h11.NEED_DATA and self.trailing_data[0]:
             connection.begin(HEAD)
         return event
 
-    def _problem_of(self, request: h11.Request) -> Refusal | None:
-        settings, connection = self._settings, self._connection
-        connection.read_at_once += 1
-        if len(request.headers) > settings.max_head_fields:
-            return too_many_fields(settings.max_head_fields)
-        line = len(request.method) + len(request.target) + len("  HTTP/1.1\r\n\r\n")
-        size = line + sum(len(name) + len(value) + len(": \r\n") for name, value in request.headers)
-        if size > settings.max_head_bytes:
-            return head_too_large(settings.max_head_bytes)
-        if request.method == b"CONNECT":
-            return NO_TUNNEL
-        if {name for name, _ in request.headers} >= _TWO_LENGTHS:
-            return NOT_HTTP
-        if connection.read_at_once > settings.max_pipelined + 1:
-            return TOO_MANY_WAITING
-        return None
-
-    def _refuse(self, refusal: Refusal) -> Any:
+    def _refuse(self, refusal: ConnectionRefusal) -> Any:
         self._connection.refuse(refusal)
         return h11.NEED_DATA

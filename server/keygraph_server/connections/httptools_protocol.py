@@ -2,24 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from keygraph_server.connections.guarded import BODY, HEAD, GuardedConnection
-from keygraph_server.connections.refusals import (
-    NO_TUNNEL,
-    NOT_HTTP,
-    TOO_MANY_WAITING,
-    Refusal,
-    head_too_large,
-    too_many_fields,
-)
+from keygraph_server.connections.guarded import HEAD, GuardedConnection
+from keygraph_server.connections.refusals import NOT_HTTP, ConnectionRefusal
+from keygraph_server.uvicorn_internals import ProxyHeadersMiddleware
+
+_FRAMING = frozenset({b"connection", b"transfer-encoding"})
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_FORWARDED = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
+"""The fields that uvicorn's middleware takes from trusted proxies."""
 
 
 class _RefusedError(Exception):
     """Ends the parser: the connection is refused."""
+
+
+class _Cycle(RequestResponseCycle):
+    """A request and its answer. The head waits for the body, and both are one write: a second one would be a system
+    call, and often a packet."""
+
+    _start: Any = None
+    """The message with the head, until the body comes."""
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._start = message
+            return
+        start, self._start = self._start, None
+        if start is not None:
+            if self.flow.write_paused and not self.disconnected:
+                await self.flow.drain()
+            whole = None if message.get("more_body") or self.access_log else self._whole(start, message)
+            if whole is not None:
+                if not self.disconnected:
+                    self.response_started = self.response_complete = True
+                    self.transport.write(whole)
+                    self.message_event.set()
+                    self.on_response()
+                return
+            await super().send(start)
+        await super().send(message)
+
+    def _whole(self, start: Any, message: Any) -> bytes | None:
+        """The bytes of an answer that keeps the connection and says its length; None for any other."""
+        body: bytes = message.get("body", b"")
+        headers = [*self.default_headers, *start.get("headers", ())]
+        fields = dict(headers)
+        is_framed = fields.get(b"content-length") != b"%d" % len(body) or not _FRAMING.isdisjoint(fields)
+        if is_framed or not self.keep_alive or self.scope["method"] == "HEAD":
+            return None
+        head = STATUS_LINE[start["status"]] + b"".join([b"%b: %b\r\n" % field for field in headers])
+        is_plain = head.count(b"\n") == head.count(b"\r") == len(headers) + 1 and not _CONTROL.search(head)
+        return b"%b\r\n%b" % (head, body) if is_plain else None
 
 
 class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore[misc]  # `cycle` is Any in the first
@@ -28,28 +69,39 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self._running: Any = None
+        self._direct: Any = self.app.app if isinstance(self.app, ProxyHeadersMiddleware) else self.app
+        """The application, for requests that no proxy has forwarded."""
         self._is_upgrade = False
+        self._target: bytes | None = None
+        """The target of the last request."""
+        self._scope: dict[str, Any] = {}
+        """What the requests to it have in common."""
         self._offers: list[tuple[bytes, bytes]] = []
-        self._cause: Refusal = NOT_HTTP
+        self._cause: ConnectionRefusal = NOT_HTTP
+        self._head = b""
+        """The bytes that came since the last request line was read."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        # A request that has not begun references this connection.
+        self.pipeline.clear()
+        self.cycle = self._running
 
     def feed(self, data: bytes) -> None:
-        limit = self.gate.settings.max_head_bytes
+        self._head += data
         while data:
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
                 # The parser treats the rest as another protocol, including the body. It is HTTP (RFC 9110, 7.8).
-                data = self._head_without_upgrade() + data[upgrade.args[0] :]
+                self._head = data = self._head_without_upgrade() + data[upgrade.args[0] :]
             except httptools.HttpParserError:
                 self.refuse(self._cause)
                 return
             else:
                 break
-        if self.reading is HEAD and self.received > limit:
-            self.refuse(head_too_large(limit))
-        elif self.reading is BODY and self.received > limit + 2 * self.bodies[-1]:
-            # Chunks of a few bytes, chunk extensions, or endless trailers.
-            self.refuse(NOT_HTTP)
+        if self.reading is not HEAD:
+            self._head = b""
 
     def _head_without_upgrade(self) -> bytes:
         """The head that was read, for a new parser, without its offer to change the protocol."""
@@ -83,43 +135,76 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
     def on_message_begin(self) -> None:
         if self.reading is not HEAD:
             self.begin(HEAD)
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
 
     def on_headers_complete(self) -> None:
-        self._check_head()
-        if self.parser.should_upgrade():
+        parser = self.parser
+        method, version = parser.get_method(), parser.get_http_version()
+        names = [name for name, _ in self.headers]
+        refusal = self.head_problem(method, self.url, version, self.headers, len(self.bodies))
+        line = b"%b %b HTTP/%b\r\n" % (method, self.url, version.encode())
+        _, written, self._head = self._head.partition(line)
+        if refusal is None and not written:
+            refusal = NOT_HTTP  # the parser takes more spaces, and RTSP
+        if refusal is not None:
+            self._cause = refusal
+            raise _RefusedError
+        if parser.should_upgrade():
             self._is_upgrade = True
             return
         self.headers += self._offers
         self._offers = []
-        super().on_headers_complete()
+        if self.url != self._target:
+            self._read_target()
+        self.scope = {
+            **self._scope,  # type: ignore[typeddict-item]  # it has the other half
+            "method": method.decode("ascii"),
+            "http_version": version,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        before = self.cycle
+        self.cycle = _Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        app = self._direct if _FORWARDED.isdisjoint(names) else self.app
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, app))
         # Trailers follow the body. They are not fields of the request, which has the other list.
         self.headers = []
-        self.head_complete()
+        self.head_complete(len(names))
 
-    def _check_head(self) -> None:
-        settings = self.gate.settings
-        if len(self.headers) > settings.max_head_fields:
-            self._refuse(too_many_fields(settings.max_head_fields))
-        # For most requests, all bytes since the head began are fewer than the limit.
-        if self.received > settings.max_head_bytes and self._head_size() > settings.max_head_bytes:
-            self._refuse(head_too_large(settings.max_head_bytes))
-        if self.parser.get_method() == b"CONNECT":
-            self._refuse(NO_TUNNEL)
-        # RFC 9112, 3.2. h11 checks this itself.
-        hosts = [name for name, _ in self.headers].count(b"host")
-        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
-            self._refuse(NOT_HTTP)
-        if len(self.bodies) > settings.max_pipelined:
-            self._refuse(TOO_MANY_WAITING)
-
-    def _head_size(self) -> int:
-        line = len(self.parser.get_method()) + len(self.url) + len("  HTTP/1.1\r\n\r\n")
-        return line + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
-
-    def _refuse(self, refusal: Refusal) -> None:
-        self._cause = refusal
-        raise _RefusedError
+    def _read_target(self) -> None:
+        """Reads the path and the query of a request; the next one has usually the same."""
+        parsed, root = httptools.parse_url(self.url), self.root_path
+        path = parsed.path.decode("ascii")
+        self._scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": root,
+            "path": root + (unquote(path) if "%" in path else path),
+            "raw_path": root.encode("ascii") + parsed.path,
+            "query_string": parsed.query or b"",
+        }
+        self._target = self.url
 
     def on_body(self, body: bytes) -> None:
         self.body_received(len(body))

@@ -15,12 +15,12 @@ _SECURE = (*SECURE_HEADERS, NO_CONTENT_POLICY)
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a connection is ended: the status, code and message of its last answer."""
+class ConnectionRefusal:
+    """A request is not valid HTTP, or is not served here. The connection ends with this answer."""
 
     status: HTTPStatus
-    code: str
     message: str
+    code: str = Code.BAD_USER_INPUT
 
     def response(self, *, https_only: bool) -> bytes:
         """The complete HTTP response, with its own request id."""
@@ -41,26 +41,42 @@ class Refusal:
         return head.encode() + body
 
 
-NOT_HTTP = Refusal(HTTPStatus.BAD_REQUEST, Code.BAD_USER_INPUT, "this is not a valid HTTP request")
-NO_TUNNEL = Refusal(HTTPStatus.NOT_IMPLEMENTED, Code.BAD_USER_INPUT, "CONNECT is not supported")
-TOO_SLOW = Refusal(HTTPStatus.REQUEST_TIMEOUT, Code.TIMEOUT, "the request took too long to arrive")
-TOO_MANY_CONNECTIONS = Refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE, Code.UNAVAILABLE, "the server has too many connections; try again later"
+NOT_HTTP = ConnectionRefusal(HTTPStatus.BAD_REQUEST, "this is not a valid HTTP request")
+BAD_HOST = ConnectionRefusal(
+    HTTPStatus.BAD_REQUEST, "the Host of this request is no host, or not that of its URL"
 )
-TOO_MANY_WAITING = Refusal(
+NO_SUCH_CODING = ConnectionRefusal(HTTPStatus.NOT_IMPLEMENTED, "the only Transfer-Encoding is chunked, once")
+NO_SUCH_EXPECTATION = ConnectionRefusal(
+    HTTPStatus.EXPECTATION_FAILED, "the only expectation is Expect: 100-continue"
+)
+NO_TUNNEL = ConnectionRefusal(HTTPStatus.NOT_IMPLEMENTED, "CONNECT is not supported")
+TOO_SLOW = ConnectionRefusal(HTTPStatus.REQUEST_TIMEOUT, "the request took too long to arrive", Code.TIMEOUT)
+TOO_MANY_CONNECTIONS = ConnectionRefusal(
+    HTTPStatus.SERVICE_UNAVAILABLE, "the server has too many connections; try again later", Code.UNAVAILABLE
+)
+TOO_MANY_WAITING = ConnectionRefusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
-    Code.UNAVAILABLE,
     "too many requests wait on this connection; send them again",
+    Code.UNAVAILABLE,
 )
 
 
-def head_too_large(limit: int) -> Refusal:
+def not_answered(host: str) -> ConnectionRefusal:
+    """The request is to a host that this server does not answer."""
+    message = (
+        f"this server does not answer requests to {host}: if that name should lead here, add it to "
+        "KEYGRAPH_ALLOWED_HOSTS"
+    )
+    return ConnectionRefusal(HTTPStatus.MISDIRECTED_REQUEST, message)
+
+
+def head_too_large(limit: int) -> ConnectionRefusal:
     """The head has more bytes than the limit."""
     message = f"the head of a request is limited to {limit:,} bytes"
-    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Code.BAD_USER_INPUT, message)
+    return ConnectionRefusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, message)
 
 
-def too_many_fields(limit: int) -> Refusal:
+def too_many_fields(limit: int) -> ConnectionRefusal:
     """The head has more header fields than the limit."""
     message = f"a request is limited to {limit:,} header fields"
-    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Code.BAD_USER_INPUT, message)
+    return ConnectionRefusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, message)

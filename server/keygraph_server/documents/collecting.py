@@ -12,21 +12,20 @@ from graphql import (
     DocumentNode,
     ExecutableDefinitionNode,
     FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLError,
     OperationDefinitionNode,
     VariableNode,
     Visitor,
     parse,
     print_ast,
+    separate_operations,
     visit,
 )
 
 from keygraph import BadUserInput
 from keygraph_resolvers import Service
 from keygraph_resolvers.naming.global_ids import global_id
-from keygraph_resolvers.plan.cost import shown_figures
-from keygraph_resolvers.steps.explained import Explained
+from keygraph_resolvers.plan.explained import Explained
 from keygraph_server.documents.manifest import TrustedDocument, document_id, read_documents
 from keygraph_server.errors import CommandError
 
@@ -54,21 +53,22 @@ def found_documents(source: Path) -> list[FoundDocument]:
     files = sorted(file for file in source.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
     if not files:
         raise CommandError(f"{source} has no .graphql file", "Name a folder with operations")
-    operations: dict[str, tuple[Path, OperationDefinitionNode]] = {}
-    fragments: dict[str, tuple[Path, FragmentDefinitionNode]] = {}
+    named: dict[tuple[type[ExecutableDefinitionNode], str], tuple[Path, ExecutableDefinitionNode]] = {}
     for file in files:
         for definition in _definitions(file):
             if definition.name is None:
                 raise CommandError(f"{file} has an operation without a name", "Name it: clients ask by name")
-            known = operations if isinstance(definition, OperationDefinitionNode) else fragments
-            if definition.name.value in known:
-                other, _ = known[definition.name.value]
-                problem = f"{file} and {other} both define {definition.name.value}"
-                raise CommandError(problem, "Rename one of them")
-            known[definition.name.value] = (file, definition)  # type: ignore[assignment]  # the kind decides which
+            name = definition.name.value
+            if (type(definition), name) in named:
+                other, _ = named[type(definition), name]
+                raise CommandError(f"{file} and {other} both define {name}", "Rename one of them")
+            named[type(definition), name] = (file, definition)
+    every = DocumentNode(definitions=tuple(definition for _, definition in named.values()))
     found = []
-    for file, operation in operations.values():
-        needed = _needed(operation, {name: fragment for name, (_, fragment) in fragments.items()})
+    for name, document in separate_operations(every).items():
+        file, operation = named[OperationDefinitionNode, name]
+        fragments = [each for each in document.definitions if isinstance(each, FragmentDefinitionNode)]
+        needed = sorted(fragments, key=lambda each: each.name.value)
         body = "\n\n".join(print_ast(each) for each in (operation, *needed))
         found.append(FoundDocument(str(file), document_id(body), body))
     return found
@@ -83,26 +83,6 @@ def _definitions(file: Path) -> Iterator[ExecutableDefinitionNode]:
     for definition in document.definitions:
         if isinstance(definition, ExecutableDefinitionNode):
             yield definition
-
-
-def _needed(
-    operation: OperationDefinitionNode, fragments: dict[str, FragmentDefinitionNode]
-) -> list[FragmentDefinitionNode]:
-    """The fragments that an operation spreads, directly or through others, by name."""
-    found: dict[str, FragmentDefinitionNode] = {}
-    new: list[OperationDefinitionNode | FragmentDefinitionNode] = [operation]
-
-    class Spreads(Visitor):
-        def enter_fragment_spread(self, node: FragmentSpreadNode, *_: object) -> None:
-            name = node.name.value
-            # Validation finds a missing fragment.
-            if name in fragments and name not in found:
-                found[name] = fragments[name]
-                new.append(fragments[name])
-
-    while new:
-        visit(new.pop(), Spreads())
-    return [found[name] for name in sorted(found)]
 
 
 def checked_documents(
@@ -120,7 +100,11 @@ def checked_documents(
 
 
 def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
-    operation = _only_operation(parse(found.body))
+    definitions = parse(found.body).definitions
+    operations = [each for each in definitions if isinstance(each, OperationDefinitionNode)]
+    if len(operations) != 1:
+        raise BadUserInput(f"a document has one operation, this one has {len(operations)}")
+    operation = operations[0]
     name = operation.name.value if operation.name else ""
     explanation = service.explain(found.body, {}, name or None)
     # A problem with a variable's stand-in is not the document's fault.
@@ -132,7 +116,7 @@ def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
         service.explain(found.body, given, name or None).bound.total for given in _largest(service, operation)
     ]
     bound = max(bounds, key=lambda figures: (figures.read_units, figures.requests))
-    return TrustedDocument(found.id, name, operation.operation.value, found.body, shown_figures(bound))
+    return TrustedDocument(found.id, name, operation.operation.value, found.body, bound.as_dict)
 
 
 def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[str, Any]]:
@@ -148,7 +132,7 @@ def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[
     pages = {name: service.limits.max_page_size for name, type_ in types.items() if type_ == "Int"}
     if not {"ID", "[ID]"} & set(types.values()):
         return [pages]
-    asked = _variables_of(operation, "id")
+    names_of_ids = _variables_of(operation, "id")
     found = []
     for record in service.schema.graph.types.values():
         ids = [
@@ -156,7 +140,7 @@ def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[
         ]
         of_lists = {name: ids for name, type_ in types.items() if type_ == "[ID]"}
         single = [name for name, type_ in types.items() if type_ == "ID"]
-        for keys in ({}, {name: "1" for name in single if name not in asked}):
+        for keys in ({}, {name: "1" for name in single if name not in names_of_ids}):
             found.append({**pages, **of_lists, **dict.fromkeys(single, ids[0]), **keys})
     return found
 
@@ -175,17 +159,9 @@ def _variables_of(operation: OperationDefinitionNode, name: str) -> set[str]:
 
 
 def _problems(steps: Sequence[Explained]) -> Iterator[str | None]:
-    """The problems with arguments."""
     for step in steps:
         yield step.problem
         yield from _problems(step.steps)
-
-
-def _only_operation(document: DocumentNode) -> OperationDefinitionNode:
-    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
-    if len(operations) != 1:
-        raise BadUserInput(f"a document has one operation, this one has {len(operations)}")
-    return operations[0]
 
 
 def _one_line(error: Exception) -> str:

@@ -7,28 +7,18 @@ Trusted documents are in a manifest. Automatic persisted queries are stored as c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, TypeAlias
 
 from keygraph.kept import SizedCache
 from keygraph_server.documents.manifest import document_id
 from keygraph_server.errors import RequestCode, RequestRefusedError
-from keygraph_server.settings.documents import Accepted
 
 _BYTES_BESIDE = 300
 """The size of a stored document without its text: its id, and its entries in the cache."""
 
 
-class Asked(Protocol):
-    """The parts of a request that name its document."""
-
-    @property
-    def query(self) -> str | None: ...
-
-    @property
-    def document_id(self) -> str | None: ...
-
-    @property
-    def automatic_hash(self) -> str | None: ...
+Accepted: TypeAlias = Literal["any", "trusted", "trusted-and-automatic"]
+"""Which documents the server executes."""
 
 
 class KnownDocuments:
@@ -39,7 +29,9 @@ class KnownDocuments:
         self._trusted = trusted
         self._trusted_texts = frozenset(trusted.values())
         self._accepted = accepted
-        self._most = 0 if accepted is Accepted.TRUSTED else automatic_bytes
+        self.is_open = accepted == "any"
+        """Whether clients may send any document."""
+        self._most = 0 if accepted == "trusted" else automatic_bytes
         self._automatic: SizedCache[str, str] = SizedCache(self._most)
 
     @property
@@ -47,22 +39,15 @@ class KnownDocuments:
         """The bytes that automatic persisted queries take."""
         return self._automatic.bytes
 
-    def document_of(self, asked: Asked) -> str:
-        """The document of a request. Raises RequestRefusedError."""
-        if asked.query is None:
-            return self._found(
-                asked.document_id or asked.automatic_hash or "", is_automatic=asked.document_id is None
-            )
-        if asked.automatic_hash is not None and document_id(asked.query) != asked.automatic_hash:
+    def document_of(self, text: str | None, trusted_id: str | None, automatic_hash: str | None) -> str:
+        """The document of a request, which has its text, an id, or a hash. Raises RequestRefusedError."""
+        if text is None:
+            return self._found(trusted_id or automatic_hash or "", is_automatic=trusted_id is None)
+        if automatic_hash is not None and document_id(text) != automatic_hash:
             raise RequestRefusedError("sha256Hash is not the SHA-256 of the query")
-        if self._accepted is Accepted.ANY or asked.query in self._trusted_texts:
-            return asked.query
-        if (
-            self._accepted is Accepted.TRUSTED_AND_AUTOMATIC
-            and asked.automatic_hash is not None
-            and self._most
-        ):
-            return asked.query
+        may_send_it = self._accepted == "trusted-and-automatic" and automatic_hash is not None and self._most
+        if self.is_open or text in self._trusted_texts or may_send_it:
+            return text
         raise _not_trusted()
 
     def _found(self, key: str, *, is_automatic: bool) -> str:
@@ -73,7 +58,7 @@ class KnownDocuments:
             found = self._automatic[key]
         if found is not None:
             return found
-        if self._accepted is Accepted.TRUSTED or (self._accepted is not Accepted.ANY and not is_automatic):
+        if self._accepted == "trusted" or (not self.is_open and not is_automatic):
             raise _not_trusted()
         if is_automatic and not self._most:
             # The client then stops sending hashes alone.
@@ -82,15 +67,15 @@ class KnownDocuments:
             )
         raise RequestRefusedError("PersistedQueryNotFound", code=RequestCode.PERSISTED_QUERY_NOT_FOUND)
 
-    def keep(self, asked: Asked) -> None:
-        """Stores the document of an executed operation if its client asked for that."""
-        key, text = asked.automatic_hash, asked.query
-        if key is not None and text is not None and key not in self._trusted:
+    def keep(self, automatic_hash: str, text: str) -> None:
+        """Stores the document of an executed operation, whose client has sent its hash."""
+        if automatic_hash not in self._trusted:
             # Python stores a text with the width of its widest character, at most four bytes.
-            self._automatic.keep(key, text, _BYTES_BESIDE + len(text) * (1 if text.isascii() else 4))
+            size = _BYTES_BESIDE + len(text) * (1 if text.isascii() else 4)
+            self._automatic.keep(automatic_hash, text, size)
 
 
-EVERY_DOCUMENT = KnownDocuments({}, Accepted.ANY, 0)
+EVERY_DOCUMENT = KnownDocuments({}, "any", 0)
 """For a server without a manifest and without automatic persisted queries."""
 
 

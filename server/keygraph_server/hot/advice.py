@@ -35,10 +35,10 @@ class Totals:
     partitions: dict[tuple[str | None, str], PartitionCost] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, told: Sequence[Mapping[str, Any]]) -> Totals:
+    def of(cls, reports: Sequence[Mapping[str, Any]]) -> Totals:
         """Adds up the reports of server processes."""
         totals = cls()
-        for each in told:
+        for each in reports:
             totals.workers += 1
             totals.seconds = max(totals.seconds, each["seconds"])
             for spent in each["fields"]:
@@ -106,7 +106,9 @@ class Adviser:
     def __init__(self, graph: Graph, module: ModuleType) -> None:
         """`module` is where the model is declared: the lines use its names for indexes."""
         self._graph = graph
-        self._paths = {_coordinate(path): path for path in graph.paths}
+        self._paths = {
+            f"{path.owner.name if path.owner else 'Query'}.{camel(path.name)}": path for path in graph.paths
+        }
         self._names = {each: name for name, each in vars(module).items() if isinstance(each, Index)}
 
     def advice(self, totals: Totals) -> list[Advice]:
@@ -168,7 +170,7 @@ class Adviser:
         """Suggestions that make it unnecessary to read nodes, or whole items, after a list."""
         saved = f"saves them, {cost.requests:,.1f} requests per second and a round trip"
         if path.far_end is None:
-            if not path.keys.read_all:
+            if not path.keys.reads_whole_items:
                 yield Advice(
                     cost.units,
                     f"{share} are spent on reading whole items after {name}, because the index {path.keys.index_name} does "
@@ -185,25 +187,29 @@ class Adviser:
         is_paired = path.record.name in self._graph.correspondences
         if not copied or len(copied) > _COPIED or len(path.nodes) > 1 or is_paired:
             return
-        asked = ", ".join(each.name for each in copied)
+        names, record = ", ".join(each.name for each in copied), path.record
+        named = [each for each in self._graph.references[node.name] if each.record is record]
+        follows = (
+            node.expiry is None
+            and all(each.is_found for each in named if each.end.name == path.far_end)
+            and all(each.kept in (None, "created", "id") for each in copied)
+        )
+        text = f"if clients select the copy. It is the value at the time when the {record.name} is written."
+        if follows:
+            text = f"and changes with the {node.name}. `keygraph verify --repair` copies what is there."
+        option = ", follows=True" if follows else ""
         yield Advice(
             cost.units,
-            f"{share} are spent on reading each {node.name} of {name} for its {asked}. A copy on {path.record.name} {saved}, "
-            f"if clients select the copy. It is the value at the time when the {path.record.name} is written.",
+            f"{share} are spent on reading each {node.name} of {name} for its {names}. A copy on {record.name} {saved}, {text}",
             tuple(
-                f'{path.far_end}_{each.name}: {_annotation(node.cls, each.name)} = copy("{path.far_end}.{each.name}")  '
-                f"# in {path.record.name}"
+                f'{path.far_end}_{each.name}: {_annotation(node.cls, each.name)} = copy("{path.far_end}.{each.name}"{option})  '
+                f"# in {record.name}"
                 for each in copied
             ),
         )
 
 
-def _coordinate(path: AccessPath) -> str:
-    return f"{path.owner.name if path.owner else 'Query'}.{camel(path.name)}"
-
-
 def _annotation(cls: type, name: str) -> str:
-    """The type of a field as written in the model."""
     for each in cls.__mro__:
         found = vars(each).get("__annotations__", {}).get(name)
         if found is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
@@ -39,10 +40,10 @@ def hot(
     """
     settings = read_settings(model=model)
     found = load_model(settings.model)
-    told: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     for each in url or [_address(settings)]:
-        told += _asked(each.rstrip("/"))
-    totals = Totals.of(told)
+        reports += _reports_of(each.rstrip("/"))
+    totals = Totals.of(reports)
     advice = Adviser(found.graph, found.module).advice(totals)
     if as_json:
         typer.echo(
@@ -64,15 +65,13 @@ def hot(
                         }
                         for (index, key), cost in _sorted(totals.partitions)
                     ],
-                    "advice": [
-                        {"units": each.units, "text": each.text, "lines": each.lines} for each in advice
-                    ],
+                    "advice": [asdict(each) for each in advice],
                 },
                 indent=2,
             )
         )
         return
-    _show(totals)
+    _draw(totals)
     for number, one in enumerate(advice, 1):
         typer.echo(f"{number}. {one.text}")
         for line in one.lines:
@@ -95,24 +94,24 @@ def _address(settings: Settings) -> str:
     )
 
 
-def _asked(address: str) -> list[dict[str, Any]]:
+def _reports_of(address: str) -> list[dict[str, Any]]:
     """Returns the reports of one server's workers."""
     try:
         with urllib.request.urlopen(f"{address}/hot", timeout=_SECONDS) as answer:
-            told: list[dict[str, Any]] = orjson.loads(answer.read())
+            reports: list[dict[str, Any]] = orjson.loads(answer.read())
     except (OSError, ValueError, urllib.error.URLError) as error:
         problem = f"{address} does not report costs: {getattr(error, 'reason', error)}"
         raise CommandError(
             problem, "Start the server with KEYGRAPH_METRICS_PORT, and name that port"
         ) from None
-    return told
+    return reports
 
 
 def _sorted(costs: Any) -> list[Any]:
     return sorted(costs.items(), key=lambda each: -each[1].units)
 
 
-def _show(totals: Totals) -> None:
+def _draw(totals: Totals) -> None:
     minutes = min(totals.seconds, 600) / 60
     workers = "1 worker" if totals.workers == 1 else f"{totals.workers} workers"
     total = totals.units or 1.0

@@ -5,9 +5,11 @@ browsers do nothing but read it, and headers that say which pages may read it (C
 from __future__ import annotations
 
 import asyncio
-import os
 import re
+from collections.abc import Awaitable
 from functools import partial
+from random import getrandbits
+from time import perf_counter
 from typing import Any
 
 import orjson
@@ -16,13 +18,26 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keygraph.codes import Code
+from keygraph_resolvers.engine.engine import ROUNDS, rounds
 from keygraph_resolvers.errors import internal_error
+from keygraph_server.connections import BEGINS
+from keygraph_server.connections.gate import network_of
 from keygraph_server.errors import RequestRefusedError
-from keygraph_server.http.graphql_http import NO_WEBSOCKETS
-from keygraph_server.http.header_values import HeaderFields, remembered, request_headers
-from keygraph_server.http.origins import Origins
-from keygraph_server.http.request_ids import REQUEST_ID, REQUEST_ID_HEADER, with_request_id
+from keygraph_server.http.graphql_http import FOREIGN, NO_WEBSOCKETS
+from keygraph_server.http.origins import Origins, is_foreign
+from keygraph_server.http.requests import (
+    REQUEST_ID,
+    REQUEST_ID_HEADER,
+    WAITS_SINCE,
+    HeaderFields,
+    remembered,
+    request_headers,
+    with_request_id,
+)
 from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
+
+GRAPHQL_PATH = "/graphql"
+GRAPHQL_METHODS = ("POST", "GET")
 
 _ID_FIELD = REQUEST_ID_HEADER.encode()
 _PLAIN_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
@@ -31,6 +46,8 @@ _VARY = (b"vary", b"origin")
 _ASKS_FIRST = b"access-control-request-method"
 _BAD_REQUEST = 4400
 """The code of a close after which clients of graphql-transport-ws do not try again."""
+_UNCLOCKED = 16
+"""So many requests begin without the clock of a round of the event loop, which takes longer than to look at it."""
 _PREFLIGHT_SECONDS = 7_200
 """How long a browser remembers what it may send. Chrome remembers no longer."""
 
@@ -45,13 +62,21 @@ class AroundEndpoints:
     """
 
     def __init__(
-        self, app: ASGIApp, origins: Origins, max_body_bytes: int, *, https_only: bool = False
+        self,
+        app: ASGIApp,
+        origins: Origins,
+        max_body_bytes: int,
+        *,
+        https_only: bool = False,
+        graphql: ASGIApp | None = None,
     ) -> None:
-        """Pages of `origins` may read answers; requests from others are answered, but browsers do not show the answer.
+        """Pages of `origins` may read answers; browsers show them to no others.
 
-        With `https_only`, a browser that has used HTTPS once uses nothing else for a year.
+        With `https_only`, a browser that has used HTTPS once uses nothing else for a year. `graphql` gets its requests
+        without a router, which would take as long as reading them.
         """
         self.app = app
+        self._graphql = graphql or app
         self._preflights = CORSMiddleware(
             app,
             allow_origins=() if origins.pattern else ("*",),
@@ -60,7 +85,9 @@ class AroundEndpoints:
             allow_headers=("*",),
             max_age=_PREFLIGHT_SECONDS,
         )
+        self._origins = origins
         self._most = max_body_bytes
+        self._begun = 0
         self._pages = (*SECURE_HEADERS, HTTPS_ONLY) if https_only else SECURE_HEADERS
         self._all_else = (*self._pages, NO_CONTENT_POLICY)
         self._of_origin = remembered(partial(_headers_for, origins))
@@ -72,14 +99,26 @@ class AroundEndpoints:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        path: str = scope["path"]
-        if path.endswith("/") and path.removeprefix(scope.get("root_path", "")) not in ("", "/"):
+        self._begun += 1
+        if self._begun % _UNCLOCKED == 0:
+            rounds().count(0.0)
+        shared = ROUNDS.get(asyncio.get_running_loop())
+        if shared is not None and 0.0 < shared.ends < perf_counter():
+            # Hundreds of requests that come at once do not begin at once, whatever they ask for.
+            scope[WAITS_SINCE] = perf_counter()
+            scope[BEGINS] = begins = shared.enter(network_of((scope.get("client") or ("",))[0]))
+            if not await begins:
+                return  # nobody waits for the answer
+        path, root = scope["path"], scope.get("root_path", "")
+        if path.endswith("/") and path.removeprefix(root) not in ("", "/"):
             # Starlette would redirect it, to the host that the client names.
             scope = {**scope, "path": path[:-1]}
         fields = request_headers(scope).fields
         request_id = _id_of(fields)
         REQUEST_ID.set(request_id)
-        app, of_request = self.app, [(_ID_FIELD, request_id.encode())]
+        is_graphql = scope["method"] in GRAPHQL_METHODS and scope["path"] == root + GRAPHQL_PATH
+        app = self._graphql if is_graphql else self.app
+        of_request = [(_ID_FIELD, request_id.encode())]
         origin = fields.get(b"origin")
         if origin is not None:
             if scope["method"] == "OPTIONS" and _ASKS_FIRST in fields:
@@ -88,7 +127,7 @@ class AroundEndpoints:
                 of_request = [*self._of_origin(origin), *of_request]
         is_started = False
 
-        async def sending(message: Message) -> None:
+        def sending(message: Message) -> Awaitable[None]:
             nonlocal is_started
             is_started = True
             if message["type"] == "http.response.start":
@@ -97,25 +136,30 @@ class AroundEndpoints:
                     if name == NO_CONTENT_POLICY[0]:
                         added = self._pages
                 message["headers"] = [*headers, *added, *of_request]
-            await send(message)
+            return send(message)
 
         try:
+            # The endpoint of GraphQL refuses them itself, and observes that.
+            if scope["method"] == "POST" and not is_graphql and is_foreign(fields, self._origins):
+                raise RequestRefusedError(FOREIGN, 403)
             await app(scope, self._limited(fields, receive), sending)
+            return
         except asyncio.CancelledError:
+            if is_started:
+                return
             # The server stops and has waited long enough. Who is left can ask another one.
-            if not is_started:
-                stopped = RequestRefusedError(
-                    "the server is shutting down; retry the request", 503, Code.UNAVAILABLE
-                )
-                headers = {"retry-after": "1", "connection": "close"}
-                await _refusal(stopped, headers)(scope, receive, sending)
+            stopped = RequestRefusedError(
+                "the server is shutting down; retry the request", 503, Code.UNAVAILABLE
+            )
+            answer = _answer(stopped.response["errors"], 503, {"retry-after": "1", "connection": "close"})
         except RequestRefusedError as refused:
-            await _refusal(refused)(scope, receive, sending)
+            answer = _answer(refused.response["errors"], refused.status or 400)
         except Exception as error:
             # A partly sent answer cannot be taken back, so the connection is closed.
             if is_started:
                 raise
-            await _answer([internal_error(error)], 500)(scope, receive, sending)
+            answer = _answer([internal_error(error)], 500)
+        await answer(scope, receive, sending)
 
     def _limited(self, fields: HeaderFields, receive: Receive) -> Receive:
         """Returns a function that receives the body. It raises RequestRefusedError for more bytes than allowed."""
@@ -149,7 +193,7 @@ def _id_of(fields: HeaderFields) -> str:
     given = fields.get(_ID_FIELD)
     if given is not None and _PLAIN_ID.fullmatch(given):
         return given.decode()
-    return os.urandom(16).hex()
+    return f"{getrandbits(128):032x}"  # the system's own random bytes take a system call
 
 
 def _headers_for(origins: Origins, origin: bytes) -> tuple[tuple[bytes, bytes], ...]:
@@ -157,10 +201,6 @@ def _headers_for(origins: Origins, origin: bytes) -> tuple[tuple[bytes, bytes], 
     if not origins.allow(origin.decode("latin-1")):
         return (_VARY,)
     return ((b"access-control-allow-origin", origin if origins.pattern else b"*"), _READ_BY_PAGES, _VARY)
-
-
-def _refusal(refused: RequestRefusedError, headers: dict[str, str] | None = None) -> Response:
-    return _answer(refused.response["errors"], refused.status or 400, headers)
 
 
 def _answer(errors: list[dict[str, Any]], status: int, headers: dict[str, str] | None = None) -> Response:

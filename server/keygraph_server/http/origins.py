@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from keygraph_server.http.header_values import HeaderFields
+from keygraph_server.http.requests import OFFERED, HeaderFields, parse_media_type
 
-_ORIGIN = re.compile(r"(https?)://(\*\.)?([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+|:\*)?")
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\*\.)?([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+|:\*)?")
+_DEFAULT_PORT = re.compile(":(80|443)$")
 _SUBDOMAINS = r"([a-z0-9-]+\.)+"
 _ANY_PORT = r"(:[0-9]+)?"
+_NO_OTHER_SITE = (b"same-origin", b"none")
+"""The values of `Sec-Fetch-Site` for pages of this server, and for what no page has sent."""
 
 _PREFLIGHTED = (
     b"apollo-require-preflight",
     b"graphql-require-preflight",
     b"x-apollo-operation-name",
     b"x-requested-with",
-    b"authorization",
 )
 """A browser sends these for a page only after this server has allowed the page's origin."""
 
@@ -59,12 +59,12 @@ def is_forgeable(headers: HeaderFields, origins: Origins) -> bool:
     other GETs, browsers say where they come from (https://w3c.github.io/webappsec-fetch-metadata). Those that do not,
     and programs, must not accept the media types of pages, images and forms.
     """
-    if any(name in headers for name in _PREFLIGHTED) or _is_json(headers.get(b"content-type", b"")):
+    if any(name in headers for name in _PREFLIGHTED) or _is_preflighted_by_value(headers):
         return False
-    if headers.get(b"sec-fetch-site") in (b"same-origin", b"none"):
-        return False
-    if b"origin" in headers and not origins.allow(headers[b"origin"].decode("latin-1")):
+    if b"origin" in headers and is_foreign(headers, origins):
         return True
+    if headers.get(b"sec-fetch-site") in _NO_OTHER_SITE:
+        return False
     mode = headers.get(b"sec-fetch-mode")
     if b"sec-fetch-site" in headers:
         # It is from another site. If a page reads the answer, the browser names the page's origin.
@@ -72,8 +72,32 @@ def is_forgeable(headers: HeaderFields, origins: Origins) -> bool:
     if mode is not None:
         return mode != b"cors"
     accept = headers.get(b"accept", b"*/*").strip()
-    return accept != b"*/*" and not _is_json(accept)
+    return accept != b"*/*" and not any(offered.encode() in accept for offered in OFFERED)
 
 
-def _is_json(value: bytes) -> bool:
-    return b"application/json" in value or b"application/graphql-response+json" in value
+def is_foreign(headers: HeaderFields, origins: Origins) -> bool:
+    """Whether a browser says that this request is of a forbidden page. It has asked first, unless it is old or broken.
+
+    Either header is enough: old browsers send no `Sec-Fetch-Site`, and others send it only to hosts that use HTTPS.
+    A proxy that replaces `Host` makes this server's own pages foreign.
+    """
+    is_of_other_site = headers.get(b"sec-fetch-site") not in (None, *_NO_OTHER_SITE)
+    if b"origin" not in headers:
+        return is_of_other_site
+    origin = headers[b"origin"].decode("latin-1").lower()
+    # A proxy may have ended TLS, so the schemes can differ.
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    is_own = _DEFAULT_PORT.sub("", origin) in {
+        _DEFAULT_PORT.sub("", f"{each}://{host}") for each in ("http", "https")
+    }
+    return not origins.allow(origin) and (is_of_other_site or not is_own)
+
+
+def _is_preflighted_by_value(headers: HeaderFields) -> bool:
+    """Whether a browser sends these values only after a preflight request.
+
+    `text/plain; application/json` is text to it (https://mimesniff.spec.whatwg.org), and it repeats the credentials of
+    `Basic`, `Digest` and `Negotiate` without being told.
+    """
+    media_type, _ = parse_media_type(headers.get(b"content-type", b"").decode("latin-1"))
+    return media_type in OFFERED or headers.get(b"authorization", b"").lower().startswith(b"bearer ")

@@ -9,7 +9,7 @@ import logging
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import DescribeTable, Store
-from keygraph.dynamo.traffic import traffic_of
+from keygraph.dynamo.traffic import outage_of
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ class Readiness:
         self._is_ready = True
         """The state that was last logged."""
 
-    async def hindrance(self) -> str | None:
+    async def problem(self) -> str | None:
         """Why the store cannot be served; None if it can."""
-        reason = await self._hindrance()
+        reason = await self._find_problem()
         if self._is_ready != (reason is None):
             self._is_ready = reason is None
             _log.warning(
@@ -44,10 +44,10 @@ class Readiness:
             )
         return reason
 
-    async def _hindrance(self) -> str | None:
-        traffic = traffic_of(self._store)
-        if traffic is not None and traffic.outage is not None:
-            return traffic.outage
+    async def _find_problem(self) -> str | None:
+        outage = outage_of(self._store)
+        if outage is not None:
+            return outage
         now = asyncio.get_running_loop().time()
         if self._looking is None and (not self._looked_at or now - self._looked_at >= _LOOKED_SECONDS):
             self._looked_at = now

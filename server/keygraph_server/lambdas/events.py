@@ -21,36 +21,61 @@ _DEFAULT_STAGE = "$default"
 
 
 def scope_of(event: Mapping[str, Any]) -> Scope:
-    """The ASGI scope of an event. Raises ValueError for an event of another kind, and UnicodeEncodeError for texts that
-    are not valid Unicode."""
-    if event.get("version") != "2.0" or "http" not in event.get("requestContext", {}):
+    """The ASGI scope of an event. Raises ValueError for an event of another kind, UnicodeEncodeError for texts that are
+    not valid Unicode, and TypeError for a member that is none of HTTP."""
+    if event.get("version") != "2.0":
         raise ValueError("this is no event of a function URL or an HTTP API with payload format 2.0")
-    context = event["requestContext"]
-    headers = {name: value for name, value in (event.get("headers") or {}).items() if value is not None}
-    if event.get("cookies"):
-        headers["cookie"] = "; ".join(event["cookies"])
-    stage = context.get("stage") or _DEFAULT_STAGE
-    path = event["rawPath"]
+    context = _member(event, "requestContext", dict)
+    http = _member(context, "http", dict)
+    headers = {
+        name: _text(name, value)
+        for name, value in _member(event, "headers", dict).items()
+        if value is not None
+    }
+    cookies = [_text("cookies", each) for each in _member(event, "cookies", list) if each is not None]
+    if cookies:
+        headers["cookie"] = "; ".join(cookies)
+    method = _member(http, "method", str)
+    if not method:
+        raise TypeError("requestContext.http.method")
+    stage = _member(context, "stage", str) or _DEFAULT_STAGE
+    path = _member(event, "rawPath", str) or _member(http, "path", str) or "/"
     return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
-        "method": context["http"]["method"],
+        "method": method,
         "scheme": headers.get("x-forwarded-proto", "https"),
         "path": unquote(path),
         "raw_path": path.encode(),
         # The path of another stage than the default begins with its name.
         "root_path": "" if stage == _DEFAULT_STAGE else f"/{stage}",
-        "query_string": (event.get("rawQueryString") or "").encode(),
+        "query_string": _member(event, "rawQueryString", str).encode(),
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
-        "client": (context["http"].get("sourceIp", ""), 0),
-        "server": (context.get("domainName", ""), 443),
+        "client": (_member(http, "sourceIp", str), 0),
+        "server": (_member(context, "domainName", str), 443),
     }
 
 
+def _member(of: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
+    """Returns a member of an event; an empty one for null, or if there is none. Raises TypeError for another kind."""
+    found = of.get(name)
+    if found is not None and type(found) is not kind:
+        raise TypeError(name)
+    return kind() if found is None else found
+
+
+def _text(name: str, value: object) -> str:
+    """Returns a value of a header, which may be a number. Raises TypeError for another one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(name)
+    return str(value)
+
+
 def _body_of(event: Mapping[str, Any]) -> bytes:
-    body = event.get("body") or ""
-    return b64decode(body) if event.get("isBase64Encoded") else body.encode()
+    body = _member(event, "body", str)
+    content: bytes = body.encode()
+    return b64decode(content, validate=True) if event.get("isBase64Encoded") else content
 
 
 def _refused(message: str) -> dict[str, Any]:
@@ -71,16 +96,18 @@ async def result_of(app: ASGIApp, event: Mapping[str, Any]) -> dict[str, Any]:
         scope, content = scope_of(event), _body_of(event)
     except UnicodeEncodeError:
         return _refused("the request has half of a character, which no request over HTTP can have")
+    except TypeError as error:
+        return _refused(f"the event has no value for {error} that a request over HTTP can have")
     except binascii.Error:
         return _refused("the body of the event is not base64")
-    asked: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+    unread: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
     answered: list[Message] = []
 
     async def receive() -> Message:
-        if not asked:
+        if not unread:
             # Lambda does not report a client that disconnects.
             await asyncio.Event().wait()
-        return asked.pop()
+        return unread.pop()
 
     async def send(message: Message) -> None:
         answered.append(message)
@@ -88,13 +115,13 @@ async def result_of(app: ASGIApp, event: Mapping[str, Any]) -> dict[str, Any]:
     await app(scope, receive, send)
     start, *rest = answered
     headers = [(name.decode(), value.decode("latin-1")) for name, value in start["headers"]]
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "statusCode": start["status"],
         "headers": {name: value for name, value in headers if name != "set-cookie"},
         "cookies": [value for name, value in headers if name == "set-cookie"],
     }
     sent = b"".join(message.get("body", b"") for message in rest)
     try:
-        return {**told, "body": sent.decode(), "isBase64Encoded": False}
+        return {**result, "body": sent.decode(), "isBase64Encoded": False}
     except UnicodeDecodeError:
-        return {**told, "body": b64encode(sent).decode(), "isBase64Encoded": True}
+        return {**result, "body": b64encode(sent).decode(), "isBase64Encoded": True}

@@ -134,5 +134,5 @@ def _run_npm(scratch: Path) -> None:
     except OSError as error:
         raise AssetError(f"npm could not be started: {error}") from error
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise AssetError(f"npm failed: {said[0] if said else f'exit code {done.returncode}'}")
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise AssetError(f"npm failed: {lines[0] if lines else f'exit code {done.returncode}'}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Set
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
@@ -27,8 +27,7 @@ from keygraph.tables.sample import sample
 from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.errors import RequestRefusedError
-from keygraph_server.http.graphql_http import check_body_type, read_json
-from keygraph_server.http.header_values import request_headers
+from keygraph_server.http.requests import check_body_type, read_json, request_headers
 from keygraph_server.models import Model
 from keygraph_server.playground.values import TableValues
 from keygraph_server.queries import examples_of, nothing_known
@@ -50,15 +49,23 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
     # The schema has no type of this name for an edge that only lists show.
     with_ids = graph.types.keys() & core_schema(model.schema).type_map.keys()
 
-    async def ask_examples(store: Store, asked: dict[str, Any]) -> Any:
-        values = await _table_values(graph, store) if shows_items else nothing_known
+    def examples(values: Any) -> list[dict[str, Any]]:
         return [asdict(example) for example in examples_of(model, values)]
 
-    async def ask_description(store: Store, asked: dict[str, Any]) -> Any:
+    without_items, turn = cache(lambda: examples(nothing_known)), asyncio.Lock()
+
+    async def ask_examples(store: Store, content: dict[str, Any]) -> Any:
+        if not shows_items:
+            return without_items()
+        # They take tens of milliseconds.
+        async with turn:
+            return await asyncio.to_thread(examples, await _table_values(graph, store))
+
+    async def ask_description(store: Store, content: dict[str, Any]) -> Any:
         return described()
 
-    async def ask_items(store: Store, asked: dict[str, Any]) -> Any:
-        return await items_behind(graph, with_ids, store, str(asked.get("id", "")))
+    async def ask_items(store: Store, content: dict[str, Any]) -> Any:
+        return await items_behind(graph, with_ids, store, str(content.get("id", "")))
 
     routes: list[BaseRoute] = [_route("examples", ask_examples), _route("description", ask_description)]
     if shows_items:
@@ -70,13 +77,13 @@ def _route(name: str, ask: _Ask) -> Route:
     async def answer(request: Request) -> Response:
         check_body_type(request_headers(request.scope))
         try:
-            asked = read_json(await request.body(), "the body")
-            content = await ask(request.app.state.service.store, asked if isinstance(asked, dict) else {})
+            body = read_json(await request.body(), "the body")
+            content = await ask(request.app.state.service.store, body if isinstance(body, dict) else {})
         except KeygraphError as error:
             status = 400 if isinstance(error, BadUserInput) else 503
             raise RequestRefusedError(str(error), status, error.code) from None
-        body = orjson.dumps(content, default=base64_text)
-        return Response(body, 200, {"cache-control": "no-store"}, "application/json")
+        text = orjson.dumps(content, default=base64_text)
+        return Response(text, 200, {"cache-control": "no-store"}, "application/json")
 
     return Route(f"/playground/{name}", answer, methods=["POST"], name=f"playground-{name}")
 
@@ -117,16 +124,13 @@ def described_graph(graph: Graph) -> dict[str, Any]:
 
 
 def _described_path(described: DescribedPath) -> dict[str, Any]:
-    return {
-        "name": camel(described.name),
-        "found": described.found,
-        "nodes": described.nodes,
-        "isOne": described.is_one,
-        "request": described.request,
-        "filter": described.filter,
-        "needs": [camel(name) for name in described.needs],
-        "narrowedBy": [camel(name) for name in described.narrowed_by],
-    }
+    renamed = replace(
+        described,
+        name=camel(described.name),
+        needs=tuple(map(camel, described.needs)),
+        narrowed_by=tuple(map(camel, described.narrowed_by)),
+    )
+    return {camel(name): value for name, value in asdict(renamed).items()}
 
 
 # --- Raw items ---------------------------------------------------------------------------------------
@@ -143,17 +147,17 @@ async def items_behind(graph: Graph, with_ids: Set[str], store: Store, id_: str)
         "type": record.name,
         "keys": [key.name for key in graph.table.keys],
         "partition": ", ".join(map(str, partitions)),
-        "items": [_shown(graph, with_ids, item) for item in items[:_ITEMS]],
+        "items": [_described_item(graph, with_ids, item) for item in items[:_ITEMS]],
         "hasMore": len(items) > _ITEMS or any(page.last is not None for page in pages),
     }
 
 
-def _shown(graph: Graph, with_ids: Set[str], item: Item) -> dict[str, Any]:
+def _described_item(graph: Graph, with_ids: Set[str], item: Item) -> dict[str, Any]:
     """An item in DynamoDB's typed form, which keeps every digit, with its type and its `id` for clients."""
-    told = graph.identified(item)
-    name = told and told[0].name
+    identified = graph.identified(item)
+    name = identified and identified[0].name
     return {
         "type": name,
-        "id": global_id(*told) if told and name in with_ids else None,
+        "id": global_id(*identified) if identified and name in with_ids else None,
         "item": typed_item(item),
     }

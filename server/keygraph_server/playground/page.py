@@ -9,7 +9,6 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,7 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keygraph_server.playground.assets import ASSETS_FOLDER, Asset, holds_all_assets, read_manifest
-from keygraph_server.queries import Example
+from keygraph_server.queries import ExampleOperation
 
 _HERE = Path(__file__).parent
 CDN = "https://cdn.jsdelivr.net/npm"
@@ -33,7 +32,7 @@ class PageSettings:
     table: str
     model: str = ""
     """The import string of the model."""
-    examples: Callable[[], Sequence[Example]] = tuple
+    examples: Callable[[], Sequence[ExampleOperation]] = tuple
     """Returns the examples to offer until the page has fetched those with values. The first is in the editor."""
     asks_for_token: bool = False
     """Whether the page has a field for a token."""
@@ -63,11 +62,11 @@ def playground_routes(
     content = cache(lambda: render_page(settings, manifest, LOCAL if is_local else CDN))
     headers = {"content-security-policy": _content_security_policy(is_local)}
 
-    async def show_page(request: Request) -> Response:
+    async def answer_page(request: Request) -> Response:
         return HTMLResponse(content(), headers=headers)
 
     routes: list[BaseRoute] = [
-        Route("/", show_page, name="playground", middleware=middleware),
+        Route("/", answer_page, name="playground", middleware=middleware),
         _folder("page", _HERE / "static", middleware),
     ]
     if is_local:
@@ -82,7 +81,7 @@ def _folder(name: str, files: Path, middleware: Sequence[Middleware]) -> Mount:
 
 def render_page(settings: PageSettings, manifest: Sequence[Asset], base: str) -> str:
     """The HTML of the page, which loads the pinned files from the address `base`."""
-    told = {
+    page_settings = {
         "table": settings.table,
         "model": settings.model,
         "examples": [asdict(example) for example in settings.examples()],
@@ -102,7 +101,8 @@ def render_page(settings: PageSettings, manifest: Sequence[Asset], base: str) ->
             f'<link rel="modulepreload" href="playground/page/{file.name}">'
             for file in sorted((_HERE / "static").glob("*.js"))
         ),
-        settings=_json_for_script(told),
+        # Inside a script element only `<` can end it or begin a comment (HTML, 4.12.1.3).
+        settings=json.dumps(page_settings).replace("<", "\\u003c"),
         scripts="\n".join(_element(asset, base) for asset in loaded if not asset.is_stylesheet),
     )
 
@@ -114,11 +114,6 @@ def _element(asset: Asset, base: str) -> str:
     if asset.is_stylesheet:
         return f'<link rel="stylesheet" href="{address}" {checked}>'
     return f'<script src="{address}" {checked}></script>'
-
-
-def _json_for_script(value: dict[str, Any]) -> str:
-    # Inside a script element only `<` can end it or begin a comment (HTML, 4.12.1.3).
-    return json.dumps(value).replace("<", "\\u003c")
 
 
 def _content_security_policy(is_local: bool) -> str:

@@ -9,12 +9,12 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.naming.global_ids import global_id
-from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey, WaysBetween
-from keygraph_resolvers.schema.way_types import lists_by_name
+from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey, PathsBetween
+from keygraph_resolvers.schema.walk_types import lists_by_name
 
 _Texts = tuple[str, ...]
 
@@ -28,9 +28,9 @@ class TableValues:
         self._found: dict[str, Counter[_Texts]] = {name: Counter() for name in graph.types}
         named: dict[str, Counter[_Texts]] = {name: Counter() for name in graph.types}
         for item in items:
-            told = graph.identified(item)
-            if told is not None:
-                record, identity = told
+            identified = graph.identified(item)
+            if identified is not None:
+                record, identity = identified
                 self._items[record.name].append(item)
                 self._found[record.name][identity] += 1
                 _count_ends(named, record, item)
@@ -44,8 +44,8 @@ class TableValues:
         """The values of a root field's arguments by their names; None if the sample has none for it."""
         if isinstance(kind, NodeByKey):
             return self._of_node(kind.record)
-        if isinstance(kind, WaysBetween):
-            return self._of_way()
+        if isinstance(kind, PathsBetween):
+            return self._of_path()
         return self._of_list(kind.path) if isinstance(kind, ListOf) else None
 
     def _of_node(self, record: RecordType) -> Mapping[str, object] | None:
@@ -61,7 +61,7 @@ class TableValues:
                 return _values(path.record, {slot: texts.get(slot.name, "") for slot in slots})
         return None
 
-    def _of_way(self) -> Mapping[str, object] | None:
+    def _of_path(self) -> Mapping[str, object] | None:
         """Two nodes and the list that connects them, if possible through a third node."""
         short = None
         for name, followed in lists_by_name(self._graph).items():
@@ -73,8 +73,11 @@ class TableValues:
                     return {"from": near, "to": further, "via": [name]}
         return short
 
-    def _steps(self, path: AccessPath) -> Iterator[tuple[str, str]]:
+    def _steps(self, path: WalkedPath) -> Iterator[tuple[str, str]]:
         """The ids of the nodes that a list connects, from the items in the sample."""
+        if isinstance(path, ListOfIds):
+            yield from self._ids(path)
+            return
         owner, record = path.owner, path.record
         for item in self._items[record.name] if owner is not None else ():
             near = path.owner_of(item)
@@ -89,6 +92,18 @@ class TableValues:
                 continue
             if owner is not None and near is not None and far is not None:
                 yield global_id(owner, near), global_id(members[0], far)
+
+    def _ids(self, path: ListOfIds) -> Iterator[tuple[str, str]]:
+        owner = path.owner
+        for item in self._items[owner.name]:
+            try:
+                near = owner.read_identity(item)
+                named = owner.member_identities(item, path.end) or ()
+                nodes = [path.end.nodes(each) for each in named if isinstance(each, tuple)]
+            except (CorruptItem, ValueError):
+                continue
+            for members, far in nodes if near is not None else ():
+                yield global_id(owner, near or ()), global_id(members[0], far)
 
 
 def _count_ends(named: dict[str, Counter[_Texts]], record: RecordType, item: Item) -> None:

@@ -1,4 +1,7 @@
 """The server processes: one that stops without losing a request, and several that share a socket.
 
-`process` sets one up, `server` serves connections in it, `workers` runs several. The last two extend uvicorn's classes.
+`process` sets one up, with its `collection` of garbage and its standard `streams`. `server` serves connections in it, and
+`workers` runs several: these two extend uvicorn's classes.
 """
+
+MOST_WORKERS = 256

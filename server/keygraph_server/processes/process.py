@@ -11,6 +11,7 @@ import signal
 import sys
 from contextlib import suppress
 
+from keygraph_resolvers import Service
 from keygraph_server.processes.collection import tune_collection
 from keygraph_server.uvicorn_internals import AutoHTTPProtocol
 
@@ -23,13 +24,18 @@ _THREADS_SECONDS = 0.0005
 """How long a thread runs while the event loop waits: several times per request. Python's default is 5 ms."""
 
 
-def begin_serving() -> None:
+def begin_serving(service: Service) -> None:
     """Sets up a server process after it has opened everything that it keeps while it runs."""
     _end_with_parent()
-    tune_collection()
+    tune_collection(service.admission.taken)
     return_large_blocks()
     sys.setswitchinterval(_THREADS_SECONDS)
     _log.info("Process %d serves on %s", os.getpid(), " and ".join(runs_on()))
+
+
+def terminals() -> list[int]:
+    """The standard streams that are terminals. A terminal that has hung up is none."""
+    return [number for number in range(3) if os.isatty(number)]
 
 
 def runs_on() -> tuple[str, str]:
@@ -66,10 +72,13 @@ def return_large_blocks() -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends a worker when its parent is killed. Otherwise it would keep the port."""
+    """Ends a worker with its parent, also if that is killed. Otherwise it would keep the port."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
+    if sys.platform != "win32":
+        # The parent decides what a SIGHUP to all of them means.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     loop, sentinel = asyncio.get_running_loop(), parent.sentinel
 
     def end() -> None:

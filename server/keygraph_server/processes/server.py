@@ -9,11 +9,13 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
 import uvicorn
+
+from keygraph_server.processes.streams import flush_streams
 
 _AT_ONCE = 16
 """The number of connections accepted in one turn of the loop. More would belong to other processes on the socket."""
@@ -24,10 +26,19 @@ class Server(uvicorn.Server):
 
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, has_started: Callable[[], None] | None = None) -> None:
+        """`has_started` is called as soon as it serves. Without it, a server can be pickled, as `--reload` does."""
         super().__init__(config)
+        self._has_started = has_started
         self._connecting: set[asyncio.Task[None]] = set()
         self._is_taking = False
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Takes signals while it serves. At the end they are raised again, which may end the process at once."""
+        with super().capture_signals():
+            yield
+            flush_streams()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts to serve on the sockets."""
@@ -42,6 +53,8 @@ class Server(uvicorn.Server):
 
         self.config.http_protocol_class = make  # type: ignore[assignment]  # uvicorn calls it, as it calls a class
         await super().startup(sockets)
+        if self._has_started is not None:
+            self._has_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts the connections in the system's queue, which closing the sockets would reset; then stops."""

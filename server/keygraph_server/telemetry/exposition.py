@@ -1,52 +1,51 @@
 """The port with the metrics: `/metrics` for Prometheus, and `/hot` for `keygraph hot`.
 
-A thread of the process of `keygraph serve` serves it, from the snapshots of all server processes.
+A thread of the process of `keygraph serve` serves it, from the snapshots of all server processes. Its connections have
+the limits of all others.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import orjson
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+import uvicorn
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from keygraph_server.connections.factory import Connections
+from keygraph_server.connections.settings import ConnectionSettings
 from keygraph_server.errors import CommandError
-from keygraph_server.listening import address_of
+from keygraph_server.listening import address_of, answered_hosts, listen
 from keygraph_server.telemetry.metrics import Family
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, read_snapshots
 
-_CLIENT_SECONDS = 10.0
-"""How long a client may take to send its request."""
+_CONNECTIONS = ConnectionSettings(max_connections=32, max_connections_by_address=0)
+"""With more, a new connection closes the one that has waited longest for its client, such as for the rest of a request."""
+
+_OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+_RECENT_SECONDS = 1.0
+"""Workers report their counts as often."""
+
+_SILENT = "How long ago a server process last reported its counts. It reports them every second."
+SILENT = Family("keygraph_worker_silent_seconds", "gauge", _SILENT, (), [])
 
 
-SILENT = Family(
-    "keygraph_worker_silent_seconds",
-    "gauge",
-    "How long ago a server process last reported its counts. It reports them every second.",
-    (),
-    [],
-)
-
-
-class Workers(Collector):
+class WorkerCounts(Collector):
     """The metrics of all server processes, with the label `worker`."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,12 +69,8 @@ class Workers(Collector):
 
 
 def _metric(family: Family) -> Metric:
-    made = {
-        "counter": CounterMetricFamily,
-        "gauge": GaugeMetricFamily,
-        "histogram": HistogramMetricFamily,
-    }[family.kind]
-    metric: Metric = made(family.name, family.help, labels=[*family.labels, "worker"])
+    kinds = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
+    metric: Metric = kinds[family.kind](family.name, family.help, labels=[*family.labels, "worker"])
     return metric
 
 
@@ -90,42 +85,32 @@ def _add(metric: Metric, family: Family, worker: str) -> None:
             cast(GaugeMetricFamily | CounterMetricFamily, metric).add_metric(values, value)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+def _application(folder: Path) -> Starlette:
+    registry = CollectorRegistry()
+    registry.register(WorkerCounts(folder))
+    made: dict[str, tuple[float, bytes]] = {}
 
-    def __init__(self, address: tuple[str, int], folder: Path) -> None:
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        self.folder = folder
-        self.registry = CollectorRegistry()
-        self.registry.register(Workers(folder))
-        super().__init__(address, _Handler)
+    def recent(name: str, make: Callable[[], bytes]) -> bytes:
+        """What was made in the last second: requests in a row take the time of one from the server in this process."""
+        made_at, text = made.get(name, (float("-inf"), b""))
+        if time.monotonic() - made_at >= _RECENT_SECONDS:
+            text = make()
+            made[name] = (time.monotonic(), text)
+        return text
 
+    async def answer_metrics(request: Request) -> Response:
+        # Prometheus's library raises errors for some values of the header.
+        is_open = _OPEN_METRICS.partition(";")[0] in request.headers.get("accept", "")
+        encode, content_type = choose_encoder(_OPEN_METRICS if is_open else "")
+        return Response(
+            recent(content_type, lambda: encode(registry)), headers={"content-type": content_type}
+        )
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = _CLIENT_SECONDS
-    server: _Server
+    async def answer_hot(request: Request) -> Response:
+        text = recent("hot", lambda: orjson.dumps([each["hot"] for each in read_snapshots(folder)]))
+        return Response(text, media_type="application/json")
 
-    def do_GET(self) -> None:  # the name that http.server calls
-        match self.path.partition("?")[0]:
-            case "/metrics":
-                encode, content_type = choose_encoder(self.headers.get("accept", ""))
-                self._answer(200, content_type, encode(self.server.registry))
-            case "/hot":
-                told = [snapshot["hot"] for snapshot in read_snapshots(self.server.folder)]
-                self._answer(200, "application/json", orjson.dumps(told))
-            case _:
-                self._answer(404, "text/plain; charset=utf-8", b"/metrics and /hot are served here\n")
-
-    def _answer(self, status: int, content_type: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Does nothing: requests for metrics are not logged."""
+    return Starlette(routes=[Route("/metrics", answer_metrics), Route("/hot", answer_hot)])
 
 
 @contextmanager
@@ -134,17 +119,29 @@ def serve_metrics(host: str, port: int) -> Iterator[str]:
 
     Raises CommandError if the port cannot be used.
     """
-    with tempfile.TemporaryDirectory(prefix="keygraph-") as folder:
-        try:
-            server = _Server((host, port), Path(folder))
-        except OSError as error:
-            problem = f"metrics cannot be served on {host}:{port}: {error.strerror or error}"
-            raise CommandError(problem, "Set KEYGRAPH_METRICS_PORT to another port") from None
+    try:
+        listening = listen(host, port)
+    except CommandError as error:
+        problem = f"metrics cannot be served on {host}:{port}: {error.problem}"
+        raise CommandError(problem, "Set KEYGRAPH_METRICS_PORT to another port") from None
+    with listening, tempfile.TemporaryDirectory(prefix="keygraph-") as folder:
+        hosts = answered_hosts(listening, host, None)
+        config = uvicorn.Config(
+            _application(Path(folder)),
+            http=Connections(_CONNECTIONS, hosts=hosts, is_counted=False),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), name="metrics", daemon=True)
         os.environ[FOLDER_VARIABLE] = folder
-        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+        thread.start()
         try:
-            yield address_of(server.socket, host)
+            yield address_of(listening, host)
         finally:
-            server.shutdown()
-            server.server_close()
+            server.should_exit = True
+            thread.join()
             del os.environ[FOLDER_VARIABLE]

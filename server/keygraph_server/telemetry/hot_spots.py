@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -23,14 +24,13 @@ from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction, Write
 from keygraph.dynamo.table import KeyValue, Table
 from keygraph_resolvers.plan.cost import operation_name
-from keygraph_resolvers.plan.places import field_at
-from keygraph_resolvers.plan.plan import Plan
-from keygraph_server.telemetry.operations import EndedOperation
+from keygraph_resolvers.plan.plan import Plan, field_at
+from keygraph_server.http.graphql_http import HTTPObservation
 from keygraph_server.telemetry.sketch import Sketch
 
 HALF_LIFE = 300.0
 _PARTITIONS_KEPT = 500
-_TOLD = 50
+_REPORTED = 50
 """The number of reported partitions."""
 _MOST_FIELDS = 2_000
 _PLACES_KEPT = 64
@@ -51,7 +51,7 @@ class Partition(NamedTuple):
 
 
 @dataclass(slots=True)
-class Spent:
+class FieldUnits:
     """The cost of a field by one kind of request."""
 
     units: float = 0.0
@@ -75,15 +75,14 @@ class HotSpots:
         self._clock = clock
         self._began = self._weighed_from = clock()
         self._partitions: Sketch[Partition] = Sketch(_PARTITIONS_KEPT)
-        self._fields: dict[tuple[str, str], Spent] = {}
+        self._fields: dict[tuple[str, str], FieldUnits] = {}
         self._choose = random.Random()
         self._known: WeakKeyDictionary[Plan, dict[str, str]] = WeakKeyDictionary()
         """The fields at the places of plans."""
 
-    def report(self, operation: EndedOperation, /) -> None:
+    def report(self, operation: HTTPObservation, /) -> None:
         """Counts the requests of an operation."""
-        observed = operation.exchange.observed
-        plan = None if observed is None else observed.plan
+        plan = operation.plan
         if plan is None or not operation.sent:
             return
         weight = self._weight()
@@ -111,7 +110,7 @@ class HotSpots:
         if spent is None:
             if len(self._fields) >= _MOST_FIELDS:
                 return
-            spent = self._fields[name, kind] = Spent()
+            spent = self._fields[name, kind] = FieldUnits()
         spent.units += units
         spent.requests += requests
         if isinstance(request, BatchGet) and request.projection is not spent.projection:
@@ -145,12 +144,13 @@ class HotSpots:
             return 1.0
         return weight
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The most expensive partitions and fields, as JSON: units and requests per second."""
         age = max(1.0, self._clock() - self._began)
         # A cost at a steady rate adds up to this many seconds of it.
         seconds = HALF_LIFE / math.log(2) * (1 - 2.0 ** (-age / HALF_LIFE))
         per_second = 1 / (self._weight() * seconds)
+        hashed = partial(hashlib.blake2b, digest_size=6, key=self._hash_key)
         return {
             "seconds": round(age, 1),
             "fields": [
@@ -167,16 +167,13 @@ class HotSpots:
                 {
                     "field": each.field,
                     "index": each.of_index,
-                    "key": each.key if self._shows_keys else self._hashed(each.key),
+                    "key": each.key if self._shows_keys else hashed(each.key.encode()).hexdigest(),
                     "writes": each.writes,
                     "units": units * per_second,
                 }
-                for each, units in self._partitions.largest(_TOLD)
+                for each, units in self._partitions.largest(_REPORTED)
             ],
         }
-
-    def _hashed(self, key: str) -> str:
-        return hashlib.blake2b(key.encode(), digest_size=6, key=self._hash_key).hexdigest()
 
 
 def _found(known: dict[str, str], plan: Plan, place: str) -> str:

@@ -1,123 +1,155 @@
-"""The telemetry of one server process: the reporters of its operations, and its watched numbers."""
+"""The telemetry of one server process: the reports of its operations, with their lines in the log, and its watched numbers."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
-from keygraph_resolvers.admission import Admission
-from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections.gate import GATES
-from keygraph_server.logs import direct_logger
+from keygraph_server.errors import OWN_FAULTS, STORE_FAULTS
+from keygraph_server.http.graphql_http import HTTPObservation
+from keygraph_server.logs import DirectLogger
+from keygraph_server.processes.streams import dropped_lines
 from keygraph_server.settings import Settings
 from keygraph_server.telemetry.hot_spots import HotSpots
-from keygraph_server.telemetry.log_lines import LogLines
 from keygraph_server.telemetry.metrics import Gauge, Metrics
-from keygraph_server.telemetry.operations import Reporter, Watching
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 from keygraph_server.telemetry.tracing import configured_tracing
+
+_log = logging.getLogger(__name__)
 
 _MEMORY = Path("/proc/self/statm")
 """The file in which Linux reports a process's memory, in pages."""
 
 
 class Telemetry:
-    """The reporters that the settings ask for. `watcher` is None if there are none."""
+    """Observes requests, as the settings ask for. An error is logged, and does not reach the client."""
 
     def __init__(self, settings: Settings, table: Table) -> None:
-        reporters: list[Reporter] = []
+        self._settings = settings
+        self._lines = DirectLogger("keygraph_server.operations", settings)
+        self.in_flight = 0
+        """The number of requests that have begun and not ended."""
+        self._reports: list[Callable[[HTTPObservation], None]] = []
         if settings.log_operations:
-            log = direct_logger("keygraph_server.operations", settings)
-            reporters.append(LogLines(log, with_variables=settings.log_variables))
+            self._reports.append(self._log_operation)
         folder = os.environ.get(FOLDER_VARIABLE)
         self._folder = Path(folder) if folder else None
         self._metrics = Metrics(settings.metrics_names)
         secret = settings.secret.get_secret_value() if settings.secret else ""
         self._hot = HotSpots(table, secret.encode(), shows_keys=settings.hot_keys)
         if self._folder is not None:
-            reporters += [self._metrics, self._hot]
+            self._reports += [self._metrics.report, self._hot.report]
         self._tracing = configured_tracing()
-        is_watched = bool(reporters) or self._tracing is not None
-        self.watcher = Watching(reporters, self._tracing) if is_watched else None
+        if self._tracing is not None:
+            self._reports.append(self._tracing.end)
+        self.is_needed = bool(self._reports)
+
+    def begin(self, observation: HTTPObservation, /) -> None:
+        """Counts a request, and begins its trace."""
+        self.in_flight += 1
+        if self._tracing is not None:
+            self._tracing.begin(observation)
+
+    def end(self, observation: HTTPObservation, /) -> None:
+        """Reports a request."""
+        self.in_flight -= 1
+        try:
+            observation.end()
+            for report in self._reports:
+                report(observation)
+        except Exception:
+            _log.exception("An operation could not be reported")
+
+    def _log_operation(self, operation: HTTPObservation) -> None:
+        """Logs an operation: as an error if the server or an item is at fault, as a warning if the store has failed.
+
+        Variables are included only if that is set: they can contain personal data.
+        """
+        codes = operation.codes
+        level, event = logging.INFO, "operation"
+        if operation.status is None:
+            event = "operation without its client"
+        if codes:
+            if any(code in OWN_FAULTS for code in codes):
+                level = logging.ERROR
+            elif any(code in STORE_FAULTS for code in codes):
+                level = logging.WARNING
+        # In an outage all operations fail alike, or clients do not wait for them.
+        is_ordinary = level == logging.INFO and operation.status is not None
+        more: dict[str, Any] = {}
+        if self._settings.log_variables and operation.requested is not None:
+            more["variables"] = operation.requested.variables
+        if operation.trace_id is not None:
+            more["trace_id"] = operation.trace_id
+        self._lines.log(
+            level,
+            event,
+            None if is_ordinary else (event, *codes),
+            name=operation.name,
+            type=operation.type,
+            hash=operation.document_hash,
+            status=operation.status,
+            codes=codes,
+            duration_ms=round(operation.seconds * 1000, 3),
+            bound=operation.most_read_units,
+            read_units=operation.read_units,
+            write_units=operation.write_units,
+            requests=operation.requests,
+            **more,
+        )
 
     @asynccontextmanager
-    async def running(
-        self, service: Service, store: Store, memory: Memory, caches: Gauge
-    ) -> AsyncIterator[None]:
+    async def running(self, service: Service, store: Store, caches: Gauge) -> AsyncIterator[None]:
         """Publishes the counts of the process, if `keygraph serve` has named a folder. Sends the last traces.
 
-        `memory` is what operations hold, and `caches` returns the bytes that each cache holds.
+        `caches` returns the bytes that each cache holds.
         """
-        try:
-            async with self._telling(service, store, memory, caches):
-                yield
-        finally:
+        async with AsyncExitStack() as ended:
             if self._tracing is not None:
-                await self._tracing.close()
-
-    @asynccontextmanager
-    async def _telling(
-        self, service: Service, store: Store, memory: Memory, caches: Gauge
-    ) -> AsyncIterator[None]:
-        if self._folder is None or self.watcher is None:
-            yield
-            return
-        watch_process(self._metrics, self.watcher, service.admission, memory, caches)
-        traffic = traffic_of(store)
-        if traffic is not None:
-            watch_traffic(self._metrics, traffic)
-        watch_connections(self._metrics)
-        async with Snapshots(self._folder, self._metrics, self._hot.told):
+                ended.push_async_callback(self._tracing.close)
+            if self._folder is not None:
+                watch_process(self._metrics, lambda: self.in_flight, service, caches)
+                traffic = traffic_of(store)
+                if traffic is not None:
+                    watch_traffic(self._metrics, traffic)
+                watch_connections(self._metrics)
+                await ended.enter_async_context(Snapshots(self._folder, self._metrics, self._hot.as_json))
             yield
 
 
-def watch_process(
-    metrics: Metrics, watcher: Watching, admission: Admission, memory: Memory, caches: Gauge
-) -> None:
+def watch_process(metrics: Metrics, in_flight: Gauge, service: Service, caches: Gauge) -> None:
     """Adds the numbers of this process to the metrics."""
-    metrics.watch("keygraph_cache_bytes", "gauge", "The bytes that caches hold.", caches, label="cache")
-    metrics.watch(
-        "keygraph_operations_in_flight",
-        "gauge",
-        "Operations that have begun and not ended.",
-        lambda: watcher.in_flight,
+    admission, memory, watch = service.admission, service.memory, metrics.watch
+    watch("cache_bytes", "The bytes that caches hold.", caches, "cache")
+    watched: tuple[tuple[str, str, Gauge], ...] = (
+        ("in_flight", "Operations that have begun and not ended.", in_flight),
+        ("waiting", "Operations that wait until others have ended.", lambda: admission.waiting),
+        ("refused_total", _REFUSED, lambda: admission.refusals.count),
+        ("held_bytes", _HELD, lambda: memory.held),
+        ("given_up_total", _GIVEN_UP, lambda: memory.refusals.count),
     )
-    metrics.watch(
-        "keygraph_operations_waiting",
-        "gauge",
-        "Operations that wait until others have ended.",
-        lambda: admission.waiting,
-    )
-    metrics.watch(
-        "keygraph_operations_refused_total",
-        "counter",
-        "Operations that were refused because too many waited already.",
-        lambda: admission.refusals.count,
-    )
-    metrics.watch(
-        "keygraph_operations_held_bytes",
-        "gauge",
-        "The bytes of items that operations hold until their answers are sent.",
-        lambda: memory.held,
-    )
-    metrics.watch(
-        "keygraph_operations_given_up_total",
-        "counter",
-        "Operations that were given up because all held too many bytes.",
-        lambda: memory.refusals.count,
-    )
+    for name, text, gauge in watched:
+        watch(f"operations_{name}", text, gauge)
+    watch("output_lines_dropped_total", _DROPPED, dropped_lines)
     if _MEMORY.exists():
-        metrics.watch(
-            "keygraph_resident_memory_bytes", "gauge", "The memory of the process.", _resident_bytes
-        )
+        watch("resident_memory_bytes", "The memory of the process.", _resident_bytes)
+
+
+_REFUSED = "Operations that were refused because too many waited already."
+_HELD = "The bytes of items that operations hold until their answers are sent."
+_GIVEN_UP = "Operations that were given up because all held too many bytes."
+_DROPPED = "Lines of the log and of other output that were dropped, because nobody read them."
 
 
 def _resident_bytes() -> float:
@@ -127,54 +159,26 @@ def _resident_bytes() -> float:
 
 def watch_connections(metrics: Metrics) -> None:
     """Adds the number of open connections to the metrics, and of those that the server has closed, by reason."""
-    metrics.watch(
-        "keygraph_connections",
-        "gauge",
-        "Connections of clients that are open.",
-        lambda: sum(gate.count for gate in GATES),
-    )
-    metrics.watch(
-        "keygraph_connections_closed_total",
-        "counter",
-        "Connections that the server has closed, by reason.",
-        lambda: sum((gate.closed for gate in GATES), Counter[str]()),
-        label="reason",
-    )
+    text = "Connections of clients that are open."
+    metrics.watch("connections", text, lambda: sum(gate.count for gate in GATES))
+    text = "Connections that the server has closed, by reason."
+    closed = lambda: sum((gate.closed for gate in GATES), Counter[str]())  # noqa: E731
+    metrics.watch("connections_closed_total", text, closed, "reason")
 
 
 def watch_traffic(metrics: Metrics, traffic: Traffic) -> None:
     """Adds a store's counts of its requests to DynamoDB to the metrics."""
-    prefix = "keygraph_dynamodb"
-    metrics.watch(
-        f"{prefix}_requests_total",
-        "counter",
-        "Requests sent to DynamoDB by operation of its API, retries included.",
-        lambda: traffic.sent,
-        label="operation",
-    )
-    for name, text in {
-        "retried": "Requests to DynamoDB that were sent again.",
-        "throttled": "Requests that DynamoDB has throttled.",
-        "failed": "Requests without an answer, or with a server error.",
-        "refused": "Requests that were not sent because of an outage.",
-        "outages": "Outages of DynamoDB.",
-    }.items():
-        metrics.watch(f"{prefix}_{name}_total", "counter", text, partial(getattr, traffic, name))
-    metrics.watch(
-        f"{prefix}_requests_in_flight",
-        "gauge",
-        "Requests to DynamoDB that are sent and not answered.",
-        lambda: traffic.under_way,
-    )
-    metrics.watch(
-        f"{prefix}_requests_waiting",
-        "gauge",
-        "Requests to DynamoDB that wait until others are answered.",
-        lambda: traffic.waiting,
-    )
-    metrics.watch(
-        f"{prefix}_outage",
-        "gauge",
-        "1 while requests are held back because DynamoDB does not answer.",
-        lambda: traffic.outage is not None,
-    )
+    text = "Requests sent to DynamoDB by operation of its API, retries included."
+    metrics.watch("dynamodb_requests_total", text, lambda: traffic.sent, "operation")
+    for name, attribute, text in (
+        ("retried_total", "retried", "Requests to DynamoDB that were sent again."),
+        ("throttled_total", "throttled", "Requests that DynamoDB has throttled."),
+        ("failed_total", "failed", "Requests without an answer, or with a server error."),
+        ("refused_total", "refused", "Requests that were not sent because of an outage."),
+        ("outages_total", "outages", "Outages of DynamoDB."),
+        ("requests_in_flight", "under_way", "Requests to DynamoDB that are sent and not answered."),
+        ("requests_waiting", "waiting", "Requests to DynamoDB that wait until others are answered."),
+    ):
+        metrics.watch(f"dynamodb_{name}", text, partial(getattr, traffic, attribute))
+    text = "1 while requests are held back because DynamoDB does not answer."
+    metrics.watch("dynamodb_outage", text, lambda: traffic.outage is not None)

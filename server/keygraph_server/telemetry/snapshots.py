@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ class Snapshots:
         self._hot = hot
 
     async def __aenter__(self) -> None:
-        self._write()
+        with suppress(OSError):  # a full disk
+            self._write()
         self._running = asyncio.create_task(self._run())
 
     async def __aexit__(self, *_: object) -> None:
@@ -56,22 +58,21 @@ class Snapshots:
             if loop.time() - written >= _SECONDS:
                 written = loop.time()
                 try:
-                    self._write()
-                except OSError:
-                    pass  # a full disk: the next second may bring it back
+                    with suppress(OSError):  # the next second may bring it back
+                        self._write()
                 except Exception:
                     _log.exception("The counts of this process cannot be reported")
                     return
 
     def _write(self) -> None:
-        told = {
+        snapshot = {
             "worker": str(os.getpid()),
             "time": time.time(),
             "families": self._metrics.families(),
             "hot": self._hot(),
         }
         written = self._file.with_suffix(".new")
-        written.write_bytes(orjson.dumps(told))
+        written.write_bytes(orjson.dumps(snapshot))
         written.replace(self._file)
 
 

@@ -15,7 +15,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -23,8 +24,8 @@ import orjson
 from keygraph.dynamo.store import BatchGet, Count, Query, Scan
 from keygraph_resolvers.plan.cost import operation_name
 from keygraph_resolvers.read.meter import Failed, MeteredStore, Sent
-from keygraph_server.http.graphql_http import Exchange
-from keygraph_server.telemetry.operations import FAULTS, EndedOperation
+from keygraph_server.errors import FAULTS
+from keygraph_server.http.graphql_http import HTTPObservation
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkProvider
@@ -35,6 +36,8 @@ _log = logging.getLogger(__name__)
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PARENT_FIELDS = (b"traceparent", b"tracestate", b"baggage")
 """The header fields that name the parent span (W3C Trace Context and Baggage)."""
+_LAST_SECONDS = 2.0
+"""How long a server that stops waits for the collector."""
 
 
 class Tracing:
@@ -51,33 +54,37 @@ class Tracing:
         return None if self._own is None else str(self._own.resource.attributes["service.name"])
 
     async def close(self) -> None:
-        """Sends the remaining spans."""
+        """Sends the remaining spans, if the collector takes them soon."""
         if self._own is not None:
-            await asyncio.to_thread(self._own.shutdown)
+            # The process ends without a daemon thread.
+            sending = Thread(target=self._own.shutdown, name="last-spans", daemon=True)
+            sending.start()
+            await asyncio.to_thread(sending.join, _LAST_SECONDS)
+            if sending.is_alive():
+                _log.warning("The last traces are lost: the collector does not take them")
 
-    def begin(self, exchange: Exchange, /) -> None:
+    def begin(self, operation: HTTPObservation, /) -> None:
         """Begins the operation's span, as a child of the client's. It is the current one until `end`."""
         from opentelemetry import context, propagate, trace
 
-        headers = exchange.headers.fields
+        headers = operation.headers.fields
         carrier = {
             name.decode(): headers[name].decode("latin-1") for name in _PARENT_FIELDS if name in headers
         }
         parent = propagate.extract(carrier) if carrier else None
         span = self._tracer.start_span("GraphQL Operation", parent, trace.SpanKind.SERVER)
-        exchange.trace = (span, context.attach(trace.set_span_in_context(span, parent)))
-        exchange.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
+        operation.trace = (span, context.attach(trace.set_span_in_context(span, parent)))
+        operation.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
 
-    def end(self, operation: EndedOperation, /) -> None:
+    def end(self, operation: HTTPObservation, /) -> None:
         """Ends the operation's span, and makes those of its steps and requests."""
         from opentelemetry import context, trace
 
-        span, token = operation.exchange.trace
+        span, token = operation.trace
         context.detach(token)
         if span.is_recording():
-            observed = operation.exchange.observed
-            if observed is not None and observed.meter is not None:
-                self._add_steps(trace.set_span_in_context(span), observed.meter)
+            if operation.meter is not None:
+                self._add_steps(trace.set_span_in_context(span), operation.meter)
             _describe(span, operation)
         span.end()
 
@@ -121,17 +128,19 @@ class Tracing:
             start_time=zero + int(sent.began * 1e9),
         )
         if isinstance(sent, Failed):
-            span.set_attribute("error.type", sent.error.code)
-            span.set_status(StatusCode.ERROR, str(sent.error))
+            span.set_attribute("error.type", sent.code)
+            span.set_status(StatusCode.ERROR, sent.message)
         else:
             span.set_attribute("aws.dynamodb.scanned_count", sent.items)
-            span.set_attribute("aws.dynamodb.consumed_capacity", (_capacity(table, sent),))
+            units = sent.cost.read_units + sent.cost.write_units
+            capacity = orjson.dumps({"TableName": table, "CapacityUnits": units}).decode()
+            span.set_attribute("aws.dynamodb.consumed_capacity", (capacity,))
             span.set_attribute("keygraph.round_trip", sent.round_trip)
             span.set_attribute("keygraph.attempts", sent.cost.requests)
         span.end(zero + int(sent.ended * 1e9))
 
 
-def _describe(span: Span, operation: EndedOperation) -> None:
+def _describe(span: Span, operation: HTTPObservation) -> None:
     from opentelemetry.trace import StatusCode
 
     if operation.type is not None:
@@ -139,9 +148,9 @@ def _describe(span: Span, operation: EndedOperation) -> None:
     known = {
         "graphql.operation.type": operation.type,
         "graphql.operation.name": operation.name,
-        "http.response.status_code": operation.exchange.status,
+        "http.response.status_code": operation.status,
         "keygraph.document.hash": operation.document_hash,
-        "keygraph.bound": operation.bound,
+        "keygraph.bound": operation.most_read_units,
         "keygraph.read_units": operation.read_units,
         "keygraph.write_units": operation.write_units,
         "keygraph.error.codes": operation.codes or None,
@@ -153,36 +162,23 @@ def _describe(span: Span, operation: EndedOperation) -> None:
         span.set_status(StatusCode.ERROR)
 
 
-def _capacity(table: str, sent: Sent) -> str:
-    units = sent.cost.read_units + sent.cost.write_units
-    return orjson.dumps({"TableName": table, "CapacityUnits": units}).decode()
-
-
 def _of_request(request: object) -> Mapping[str, Any]:
     """The attributes of a request by the conventions. Keys and values are not included."""
-    known: Iterable[tuple[str, Any]]
-    match request:
-        case Query() | Count():
-            known = (
-                ("aws.dynamodb.index_name", request.index),
-                ("aws.dynamodb.limit", request.limit),
-                ("aws.dynamodb.consistent_read", request.consistent),
-                ("aws.dynamodb.select", "COUNT" if isinstance(request, Count) else None),
-                ("aws.dynamodb.scan_forward", request.forward if isinstance(request, Query) else None),
-            )
-        case Scan():
-            known = (
-                ("aws.dynamodb.segment", request.segment),
-                ("aws.dynamodb.total_segments", request.segments),
-            )
-        case BatchGet():
-            known = (
-                ("db.operation.batch.size", len(request.keys) if len(request.keys) > 1 else None),
-                ("aws.dynamodb.consistent_read", request.consistent),
-            )
-        case _:
-            known = ()
-    return {name: value for name, value in known if value is not None}
+    known: dict[str, Any] = {}
+    if isinstance(request, Query | Count):
+        known = {
+            "aws.dynamodb.index_name": request.index,
+            "aws.dynamodb.limit": request.limit,
+            "aws.dynamodb.consistent_read": request.consistent,
+            "aws.dynamodb.select": "COUNT" if isinstance(request, Count) else None,
+            "aws.dynamodb.scan_forward": request.forward if isinstance(request, Query) else None,
+        }
+    elif isinstance(request, Scan):
+        known = {"aws.dynamodb.segment": request.segment, "aws.dynamodb.total_segments": request.segments}
+    elif isinstance(request, BatchGet):
+        size = len(request.keys) if len(request.keys) > 1 else None
+        known = {"db.operation.batch.size": size, "aws.dynamodb.consistent_read": request.consistent}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def configured_tracing() -> Tracing | None:

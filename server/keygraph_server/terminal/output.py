@@ -91,10 +91,10 @@ def counted(items: int, seconds: float) -> str:
 def unmatched(graph: Graph, item: Item) -> str:
     """Says that no declared type accepts the item, with its key and the reason."""
     key = [item[key.name] for key in graph.table.keys if key.name in item]
-    return f"this item ({shown_key(key)}) matches no declared type: {graph.why_refused(item)}"
+    return f"this item ({key_line(key)}) matches no declared type: {graph.why_refused(item)}"
 
 
-def shown_key(key: Iterable[Value]) -> str:
+def key_line(key: Iterable[Value]) -> str:
     """The values of a key on one line."""
     return " / ".join(
         # A terminal would obey control characters.

@@ -34,15 +34,15 @@ def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
         drawn.add_column(f"{name}\nat most" if has_run else f"\n{name}", justify="right")
         if has_run:
             drawn.add_column("\nactual", justify="right")
-    for place, told in cost["byPath"].items():
-        drawn.add_row(Text(place), *_cells(told, has_run=has_run))
+    for place, figures in cost["byPath"].items():
+        drawn.add_row(Text(place), *_cells(figures, has_run=has_run))
     drawn.add_section()
     drawn.add_row(Text("in all", style="bold"), *_cells(cost, has_run=has_run))
     return drawn
 
 
-def _cells(told: Mapping[str, Any], *, has_run: bool) -> Iterator[str]:
-    bound, actual = told.get("bound"), told.get("actual")
+def _cells(figures: Mapping[str, Any], *, has_run: bool) -> Iterator[str]:
+    bound, actual = figures.get("bound"), figures.get("actual")
     for _, name in _COLUMNS:
         yield "-" if bound is None else _number(bound[name])
         if has_run:

@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 
 from tests import dynamodb_local
 from tests.keygraph.histories.history import Event
-from tests.keygraph.histories.running import Faults, after_kills, with_faults
+from tests.keygraph.histories.running import Faults, after_kills, in_between, with_faults
 
 
 @contextmanager
@@ -52,6 +52,9 @@ def main() -> int:
     parser.add_argument(
         "--kills", type=int, default=0, help="Kill so many processes in each history instead."
     )
+    parser.add_argument(
+        "--between", type=int, default=0, help="Write between the requests of so many transactions instead."
+    )
     given = parser.parse_args()
     told: Counter[str] = Counter()
     wrong = 0
@@ -59,20 +62,16 @@ def main() -> int:
         for seed in range(given.seed, given.seed + given.histories):
             with tempfile.TemporaryDirectory() as folder:
                 if given.kills:
-                    events, found = asyncio.run(after_kills(server, Path(folder), str(seed), given.kills))
+                    running = after_kills(server, Path(folder), str(seed), given.kills, given.each)
+                elif given.between:
+                    running = in_between(server, Path(folder), str(seed), given.between)
                 else:
-                    faults = Faults[given.faults.upper()]
-                    one_by_one = given.engine == "moto"
+                    faults, one_by_one = Faults[given.faults.upper()], given.engine == "moto"
+                    of_all = (given.writers, given.each)
                     running = with_faults(
-                        server,
-                        Path(folder),
-                        str(seed),
-                        faults,
-                        given.writers,
-                        given.each,
-                        one_by_one=one_by_one,
+                        server, Path(folder), str(seed), faults, *of_all, one_by_one=one_by_one
                     )
-                    events, found = asyncio.run(running)
+                events, found = asyncio.run(running)
             told.update(map(_told, events))
             wrong += bool(found)
             for problem in found:

@@ -147,66 +147,54 @@ class Asking:
 
     def _of_stay(self) -> WriteRequest:
         one, at = self._person(), self._pick(CLUBS)
-        given = self._some(role=self._pick([None, "guest", "host"]))
-        match self._pick(["put", "change", "delete", "move"]):
-            case "move":
-                return Move(stay, (*one, *at), {"person": self._other(PEOPLE, one)})
-            case "put":
-                return Put(stay, {"person": one, "club": at, "since": self._pick([1, 2]), **given})
-            case "delete":
-                return Delete(stay, (*one, *at))
-        return self._change(stay, (*one, *at), given, since=1, log=[self._stamp])
+        given, to = self._some(role=self._pick([None, "guest", "host"])), {"person": self._other(PEOPLE, one)}
+        new = {"person": one, "club": at, "since": self._pick([1, 2])}
+        return self._of_edge(stay, (*one, *at), new, given, to, since=1, log=[self._stamp])
 
     def _of_member(self) -> WriteRequest:
         one, at = self._person(), self._pick(CLUBS)
         given = self._some(role=self._pick([None, "guest", "host"]), badge=self._pick([None, self._stamp]))
-        match self._pick(["put", "change", "delete", "move"]):
-            case "move":
-                return Move(member, (*at, *one), {"person": self._other(PEOPLE, one)})
-            case "put":
-                return Put(member, {"person": one, "club": at, "since": self._pick([1, 2]), **given})
-            case "delete":
-                return Delete(member, (*at, *one))
-        return self._change(member, (*at, *one), given, since=1)
+        new, to = (
+            {"person": one, "club": at, "since": self._pick([1, 2])},
+            {"person": self._other(PEOPLE, one)},
+        )
+        return self._of_edge(member, (*at, *one), new, given, to, since=1)
 
     def _of_seat(self) -> WriteRequest:
         one, at, row = self._person(), self._pick(CLUBS), self._pick([1, 2])
-        given = self._some(color=self._stamp)
-        match self._pick(["put", "change", "delete", "move"]):
-            case "move":
-                return Move(seat, (*one, *at), {"person": self._other(PEOPLE, one)})
-            case "put":
-                return Put(seat, {"person": one, "club": at, "row": row, **given})
-            case "delete":
-                return Delete(seat, (*one, *at))
-        return self._change(seat, (*one, *at), given | self._some(row=row))
+        given, to = self._some(color=self._stamp, row=row), {"person": self._other(PEOPLE, one)}
+        return self._of_edge(seat, (*one, *at), {"person": one, "club": at, "row": row}, given, to)
 
     def _of_seated(self) -> WriteRequest:
         one, at, row = self._person(), self._pick(CLUBS), self._pick([1, 2])
-        texts = (*at, f"{row:02d}", *one)
         given = self._some(color=self._stamp, cushion=self._pick([None, "soft"]))
+        new, to = {"person": one, "club": at, "row": row}, {"row": 3 - row}
+        return self._of_edge(seated, (*at, f"{row:02d}", *one), new, given, to)
+
+    def _of_edge(
+        self,
+        record: Any,
+        identity: Texts,
+        new: dict[str, Any],
+        given: dict[str, Any],
+        to: dict[str, Any],
+        **added: Any,
+    ) -> WriteRequest:
         match self._pick(["put", "change", "delete", "move"]):
             case "move":
-                return Move(seated, texts, {"row": 3 - row})
+                return Move(record, identity, to)
             case "put":
-                return Put(seated, {"person": one, "club": at, "row": row, **given})
+                return Put(record, {**new, **given})
             case "delete":
-                return Delete(seated, texts)
-        return self._change(seated, texts, given)
+                return Delete(record, identity)
+        return self._change(record, identity, given, **added)
 
     def _of_deed(self) -> WriteRequest:
         one, at = self._person(), self._pick([1, 2])
-        given = self._some(what=self._pick([None, "sang", self._stamp]))
-        match self._pick(["create", "put", "change", "delete", "move"]):
-            case "move":
-                return Move(deed, (*one, f"{at:03d}"), {"at": 3 - at})
-            case "create":
-                return Create(deed, {"person": one, "at": at, **given})
-            case "put":
-                return Put(deed, {"person": one, "at": at, **given})
-            case "delete":
-                return Delete(deed, (*one, f"{at:03d}"))
-        return self._change(deed, (*one, f"{at:03d}"), given, log=[self._stamp])
+        given, new = self._some(what=self._pick([None, "sang", self._stamp])), {"person": one, "at": at}
+        texts = (*one, f"{at:03d}")
+        asked = self._of_edge(deed, texts, new, given, {"at": 3 - at}, log=[self._stamp])
+        return Create(deed, asked.values) if isinstance(asked, Put) and self._pick([True, False]) else asked
 
     # --- Parts ----------------------------------------------------------------------------------------
 

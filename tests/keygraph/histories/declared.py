@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from enum import Enum
 
-from keygraph import ID, Graph, Index, Many, Table, counts, edge, field, node, record, stored, sums, version
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    average,
+    copy,
+    counts,
+    edge,
+    field,
+    latest,
+    node,
+    record,
+    stored,
+    sums,
+    version,
+)
 
 by_place = Index("by-place", "gp", "gs")
 
@@ -30,6 +47,8 @@ class Person:
     seats: Many[Seat]
     friends_count: int = counts("friends")
     rounds_played: int = sums("friends.rounds")
+    rounds_mean: float | None = average("friends.rounds")
+    noted_count: int = counts("friends", where={"note": {"exists": True}, "since": {"gte": 2}})
     notes_count: int = counts("notes")
     deeds_count: int = counts("deeds")
     rows: int = sums("seats.row")
@@ -39,7 +58,7 @@ class Person:
         return f"{'RICH' if (self.points or 0) > 5 else 'POOR'}#{self.name}"
 
 
-@node("CLUB#{club_id}")
+@node("CLUB#{club_id}", by_place("CLUBS", "{members_count:04d}#{title}"))
 class Club:
     club_id: ID
     title: str | None = None
@@ -47,6 +66,8 @@ class Club:
     members: Many[Member]
     members_count: int = counts("members")
     since_all: int = sums("members.since")
+    last_since: int | None = latest("members.since")
+    last_role: str | None = latest("members.role")
 
 
 @node("TAG#{tag}", item=False)
@@ -61,6 +82,7 @@ class Note:
     author: Person | None = None
     tag: Tag | None = None
     log: list[str] | None = stored("text", "log", default=None)
+    town: str | None = copy("author.town", follows=True)
 
 
 @node("NOTE#{note_id}")
@@ -124,6 +146,7 @@ class Deed:
     at: int
     what: str | None = None
     log: list[str] | None = None
+    town: str | None = copy("person.town", follows=True)
 
 
 graph = Graph(

@@ -11,22 +11,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import operator
 import random
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from keygraph.dynamo.store import Store
 from keygraph.errors import StoreError, WriteRefused
 from keygraph.model.record_keys import Texts
 from keygraph.writing.requests import Create, Delete, Move, Upsert, WriteRequest
 from keygraph.writing.sending.idempotency import IdempotencyKey
-from keygraph.writing.sending.writer import Writer
-from tests.keygraph.histories.asking import CLUBS, PASSING, PEOPLE, Asking, beginning, person
+from keygraph.writing.sending.writer import write
+from tests.keygraph.histories.asking import CLUBS, PASSING, PEOPLE, Asking, beginning, note, person
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.plain import Name, Refused, State, Values, after, name_of, thing, things
 from tests.keygraph.histories.table import contents, mistakes, one
+from tests.tracing import HeldStore
 
-_BUSY = "Others change"
+_BUSY, _MARKED = "Others change", "A node that this writes or names is being deleted or moved."
 _NOTE = "note of a key"
 """Stands for a type's name in the name of the note of an idempotency key."""
 _MOST_LOOKED_AT = 200_000
@@ -94,32 +99,36 @@ def asked(seed: str) -> list[WriteRequest]:
     return asking.pair() if dice.random() < 0.1 else asking.requests()
 
 
-async def write(writer: Writer, event: Event) -> None:
-    """Carries out the transaction of an event, which then has what was told: nothing where the store failed."""
+async def carry_out(store: Store, event: Event, *, is_killed: bool = False) -> None:
+    """Carries out the transaction of an event, which then has what was told: nothing where the store failed.
+
+    Where processes are killed, marks stay for a while, also of those who changed what copies follow.
+    """
     key = None if event.key is None else IdempotencyKey((event.key,), event.key.encode())
     try:
-        answer = await writer.write(event.requests, key)
+        answer = await write(graph, store, event.requests, key)
     except WriteRefused as refused:
-        found = [each for each in refused.refusals if _BUSY not in each.message]
-        # That others were faster can be so at any time.
+        # That others were faster can be so at any time, and so can the mark on a person who comes and goes.
+        is_of_passing = _passing_in(event.requests) or any(each.record is note for each in event.requests)
+        busy = (_BUSY, _MARKED) if is_of_passing or is_killed else _BUSY
+        found = [each for each in refused.refusals if not each.message.startswith(busy)]
         event.codes = frozenset(each.code for each in found) or frozenset({_BUSY})
     except StoreError:
         pass
     else:
         event.codes = frozenset()
-        event.answer = [(each.record.name, each.identity, each.detached) for each in answer.done]
+        event.answer = [(each.record.name, each.identity, each.detached) for each in answer]
 
 
 async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
     """What so many writers do at the same time, each so many things."""
     clock = itertools.count()
     events: list[Event] = []
-    writer = Writer(graph, store)
 
     async def sends(seed: str) -> None:
         event = event_of(seed, next(clock))
         events.append(event)
-        await write(writer, event)
+        await carry_out(store, event)
         event.end = next(clock) if event.is_sure else math.inf
 
     async def works(number: int) -> None:
@@ -140,12 +149,38 @@ async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
     return events
 
 
+async def run_between(store: Store, seed: str) -> list[Event]:
+    """What one transaction does, and up to three others of the same things, each between two of its requests."""
+    dice, clock, sent = random.Random(f"{seed} between"), itertools.count(), itertools.count()
+    several = (Asking(dice.choice, f"{seed}-{number}").request() for number in itertools.count())
+    first = next(several)
+    near = (each for each in several if not _touched(first).isdisjoint(_touched(each)))
+    others = {dice.choice([0, 1, 1, 2, 2, 3, 4]): next(near) for _ in range(3)}
+    events: list[Event] = []
+
+    async def sends(through: Store, request: WriteRequest) -> None:
+        events.append(event := Event(next(clock), requests=[request], codes=None))
+        await carry_out(through, event)
+        event.end = next(clock)
+
+    async def before(_: object) -> None:
+        other = others.get(next(sent))
+        if other is not None:
+            await sends(store, other)
+
+    await sends(HeldStore(store, before), first)
+    return events
+
+
+def _touched(request: WriteRequest) -> set[object]:
+    return things(request) | _passing_in(request)
+
+
 async def begin(store: Store) -> State:
     """Writes what is there from the start: the nodes, and most of what can be between them."""
-    writer = Writer(graph, store)
-    await writer.write(beginning())
+    await write(graph, store, beginning())
     for number in range(80):
-        await write(writer, Event(0, requests=[Asking(random.Random(number).choice, "first").request()]))
+        await carry_out(store, Event(0, requests=[Asking(random.Random(number).choice, "first").request()]))
     return await contents(store)
 
 
@@ -160,7 +195,6 @@ async def problems(store: Store, beginning_: State, events: Sequence[Event]) -> 
 
 
 def _unlike(events: Iterable[Event]) -> Iterator[str]:
-    """The idempotency keys whose requests were answered in several ways."""
     answers: dict[str, list[object]] = {}
     for event in events:
         if event.key is not None and event.answer is not None:
@@ -186,18 +220,25 @@ def unexplained(before: State, left: State, events: Iterable[Event]) -> Iterator
     for each in together:
         start, end = ({n: v for n, v in state.items() if thing(n) in each} for state in (before, left))
         own = [event for event, touched in parts if touched <= each]
-        is_named = any(type_ == "Note" or _PASSING & identity for type_, identity in each)
-        has_stubs = is_named and not any(type_ == "Person" for type_, _ in each)
+        # What names none of the people who come and go is the same whether these are there.
+        has_stubs = bool(_passing_in((each, own, start))) and not any(type_ == "Person" for type_, _ in each)
         if has_stubs:
             own += filter(None, (_of_node(event) for event, touched in parts if not touched <= each))
             start, end = ({**known, **_there(state)} for known, state in ((start, before), (end, left)))
-        told = Order(own, end, has_stubs=has_stubs).problem({**NODES, **start})
-        if told:
-            yield f"{sorted(map(str, each))}: {told}"
+        keys = Counter(event.key for event in own)
+        # The note of a key that was sent once decides nothing.
+        own = [event if keys[event.key] > 1 else replace(event, key=None) for event in own]
+        problem = Order(own, end, has_stubs=has_stubs).problem({**NODES, **start})
+        if problem:
+            yield f"{sorted(map(str, each))}: {problem}"
 
 
 _Thing = tuple[str, frozenset[str]]
 _PASSING = {name for (name,) in PASSING}
+
+
+def _passing_in(named: object) -> set[str]:
+    return {name for name in _PASSING if repr(name) in repr(named)}
 
 
 def _parts(event: Event) -> Iterator[tuple[Event, set[_Thing]]]:
@@ -257,11 +298,18 @@ class Order:
         self._events = sorted(events, key=lambda event: event.start)
         self._left = left
         self._has_stubs = has_stubs
-        self._seen: set[tuple[int, str]] = set()
+        self._all = (1 << len(self._events)) - 1
+        unsure = [(event.until, 1 << n) for n, event in enumerate(self._events) if not event.is_sure]
+        self._unsure = sum(bit for _, bit in unsure)
+        self._untils = sorted(unsure)
+        self._too_late = [0, *itertools.accumulate((bit for _, bit in self._untils), operator.or_)]
+        """The events without an answer of which so many cannot have been done later."""
+        self._seen: dict[tuple[int, frozenset[tuple[Name, str]]], list[tuple[float, int]]] = {}
+        """For what was done for sure and the state: the latest start, and the events left that need not have been."""
 
     def problem(self, state: State) -> str | None:
         """Why there is none; None where there is one."""
-        search = [self._from(0, state)]
+        search = [self._from(0, 0.0, state)]
         while search:
             step = next(search[-1], None)
             if step is None:
@@ -274,31 +322,50 @@ class Order:
                 search.append(self._from(*step))
         return f"no order of {len(self._events)} events explains {self._left}: {self._events}"
 
-    def _from(self, done: int, state: State) -> Iterator[tuple[int, State] | bool]:
-        """What can come next, or whether nothing has to."""
-        latest = max((event.start for n, event in enumerate(self._events) if done >> n & 1), default=0.0)
-        for number, event in enumerate(self._events):
-            if not event.is_sure and event.until < latest:
-                done |= 1 << number  # it is too late for it
-        key = (done, repr(sorted((name, _text(values)) for name, values in state.items())))
-        if key in self._seen:
+    def _from(
+        self, done: int, latest: float, state: State
+    ) -> Iterator[tuple[int, float, State] | Literal[True]]:
+        """What can come next after these events, the latest of which began then; or whether nothing has to."""
+        done |= self._too_late[bisect_left(self._untils, (latest, 0))]
+        unsure = ~done & self._unsure
+        # With more events left that need not have been, and later ones, nothing is explained less.
+        key = done | self._unsure, frozenset([(name, _text(values)) for name, values in state.items()])
+        known = self._seen.setdefault(key, [])
+        if any(latest >= earlier and unsure & ~others == 0 for earlier, others in known):
             return
-        self._seen.add(key)
-        rest = [(1 << n, event) for n, event in enumerate(self._events) if not done >> n & 1]
-        if not any(event.is_sure for _, event in rest) and self._is_left(state):
+        known.append((latest, unsure))
+        rest = ~done & self._all
+        if rest == unsure and self._is_left(state):
             yield True
-        until = min((event.end for _, event in rest if event.is_sure), default=math.inf)
-        can = [(bit, event) for bit, event in rest if event.start <= until]
-        made = [(bit, event, new) for bit, event in can if (new := self._after(event, state)) is not None]
-        last = min((event.until for _, event in rest if not event.is_sure), default=math.inf)
-        for bit, event, new in made:
+        last = next((until for until, bit in self._untils if unsure & bit), math.inf)
+        made = list[tuple[int, Event, State]]()
+        for bit, event in self._can_be_next(rest):
+            new = self._after(event, state)
             if new is state and event.is_sure and event.start <= last:
                 # What only looks can as well come first, where that makes nothing too late.
-                yield done | bit, new
+                yield done | bit, max(latest, event.start), new
                 return
-        for bit, event, new in sorted(made, key=lambda each: each[1].end):
-            if event.is_sure or new != state:
-                yield done | bit, new
+            if new is not None and (event.is_sure or new != state):
+                made.append((bit, event, new))
+        # Those without an answer took place at once, if at all.
+        for bit, event, new in sorted(
+            made, key=lambda each: each[1].end if each[1].is_sure else each[1].start
+        ):
+            yield done | bit, max(latest, event.start), new
+
+    def _can_be_next(self, rest: int) -> list[tuple[int, Event]]:
+        """Those of the events before whose start none of these must have ended."""
+        found, end = list[tuple[int, Event]](), math.inf
+        while rest:
+            bit = rest & -rest
+            event = self._events[bit.bit_length() - 1]
+            if event.start > end:
+                break  # so do all that start later
+            if event.is_sure:
+                end = min(end, event.end)
+            found.append((bit, event))
+            rest ^= bit
+        return found
 
     def _after(self, event: Event, state: State) -> State | None:
         new = event.after(state)

@@ -12,18 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keygraph.dynamo.store import Store
 from keygraph.engines.open import open_store
-from keygraph.writing.sending.writer import Writer
 from tests.keygraph.histories.declared import graph
-from tests.keygraph.histories.history import Event, event_of, write
+from tests.keygraph.histories.history import Event, carry_out, event_of
 
-TASKS = 8
-_LIVES = (0.02, 0.3)
-"""The shortest and the longest life of a process, in seconds, from its first request on."""
+_TASKS, _PROCESSES = 8, 2
 
 
-def events_of_killed(url: str, notes: Path, seed: str, kills: int, processes: int = 2) -> list[Event]:
-    """What processes did to the store at the address, of which one after the other is killed."""
+def events_of_killed(url: str, notes: Path, seed: str, kills: int, each: int) -> list[Event]:
+    """What processes did to the store at the address, of which one after the other is killed.
+
+    Each of the tasks of a process does so many transactions at most, however fast the machine is.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         [__name__, "keygraph.engines.sqlite.engine", "keygraph.engines.dynamodb.engine"]
@@ -33,20 +34,19 @@ def events_of_killed(url: str, notes: Path, seed: str, kills: int, processes: in
     written: list[Path] = []
     died: dict[Path, float] = {}
     for number in range(kills):
-        while len(running) < processes:
+        while len(running) < _PROCESSES:
             path = notes / f"{number}-{len(running)}"
             written.append(path)
-            process = context.Process(target=_work, args=(url, path, f"{seed}-{path.name}"), daemon=True)
+            process = context.Process(
+                target=_work, args=(url, path, f"{seed}-{path.name}", each), daemon=True
+            )
             process.start()
             running.append((process, path))
         process, path = running.pop(dice.randrange(len(running)))
-        _until_begun(process, path)
-        time.sleep(dice.uniform(*_LIVES))
-        _kill(process)
-        died[path] = time.monotonic()
-    for process, path in running:
-        _kill(process)
-        died[path] = time.monotonic()
+        _until_noted(process, path, dice.randint(1, 2 * _TASKS * each))
+        time.sleep(dice.uniform(0, 0.005))  # which is about how long a write takes
+        died[path] = _killed(process)
+    died |= {path: _killed(process) for process, path in running}
     # What a process has sent to a server can be carried out a little later.
     later = 0.0 if url.startswith("sqlite:") else 5.0
     return [
@@ -57,15 +57,16 @@ def events_of_killed(url: str, notes: Path, seed: str, kills: int, processes: in
     ]
 
 
-def _until_begun(process: Any, path: Path) -> None:
-    while not path.exists() or not path.stat().st_size:
-        assert process.is_alive(), "a writer has failed"
-        time.sleep(0.005)
+def _until_noted(process: Any, path: Path, lines: int) -> None:
+    while not path.exists() or path.read_bytes().count(b"\n") < lines:
+        assert not process.exitcode, "a writer has failed"
+        time.sleep(0.001)
 
 
-def _kill(process: Any) -> None:
+def _killed(process: Any) -> float:
     process.kill()
     process.join()
+    return time.monotonic()
 
 
 def _noted(path: Path, seed: str, until: float) -> Iterator[Event]:
@@ -85,29 +86,29 @@ def _noted(path: Path, seed: str, until: float) -> Iterator[Event]:
     yield from events.values()
 
 
-def _work(url: str, path: Path, seed: str) -> None:
-    asyncio.run(_write_on(url, path, seed))
+def _work(url: str, path: Path, seed: str, each: int) -> None:
+    asyncio.run(_write_on(url, path, seed, each))
 
 
-async def _write_on(url: str, path: Path, seed: str) -> None:
-    """Writes until it is killed, and notes each transaction before it is sent and after it was answered."""
+async def _write_on(url: str, path: Path, seed: str, each: int) -> None:
+    """Writes until it is killed, or has done all, and notes each transaction before it is sent and after it was answered."""
     notes = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def note(number: str, codes: frozenset[str] | None = None) -> None:
         told = None if codes is None else sorted(codes)
         os.write(notes, f"{json.dumps([number, time.monotonic(), told])}\n".encode())
 
-    async def sends(transaction: str, time: int, writer: Writer) -> None:
+    async def sends(transaction: str, time: int, store: Store) -> None:
         event = event_of(f"{seed}-{transaction}", 0)
         note(f"{transaction}-{time}")
-        await write(writer, event)
+        await carry_out(store, event, is_killed=True)
         note(f"{transaction}-{time}", event.codes)
 
-    async def works(task: int, writer: Writer) -> None:
-        for turn in range(10_000):
+    async def works(task: int, store: Store) -> None:
+        for turn in range(each):
             # Each once: what several unanswered sends have done could not be decided in time.
-            await sends(f"{task}-{turn}", 0, writer)
+            await sends(f"{task}-{turn}", 0, store)
 
     async with open_store(url, graph.table) as store, asyncio.TaskGroup() as group:
-        for task in range(TASKS):
-            group.create_task(works(task, Writer(graph, store)))
+        for task in range(_TASKS):
+            group.create_task(works(task, store))

@@ -72,7 +72,6 @@ def things(request: WriteRequest) -> set[tuple[str, frozenset[str]]]:
 
 
 def moved(name: Name, values: Mapping[str, Any]) -> Name:
-    """The name of a record after a move."""
     type_, identity = name
     record = graph.types[type_]
     parts = dict(zip((slot.path[0] for slot in record.identity), identity, strict=True))
@@ -167,7 +166,6 @@ def _apply(state: State, request: WriteRequest) -> set[str]:
 
 
 def _has_rival(state: State, name: Name) -> bool:
-    """Whether a record of another type has the key."""
     return (_RIVALS.get(name[0], ""), name[1]) in state
 
 
@@ -180,15 +178,16 @@ def _naming(state: State, name: Name) -> list[Name]:
 
 def _move(state: State, name: Name, request: Move) -> set[str]:
     type_, old, new = name[0], state.get(name), moved(name, request.values)
+    is_there = new in state or _has_rival(state, new)
     if old is None:
-        return {"NOT_FOUND"} | ({"ALREADY_EXISTS"} if new in state else set())
+        return {"NOT_FOUND"} | ({"ALREADY_EXISTS"} if is_there else set())
     is_refused = request.version not in (None, old.get("times")) or bool(_naming(state, name))
     values = {**old, **request.values}
     if _is_kept(type_):
         values["times"] += 1
     before, after_ = partner(type_, old), partner(type_, values)
     is_taken = after_ is not None and before is not None and after_[0] != before[0] and after_[0] in state
-    codes = {"ALREADY_EXISTS"} if new in state or is_taken or _has_rival(state, new) else set[str]()
+    codes = {"ALREADY_EXISTS"} if is_there or is_taken else set[str]()
     codes |= {"CONFLICT"} if is_taken or is_refused else set()
     if codes:
         return codes

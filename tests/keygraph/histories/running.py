@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 from pathlib import Path
+from unittest.mock import patch
 
 from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
+from keygraph.writing.sending import sender
 from tests.keygraph.faulty import FaultyProxy
 from tests.keygraph.histories.declared import graph
-from tests.keygraph.histories.history import Event, begin, problems, run
+from tests.keygraph.histories.history import Event, begin, problems, run, run_between, unexplained
 from tests.keygraph.histories.killed import events_of_killed
+from tests.keygraph.histories.table import contents, mistakes
 
 
 class Faults(Enum):
@@ -64,11 +67,28 @@ async def with_faults(
 
 
 async def after_kills(
-    server: str | None, folder: Path, seed: str, kills: int
+    server: str | None, folder: Path, seed: str, kills: int, each: int
 ) -> tuple[list[Event], list[str]]:
     """A history of processes that are killed."""
     url = server or f"sqlite:{folder / 'held.db'}"
     async with _table(url) as store:
         before = await begin(store)
-        events = await asyncio.to_thread(events_of_killed, url, folder, seed, kills)
+        events = await asyncio.to_thread(events_of_killed, url, folder, seed, kills, each)
         return events, await problems(store, before, events)
+
+
+async def in_between(
+    server: str | None, folder: Path, seed: str, transactions: int
+) -> tuple[list[Event], list[str]]:
+    """So many histories, one after the other, of a transaction between whose requests others are carried out."""
+    events, found = list[Event](), list[str]()
+    async with _table(server or f"sqlite:{folder / 'held.db'}") as store:
+        left = await begin(store)
+        # Whoever waits for the mark of one who waits for them need not wait long.
+        with patch.object(sender, "_PAUSE", 0.0):
+            for number in range(transactions):
+                before, own = left, await run_between(store, f"{seed}-{number}")
+                left = await contents(store)
+                events += own
+                found += [*unexplained(before, left, own)]
+        return events, [*found, *await mistakes(store)]

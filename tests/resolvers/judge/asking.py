@@ -118,7 +118,6 @@ class Court:
     # --- Writing --------------------------------------------------------------------------------------
 
     def clerk(self) -> Clerk:
-        """Who makes mutations of this table."""
         fields = self.schema.mutation_type.fields
         inputs = {
             name: get_named_type(each.args["input"].type)
@@ -226,7 +225,7 @@ class Court:
         if keys != sorted(keys):
             raise Wrong(f"{text}\npaging by {size}, the order is not that of the sort key: {keys}")
         if hidden:
-            shown = sorted([*shown, *hidden], key=lambda row: judge.place(listing, row))
+            shown = sorted({*shown, *hidden}, key=lambda row: judge.place(listing, row))
         judge.orders[instance] = shown
 
     async def page(
@@ -273,7 +272,7 @@ class Court:
         rows: list[Row] = []
         left = list(members)
         for edge in data["list"]["edges"]:
-            for row in [row for row in left if row.type is not None]:
+            for row in [row for row in left if not judge.is_seen_through(selected, row)]:
                 expected = judge._edge(selected, row)
                 trial = Comparison(dict(self.known_cursors), dict(self.known_ids))
                 if not trial.differences(expected, edge, ()):
@@ -365,7 +364,6 @@ class Comparison:
 
 
 def _named(node: Type) -> dict[str, Selected]:
-    """What tells a node apart from others."""
     return {name: Leaf(name) for name in (*node.identity, "id")}
 
 
@@ -395,7 +393,6 @@ def _told(path: tuple[Any, ...], expected: Any, actual: Any) -> str:
 
 @asynccontextmanager
 async def court(seed: int, folder: Path) -> AsyncIterator[Court]:
-    """A random model with a random table of it."""
     model = made_model(Random(seed), f"judged_{seed}")
     module = ModuleType(model.name)
     sys.modules[module.__name__] = module
@@ -407,7 +404,7 @@ async def court(seed: int, folder: Path) -> AsyncIterator[Court]:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(row.item for row in rows)))
-        service = Service(schema, store, secret=SECRET, document_limits=NO_LIMITS)
+        service = Service(schema, store, secret=SECRET, limits=NO_LIMITS)
         yield Court(Judge(model, rows), schema._schema, service, store, Random(f"{seed} operations"))
     del sys.modules[module.__name__]
 

@@ -41,17 +41,14 @@ class Row:
         return tuple(self.item[name] for name in ("PK", "SK") if name in self.item)
 
     def values_in(self, index: str | None) -> dict[str, Any]:
-        """What its keys there say."""
         return self.stale.get(index, self.values)
 
     @property
     def identity(self) -> Identity:
-        """Of a node."""
         return tuple((name, self.values[name]) for name in (self.type.identity if self.type else ()))
 
 
 def put(item: dict[str, Any], attribute: str, value: Any) -> None:
-    """Sets an attribute, or a member of a map."""
     name, _, member = attribute.partition(".")
     item[name] = {**item.get(name, {}), member: value} if member else value
 
@@ -69,7 +66,6 @@ def take(item: dict[str, Any], attribute: str) -> Any:
 
 
 def made_rows(model: Model, random: Random) -> list[Row]:
-    """The items of a table."""
     known = {node.name: _identities(node, random) for node in model.nodes}
     found: dict[tuple[str, ...], Row] = {}
     for type_ in model.types:
@@ -99,7 +95,6 @@ def made_rows(model: Model, random: Random) -> list[Row]:
 
 
 def _identities(node: Type, random: Random) -> list[Identity]:
-    """The names of a few nodes."""
     count = 12 if len(node.identity) > 1 or len(node.ends) else 6
     return [*dict.fromkeys(made_identity(node, random) for _ in range(count))]
 
@@ -112,12 +107,16 @@ def made_row(
     model: Model, type_: Type, values: dict[str, Any], known: Mapping[str, list[Identity]], random: Random
 ) -> Row | None:
     """A row that says these values, and others that are drawn."""
+    given = {*values}
     for field in type_.fields.values():
         if field.name not in values:
             is_none = field.optional and random.randrange(4) == 0
             values[field.name] = None if is_none else random.choice(field.kind.pool)
     shared: dict[str, Any] = {}
     for end in type_.ends.values():
+        if end.name in given:
+            shared |= {end.attributes[key]: value for key, value in values[end.name] or ()}
+            continue
         wanted = [
             each
             for node in end.nodes
@@ -192,7 +191,11 @@ def _spoil(model: Model, row: Row, random: Random) -> None:
     elif kind > 3:
         _outdate(model, row, random)
     elif kind == 2:
-        names = [name for name in type_.fields if name not in _in_keys(type_)]
+        names = [
+            name
+            for name in type_.fields
+            if not any(name in type_.sources(pair) for pair in type_.keys.values())
+        ]
         if names:
             field = type_.fields[random.choice(names)]
             take(row.item, field.attribute or "")
@@ -248,17 +251,6 @@ def _outdate(model: Model, row: Row, random: Random) -> None:
     if keys is not None and (not model.indexes[index].is_local or keys["PK"] == row.item["PK"]):
         row.item |= keys
         row.stale[index] = values
-
-
-def _in_keys(type_: Type) -> set[str]:
-    """The fields from which keys are written."""
-    paths = {
-        slot.path[0]
-        for pair in type_.keys.values()
-        for template in (pair.partition, pair.sort or ())
-        for slot in type_.slots(template)
-    }
-    return paths | {type_.methods[name].need for name in paths if name in type_.methods}
 
 
 def _stranger(model: Model, row: Row, random: Random) -> Row:

@@ -20,6 +20,7 @@ from tests.resolvers.judge.plain import (
     Type,
     Whole,
 )
+from tests.resolvers.judge.sharing import share_keys
 from tests.resolvers.judge.values import (
     AWKWARD_TEXTS,
     COLOURS,
@@ -47,7 +48,6 @@ _WRITTEN = "Format(lambda value: value.strftime('%Y/%m/%d'), lambda text: dateti
 
 
 def made_model(random: Random, name: str) -> Model:
-    """A model."""
     return _Maker(random, name).model()
 
 
@@ -77,7 +77,6 @@ class _Maker:
         return self.random.randrange(out_of) == 0
 
     def pick_pool(self, kind: Kind, most: int = 4) -> Kind:
-        """The kind with few of its values."""
         return replace(kind, pool=tuple(self.random.sample(kind.pool, min(most, len(kind.pool)))))
 
     def texts(self, annotation: str = "str") -> Kind:
@@ -100,6 +99,7 @@ class _Maker:
             model.types.append(self.other(name))
         if not model.is_flat and not model.awkward and self.chance(2):
             model.types += self.owned()
+        share_keys(model, self.random)
         for node in model.nodes:
             beside = [
                 each
@@ -145,7 +145,6 @@ class _Maker:
         return made
 
     def pair(self, partition: Template, sort: Template) -> KeyPair:
-        """The key in the table."""
         return KeyPair(partition, None if self.model_.is_flat else sort)
 
     def give_fields(self, made: Type, count: int) -> None:
@@ -190,7 +189,6 @@ class _Maker:
         return (f"{end.node.name.upper()}IN#", Slot((end.name, name), self.form_of(end.node, name)))
 
     def form_of(self, node: Type, name: str) -> Form:
-        """How a key field stands in the node's own key."""
         pair = node.keys[None]
         slots = node.slots((*pair.partition, *(pair.sort or ())))
         return next(slot.form for slot in slots if slot.path == (name,))
@@ -220,7 +218,6 @@ class _Maker:
         return [*names, *made.methods, *made.methods]
 
     def parts(self, made: Type, count: int, *, certain: bool = False) -> list[Part]:
-        """Some fields, one behind the other."""
         names = [*dict.fromkeys(self.candidates(made, certain=certain))]
         self.random.shuffle(names)
         parts: list[Part] = []
@@ -236,7 +233,6 @@ class _Maker:
         return sort
 
     def joined(self, *groups: Template) -> Template:
-        """Groups of parts with what separates them."""
         parts: list[Part] = []
         for group in groups:
             if group and parts and not (isinstance(parts[-1], str) and parts[-1].endswith("#")):
@@ -470,7 +466,6 @@ class _Maker:
         far.node.lists.append(Listing(name, far.node, made, index.name, far.name, self.chance(8)))
 
     def give_plain(self, made: Type) -> None:
-        """An index whose keys are attributes of fields."""
         ends = [
             end
             for end in made.ends.values()

@@ -51,7 +51,6 @@ class Maker:
         return f"{name.strip('_')}_{self.count}"
 
     def operation(self) -> dict[str, Selected]:
-        """One or two fields of the root."""
         selection: dict[str, Selected] = {}
         for _ in range(self.random.choice([1, 1, 2])):
             roots = [each for each in self.model.roots if self.is_served(each)]
@@ -77,10 +76,11 @@ class Maker:
                     known.append(row.values[end.name])
         if known and self.random.randrange(20):
             return self.random.choice(known)
-        return tuple((name, self.random.choice(type_.fields[name].kind.pool)) for name in type_.identity)
+        fields = type_.fields
+        pools = {name: (*fields[name].kind.pool, *type_.taken.get(name, ())) for name in type_.identity}
+        return tuple((name, self.random.choice(pool)) for name, pool in pools.items())
 
     def is_served(self, listing: Listing) -> bool:
-        """Whether its required arguments are found in the schema."""
         return all(self.offered.operators(listing, slot) for slot in listing.required)
 
     # --- Selections -----------------------------------------------------------------------------------
@@ -108,7 +108,6 @@ class Maker:
         return {self.key(name): Leaf(name)}
 
     def edge_fields(self, listing: Listing, depth: int) -> dict[str, Selected]:
-        """What an edge says beside its node."""
         type_ = listing.type
         if listing.far_end is None:
             return {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tests.resolvers.judge.values import Form, Kind
+from tests.resolvers.judge.values import PADDED, Form, Kind
 
 Path: TypeAlias = tuple[str, ...]
 """What a placeholder names: a field or a method, or an end and a key field of its node."""
@@ -16,7 +16,6 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 def camel(name: str) -> str:
-    """A name in the schema."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -133,7 +132,6 @@ class Index:
 
     @property
     def is_written(self) -> bool:
-        """Whether types have templates for it."""
         return not (self.is_plain or self.is_inverted)
 
 
@@ -155,6 +153,10 @@ class Type:
     is_mirrored: bool = False
     """Whether each edge is two items, whose ends are exchanged."""
     lists: list[Listing] = field(default_factory=list)
+    shares: Shared | None = None
+    """Another type that can have the same keys."""
+    taken: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """A key field that cannot be a number of four digits, and some such texts: a key with one is the other type's."""
 
     def __repr__(self) -> str:
         return self.name
@@ -193,7 +195,6 @@ class Type:
         }
 
     def partition_text(self, identity: Identity) -> str | None:
-        """The partition key of a node."""
         return self.text(dict(identity), self.keys[None].partition)
 
     def kind_of(self, path: Path) -> Kind:
@@ -203,7 +204,6 @@ class Type:
         return self.methods[name].kind if name in self.methods else self.fields[name].kind
 
     def value(self, values: Values, path: Path) -> Any:
-        """What an item of this type says at a path."""
         if len(path) == 2:
             identity = values[path[0]]
             return None if identity is None else dict(identity)[path[1]]
@@ -212,8 +212,17 @@ class Type:
 
     @property
     def key_ends(self) -> list[str]:
-        """The two ends of an edge."""
         return [*self.ends][:2] if self.kind == "edge" else []
+
+    def is_taken(self, values: Values) -> bool:
+        """Whether a key that says the values is another type's."""
+        return any(across(values[name]) is not None for name in self.taken if values.get(name) is not None)
+
+    def sources(self, pair: KeyPair) -> set[str]:
+        """The fields and ends from which keys are written."""
+        slots = self.slots((*pair.partition, *(pair.sort or ())))
+        names = {slot.path[0] for slot in slots}
+        return {self.methods[name].need if name in self.methods else name for name in names}
 
     def slots(self, template: Template) -> Iterator[Slot]:
         """The placeholders of a template, where whole keys of nodes are written out."""
@@ -248,6 +257,38 @@ class Type:
         return "".join(texts) + shard or None
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What the key of one type says in the words of another, which can have the same key."""
+
+    type: Type
+    names: Mapping[str, str]
+    """Of its fields and ends by those of the other type."""
+    part: str = ""
+    """The other type's field that is a number here and a text there."""
+
+    def values(self, values: Mapping[str, Any], of: Type) -> dict[str, Any] | None:
+        """What an item of the other type would say that has the key of one that says `values`; None where none can."""
+        found: dict[str, Any] = {}
+        for name, own in self.names.items():
+            value = values[own]
+            if name == self.part:
+                value = across(value)
+                if value is None:
+                    return None
+            elif name in of.ends and value is not None:
+                names = dict(zip(self.type.ends[own].node.identity, of.ends[name].node.identity, strict=True))
+                value = tuple((names[key], each) for key, each in value)
+            found[name] = value
+        return found
+
+
+def across(value: Any) -> Any:
+    if isinstance(value, int):
+        return PADDED.text(value)
+    return int(value) if value.isdecimal() and PADDED.text(int(value)) == value else None
+
+
 @dataclass(eq=False, repr=False)
 class Listing:
     """A list: which items are in it, and by which keys it is read."""
@@ -276,7 +317,6 @@ class Listing:
         return self.type.keys[self.index]
 
     def is_known(self, slot: Slot) -> bool:
-        """Whether the owner tells the slot."""
         if self.end is None:
             return False
         type_, end = self.type, self.type.ends[self.end]
@@ -286,7 +326,6 @@ class Listing:
 
     @property
     def required(self) -> list[Slot]:
-        """What must be said of the partition."""
         found = {slot.path: slot for slot in self.type.slots(self.keys.partition) if not self.is_known(slot)}
         return [*found.values()]
 

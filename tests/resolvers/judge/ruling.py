@@ -84,7 +84,6 @@ class Judge:
     # --- Lists ----------------------------------------------------------------------------------------
 
     def members(self, listing: Listing, owner: Identity | None, said: Said) -> list[Row]:
-        """The rows of a list, by their sort keys."""
         type_, index = listing.type, self.model.indexes[listing.index] if listing.index else None
         found = []
         for row in self.rows:
@@ -192,7 +191,6 @@ class Judge:
         return said.where is None or self.holds(said.where, listing.type, row)
 
     def holds(self, where: Where, type_: Type, row: Row) -> bool:
-        """What a condition says of an item, as DynamoDB does."""
         if not isinstance(where, Compared):
             inner = [self.holds(each, type_, row) for each in where.inner]
             return {"and": all(inner), "or": any(inner), "not": not inner[0]}[where.word]
@@ -221,7 +219,6 @@ class Judge:
     # --- Answers --------------------------------------------------------------------------------------
 
     def answer(self, selection: Selection) -> Any:
-        """The data of an operation."""
         return _in_nullable_place(lambda: {key: self._root(each) for key, each in selection.items()})
 
     def _root(self, each: Any) -> Any:
@@ -233,7 +230,9 @@ class Judge:
             expected = None
         else:
             expected = self._object(each.type, each.identity, row, each.inner)
-        return Either(expected) if self._may_be_refused(value for _, value in each.identity) else expected
+        values = dict(each.identity)
+        may_be_refused = self._may_be_refused(iter(values.values())) or each.type.is_taken(values)
+        return Either(expected) if may_be_refused else expected
 
     def _may_be_refused(self, values: Iterator[Any]) -> bool:
         return any(isinstance(value, str) and (SEPARATOR in value or not value) for value in values)
@@ -400,10 +399,12 @@ class Judge:
             if (path[0] in listing.type.fields and listing.type.fields[path[0]].optional)
             or (path[0] in listing.type.ends and listing.type.ends[path[0]].optional)
         }
+        index = self.model.indexes.get(listing.index or "")
+        if index is not None and index.is_plain:
+            optional = set()  # its keys are the attributes
         return not own <= told - optional
 
     def _needed(self, type_: Type, selection: Selection) -> set[Path]:
-        """What an item must say for a selection of its fields."""
         found: set[Path] = set()
         for each in selection.values():
             if isinstance(each, EndAt):
@@ -432,7 +433,6 @@ class Judge:
         return edge
 
     def _neighbour(self, listing: Listing, row: Row, inner: Selection) -> Any:
-        """The node of an edge, or the item itself."""
         far = listing.far_end
         if far is not None:
             return self._node(far.node, row.values[far.name], inner)

@@ -24,7 +24,6 @@ class Colour(Enum):
 
 
 def source(model: Model) -> str:
-    """The text of the model file."""
     parts = [_HEAD, *map(_index, model.indexes.values()), ""]
     parts += [_class(model, type_) for type_ in model.types]
     indexes = ", ".join(model.indexes)

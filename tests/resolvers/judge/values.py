@@ -41,7 +41,6 @@ class Kind:
     """The format of the field alone, in Python."""
 
     def literal(self, value: Any) -> str:
-        """The value in the text of an operation."""
         if value is None:
             return "null"
         if self.annotation == "Colour":
@@ -80,11 +79,12 @@ def text_kind(pool: tuple[str, ...], annotation: str = "str", forms: tuple[Form,
 LOWER = Form("lower", str.lower, loses=True, ordered=False)
 SLUG = Form("slug", lambda value: value.replace(" ", "-").lower(), loses=True, ordered=False)
 
+PADDED = Form("04d", lambda value: f"{value:04d}")
 NUMBERS = Kind(
     "int",
     (0, 1, 2, 3, 9, 10, 11, 99, 100, 1200),
     (
-        Form("04d", lambda value: f"{value:04d}"),
+        PADDED,
         Form("", str, ordered=False),
         Form("06d", lambda value: f"{value:06d}"),
         Form("newest", lambda value: f"{99999 - value:05d}"),

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from graphql import GraphQLNonNull, get_named_type
 
 from tests.resolvers.judge.items import GONE, Identity, Row, made_identity, made_row, put, take, written
-from tests.resolvers.judge.plain import End, KeyPair, Model, Path, Type, camel
+from tests.resolvers.judge.plain import End, Model, Path, Type, camel
 
 Table: TypeAlias = Mapping[tuple[str, ...], Row]
 Named: TypeAlias = Callable[[Mapping[str, Any], Type, Path], str | None]
@@ -56,22 +56,34 @@ class Clerk:
         random, type_ = self.random, self.random.choice(self.types)
         verb = random.choice(_VERBS)
         name = f"{verb}{type_.name}"
-        stored = [row for row in table.values() if row.type is type_ and GONE not in row.values.values()]
-        if verb in ("create", "put", "upsert") and (random.randrange(3) or not stored):
-            identity = made_identity(type_, random) if random.randrange(2) else ()
-            drawn = made_row(self.model, type_, dict(identity), self.known, random)
-        else:
-            drawn = random.choice(stored) if stored else None
+        drawn = self._drawn(type_, verb, table)
         if drawn is None or name not in self.inputs:
             return None
         values = dict(drawn.values)
         if verb in ("update", "move"):
             values = self._changed(type_, drawn.values, in_key=verb == "move")
-        draft = _Draft(self.model, type_, verb, values, table.get(drawn.key), table)
+        draft = _Draft(self.model, type_, verb, values, table.get(drawn.key), table, drawn.values)
         if (verb == "move" and not draft.changed) or draft.has_odd_mirror:
             return None
         text = f"mutation {{ {name}(input: {self._input(name, draft)}) {{ __typename }} }}"
         return draft.mutation(text, random)
+
+    def _drawn(self, type_: Type, verb: str, table: Table) -> Row | None:
+        """What the input is to name: a record that is there, or with the key of another type's, or that may be new."""
+        random, shares = self.random, type_.shares
+        others = [
+            values
+            for row in table.values()
+            if shares is not None and row.type is shares.type and GONE not in row.values.values()
+            if (values := shares.values(row.values, type_)) is not None
+        ]
+        if others and random.randrange(3) == 0:
+            return made_row(self.model, type_, dict(random.choice(others)), self.known, random)
+        stored = [row for row in table.values() if row.type is type_ and GONE not in row.values.values()]
+        if verb in ("create", "put", "upsert") and (random.randrange(3) or not stored):
+            identity = made_identity(type_, random) if random.randrange(2) else ()
+            return made_row(self.model, type_, dict(identity), self.known, random)
+        return random.choice(stored) if stored else None
 
     def _changed(self, type_: Type, old: Mapping[str, Any], *, in_key: bool) -> dict[str, Any]:
         """Other values for a few fields and ends: of those in the table's key, or of the others."""
@@ -82,6 +94,7 @@ class Clerk:
                 continue
             of = type_.fields.get(name) or type_.ends[name]
             pool = self.known[of.node.name] if isinstance(of, End) else of.kind.pool
+            pool = [*pool, *type_.taken.get(name, ())]
             if options := [*pool, *([None] if of.optional and not in_key else [])]:
                 values[name] = self.random.choice(options)
         return values
@@ -108,11 +121,12 @@ class Clerk:
 
     def settled(self, row: Row, item: dict[str, Any]) -> Row:
         """The row with the item that the table has."""
+        anew = Row(row.type, row.values, row.rendered or row.item)
+        old = self.differences(anew, item) if row.rendered else item.keys()
         stale = {
             index: values
             for index, values in row.stale.items()
-            if index is not None
-            and all(item.get(name) == row.item.get(name) for name in self.model.indexes[index].attributes)
+            if index is not None and old & {*self.model.indexes[index].attributes}
         }
         return replace(row, item=item, stale=stale)
 
@@ -182,20 +196,21 @@ class _Draft:
     before: Row | None
     """What has the key that the input names."""
     table: Table
+    named: Mapping[str, Any]
+    """What the record says that the input names."""
 
     @property
     def old_values(self) -> Mapping[str, Any]:
-        return self.before.values if self.is_change and self.before else self.values
+        return self.before.values if self.is_change and self.before else self.named
 
     @property
     def is_change(self) -> bool:
-        """Whether a record of the type is there."""
         return self.before is not None and self.before.type is self.type
 
     @property
     def has_odd_mirror(self) -> bool:
         """Whether an edge is its own mirror, or the two disagree, or one with its own keys."""
-        if not self.type.is_mirrored or self.before is None:
+        if not self.type.is_mirrored or self.before is None or not self.is_change:
             return False
         pair = (self.before, self._mirror(self.before))
         if pair[1] is None or pair[0].key == pair[1].key or self._swapped(pair[0].values) != pair[1].values:
@@ -211,7 +226,6 @@ class _Draft:
         return {name for name, value in self.values.items() if value != old[name]}
 
     def mutation(self, text: str, random: Random) -> Mutation:
-        """The mutation, and the table after it."""
         must, may = self._refusals()
         rows = dict(self.table)
         if self.before is not None and self.verb in ("put", "delete", "move"):
@@ -234,6 +248,8 @@ class _Draft:
     def _refusals(self) -> tuple[set[str], set[str]]:
         """The codes of what must be refused, and of what may be."""
         must, may = set[str](), set[str]()
+        if self.type.is_taken(self.values) or self.type.is_taken(self.named):
+            must.add("BAD_USER_INPUT")
         if self.verb == "create" and self.before is not None:
             must.add("ALREADY_EXISTS")
         elif self.before is not None and not self.is_change:
@@ -242,6 +258,11 @@ class _Draft:
             (may if self.verb == "put" and self.before.type is None else must).add(code)
         elif self.before is None and self.verb in ("update", "delete", "move"):
             must.add("NOT_FOUND")
+        if self.type.is_mirrored and not self.is_change and self.verb in ("create", "put", "upsert"):
+            mirror = written(self.model, self.type, self._swapped(self.values), Random(0))
+            at = self.table.get(mirror.key) if mirror else None
+            if at is not None and at.type is not self.type:
+                (may if at.type is None else must).add("ALREADY_EXISTS")
         for end in () if self.verb == "delete" else self.type.ends.values():
             identity = self.values[end.name]
             if identity is not None and not self._is_there(end.of(identity), identity):
@@ -307,7 +328,7 @@ class _Draft:
             changed = {turned.get(name, name) for name in changed}
         told = {each for name in changed for each in self._attributes(name)}
         for index, pair in self.type.keys.items():
-            if _in_key(self.type, pair) & changed:
+            if self.type.sources(pair) & changed:
                 told |= {*(("PK", "SK") if index is None else self.model.indexes[index].attributes)}
         fresh = dict(row.item)
         for attribute in told:
@@ -342,10 +363,4 @@ def _shared_attributes(type_: Type) -> set[str]:
 
 def _in_table_key(type_: Type) -> set[str]:
     """The fields and ends that stand in the table's key."""
-    return _in_key(type_, type_.keys[None])
-
-
-def _in_key(type_: Type, pair: KeyPair) -> set[str]:
-    """The fields and ends from which the keys are written."""
-    paths = {slot.path[0] for each in (pair.partition, pair.sort or ()) for slot in type_.slots(each)}
-    return paths | {type_.methods[name].need for name in paths if name in type_.methods}
+    return type_.sources(type_.keys[None])

@@ -12,13 +12,15 @@ from typing import Any, cast
 
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
+from keygraph_resolvers.engine.requests import Begun
+from keygraph_resolvers.engine.worst import Worst
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.names import PAGE_ARGUMENTS
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue, TotalCount
-from keygraph_resolvers.steps.explained import Explained, View, Where
 from keygraph_resolvers.steps.selection import SelectedField, Selection
-from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
+from keygraph_resolvers.steps.step import Step
 
 
 def numbers_of(
@@ -28,11 +30,11 @@ def numbers_of(
     named: Callable[[SelectedField, Aggregate], Sequence[str]],
 ) -> dict[SelectedField, Field]:
     """The selected values of a list that its owner's numbers answer. `named` returns an aggregate value's fields."""
-    said = {argument.name.value for node in selected for argument in node.arguments or ()}
+    given = {argument.name.value for node in selected for argument in node.arguments or ()}
     if (
         path.owner is None
         or path.is_one
-        or not said <= {*PAGE_ARGUMENTS}
+        or not given <= {*PAGE_ARGUMENTS}
         or any(each.access for each in path.records)
     ):
         return {}
@@ -43,16 +45,20 @@ def numbers_of(
     for aggregate in below.having(Aggregate):
         kind = cast(Aggregate, aggregate.kind)
         values = [each for each in aggregate.only.fields if isinstance(each.kind, AggregateValue)]
-        said_by = [kept.get(_number(path, each, named(each, kind))) for each in values]
-        if None not in said_by:
-            found |= {value: field for value, field in zip(values, said_by, strict=True) if field}
+        numbers = [kept.get(_number(path, each, named(each, kind))) for each in values]
+        if None not in numbers:
+            found |= {value: field for value, field in zip(values, numbers, strict=True) if field}
     return found
 
 
 def _kept(path: AccessPath) -> Iterator[Field]:
     """The counts and sums that every owner of a list has."""
     fields = () if path.owner is None else path.owner.fields.values()
-    return (each for each in fields if each.kept in ("count", "sum") and not each.optional)
+    return (
+        each
+        for each in fields
+        if each.kept in ("count", "sum") and not each.optional and each.kept_where is None
+    )
 
 
 def _number(path: AccessPath, value: SelectedField, names: Sequence[str]) -> str:
@@ -81,23 +87,21 @@ class NumbersStep(Step):
             )
         }
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+    def run(self, op: Run, objects: Sequence[Object]) -> Begun:
         for owner in objects:
             found = owner.found.get(self._selected)
             if isinstance(found, ListObject):
                 for field in self._totals:
                     found.total = _value(owner, field)
-                for asked, values in self._aggregates.items():
+                for aggregate, values in self._aggregates.items():
                     made = Object(owner.record, ())
                     made.found = {
-                        value: _shown(value, _value(owner, field)) for value, field in values.items()
+                        value: _in_aggregate(value, _value(owner, field)) for value, field in values.items()
                     }
-                    found.found[asked] = made
+                    found.found[aggregate] = made
+        return []
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        return StepCost(), ()
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+    def worst(self, run: Run) -> Worst:
         return iter(())
 
 
@@ -106,10 +110,9 @@ def _value(owner: Object, field: Field) -> Any:
     try:
         return owner.value(field)
     except Exception as error:
-        return error
+        return as_value(error)
 
 
-def _shown(value: SelectedField, number: Any) -> Any:
-    """A number in the form of an aggregate."""
+def _in_aggregate(value: SelectedField, number: Any) -> Any:
     is_sum = isinstance(value.kind, AggregateValue) and value.kind.function == "sum"
     return Decimal(str(number)) if is_sum and not isinstance(number, Exception) else number

@@ -2,60 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
+from weakref import ref
 
-from keygraph.model.paths import AccessPath
+from keygraph.errors import again
+from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
-from keygraph.walks.ranking import Ranking, rank
-from keygraph.walks.reach import Reach, from_node, reach
+from keygraph.walks.ranking import Ranking, Weights, rank
+from keygraph.walks.reach import Reach, Requested, from_node, reach
 from keygraph.walks.walk import Budget, Hop, Vertex
-from keygraph.walks.weights import Weights
-from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.read.access import forbidden, is_readable, without_refused
-from keygraph_resolvers.read.aggregates import AskedAggregate
+from keygraph_resolvers.engine.requests import Beside, Reads, Start, Work
+from keygraph_resolvers.engine.worst import (
+    KEY_OF,
+    Described,
+    KeyLookups,
+    NodeEnd,
+    StepStart,
+    Times,
+    Worst,
+    weakly,
+)
+from keygraph_resolvers.errors import as_value
+from keygraph_resolvers.read.access import forbidden, without_refused
+from keygraph_resolvers.read.aggregates import RequestedAggregate
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.read.walked import Behind, Counted, WalkArguments, WalkCursors, WalkEdge, WalkEnds
-from keygraph_resolvers.steps.explained import (
-    KEY_OF,
-    Explained,
-    View,
-    Where,
-    arguments_text,
-    joined,
-    page_text,
-)
+from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCount, WalkCursors, WalkEdge, WalkEnds
 from keygraph_resolvers.steps.get import keep_items, look_up
-from keygraph_resolvers.steps.list_cost import keys_cost
-from keygraph_resolvers.steps.list_requests import walked_request
 from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
-from keygraph_resolvers.steps.step import NEVER, Below, Starts, Step, StepCost, union
-from keygraph_resolvers.steps.walks.cost import WalkMost, undecided
-from keygraph_resolvers.steps.walks.walk import AHEAD, EdgesStep, WalkedLists, Walking
+from keygraph_resolvers.steps.step import Step
+from keygraph_resolvers.steps.walks.walk import WalkedLists, Walking, WalkPage, continue_edges
+from keygraph_resolvers.steps.walks.worst import WalkedList, WalkMost, needed_of
 
-
-@dataclass(frozen=True, slots=True)
-class WalkPage:
-    """The page of a walk: the fields that show its edges and nodes, with the steps that continue from them."""
-
-    edges: Sequence[tuple[SelectedField, Sequence[tuple[SelectedField, Step]], Sequence[EdgesStep]]]
-    """Each with the fields of an edge that show its node, and the steps of the edge that led to it."""
-    nodes: Sequence[tuple[SelectedField, Step]]
-
-    @property
-    def children(self) -> list[Step]:
-        """The steps that continue from nodes."""
-        return [*(step for _, nodes, _ in self.edges for _, step in nodes), *(step for _, step in self.nodes)]
-
-    @property
-    def vias(self) -> list[EdgesStep]:
-        return [via for _, _, vias in self.edges for via in vias]
+_KEYS = (f"{KEY_OF}the node found", f"{KEY_OF}the edge found")
 
 
 class NodeWalkStep(Step):
@@ -76,7 +60,7 @@ class NodeWalkStep(Step):
         self.selected = selected
         self.walk = walk
         self.page = page
-        self.aggregates: Sequence[AskedAggregate] = ()
+        self.aggregates: Sequence[RequestedAggregate] = ()
         self.is_alone = False
         """Whether it starts from at most one node, and nothing else in the operation reads its lists."""
         self.has_total = has_total
@@ -85,29 +69,30 @@ class NodeWalkStep(Step):
         self._refusal = (
             next(filter(None, map(why_not_consistent, walk.paths)), None) if is_consistent else None
         )
-        children = [] if page is None else page.children
-        vias = [] if page is None else page.vias
-        after = union(each.later for each in children)
-        for via in vias:
-            after |= via.later
-        self.after = after
-        self.later = after and frozenset(range(min(after), AHEAD))
         self.weights = Weights(walk.options)
+        self._node = Described(
+            kind="walk",
+            records=tuple(walk.nodes),
+            step=ref(self),
+            field=selected,
+            page=weakly(self._page_text),
+            arguments=weakly(self.arguments),
+            lists=weakly(self._levels),
+            key=f"{KEY_OF}{walk.owner.name}",
+        )
 
     @property
-    def reads(self) -> Iterable[AccessPath]:
-        """The lists that it reads."""
+    def reads(self) -> Iterable[WalkedPath]:
         return self.walk.paths
 
     @property
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
         """The fields that it needs of its lists' items, and of nodes with access rules."""
-        for path in self.walk.paths:
-            yield path.record, path.ends_needed()
-        for path in self.walk.levels[-1]:
+        yield from needed_of(self.walk.paths)
+        for path in with_edges(self.walk.levels[-1]):
             yield path.record, self.weights.names
-        for asked in self.aggregates:
-            yield asked.record, asked.needed
+        for aggregate in self.aggregates:
+            yield aggregate.record, aggregate.needed
         for record in self._nodes:
             if record.access is not None:
                 names = [each.name for each in self.walk.paths if each.owner is record]
@@ -115,13 +100,13 @@ class NodeWalkStep(Step):
 
     @property
     def looked_for(self) -> Iterator[RecordType]:
-        """The types of nodes that it may read by key for access rules or aggregates."""
-        aggregated = {asked.record for asked in self.aggregates}
-        return (record for record in self._nodes if record.access is not None or record in aggregated)
+        """The types of nodes that it may read by key for lists of ids, access rules or aggregates."""
+        read = {aggregate.record for aggregate in self.aggregates}
+        read |= {path.owner for path in self.walk.paths if isinstance(path, ListOfIds)}
+        return (record for record in self._nodes if record.access is not None or record in read)
 
     @property
     def _nodes(self) -> tuple[RecordType, ...]:
-        """The types of the nodes that it visits."""
         found = (node for path in self.walk.paths for node in path.nodes)
         return tuple(dict.fromkeys((self.walk.owner, *found)))
 
@@ -133,272 +118,192 @@ class NodeWalkStep(Step):
     def arguments(self, run: Run) -> WalkArguments:
         """The arguments, which all owners share. Raises BadUserInput, or GraphQLError."""
         if self._refusal is not None:
-            raise self._refusal
-        return self.selected.told(run, lambda given: WalkArguments(run, self.walk, given))
+            raise again(self._refusal)
+        return self.selected.cached(run, lambda given: WalkArguments(run, self.walk, given))
 
     @property
     def walks_all(self) -> bool:
         """Whether a selected field needs the walk to reach its end."""
         return self.has_total or bool(self.aggregates)
 
-    def counts_apart(self, arguments: WalkArguments) -> bool:
+    def counts_separately(self, arguments: WalkArguments) -> bool:
         """Whether counting needs a separate walk, because the page continues from a cursor."""
         return self.walk.is_reach and self.walks_all and arguments.after is not None
 
     def lists(self, run: Run) -> WalkedLists:
-        found: WalkedLists | None = run.told.get(self)
-        if found is None:
-            found = run.told[self] = WalkedLists(run, self.walk.paths)
-            found.is_shared = not self.is_alone or self.walk.may_read_again
-        return found
+        is_alone = self.is_alone and not self.walk.may_read_again
+        return WalkedLists.shared(run, self.walk.paths, is_alone=is_alone)
 
     # --- Running ------------------------------------------------------------------------------------------
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+    def run(self, op: Run, objects: Sequence[Object]) -> Reads[None]:
         if self._restricted is not None:
-            objects = without_refused(run.access, objects, self.selected, self._restricted)
+            objects = without_refused(op.access, objects, self.selected, self._restricted)
         for owner in objects:
             try:
-                one = _OneWalk(self, run, self.arguments(run), owner, place + self.suffix)
+                one = _OneWalk(self, op, self.arguments(op), owner)
             except Exception as error:
-                owner.found[self.selected] = error
+                owner.found[self.selected] = as_value(error)
                 continue
             owner.found[self.selected] = one.found
             if self.page is not None or self.walks_all:
-                one.start(round_trip)
+                yield Beside(one.read())
 
     # --- What it costs ------------------------------------------------------------------------------------
 
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+    def worst(self, run: Run) -> Worst:
+        if self.page is not None or self.walks_all:
+            yield self._node
         try:
             arguments = self.arguments(run)
         except Exception:
-            return StepCost(), ()  # nothing is read; the answer says why
+            return  # nothing is read; the answer says why
         page, size = self.page, arguments.size
         # A ranking is computed whichever of its pages is shown.
         shows = page is not None and (size + self.looks_ahead > 0 or not self.walk.is_reach)
         if not self.walks_all and not shows:
-            return StepCost(), ()
-        most = self.most(run, arguments)
-        chain, walks = most.round_trips, 1 + self.counts_apart(arguments)
-        cost = StepCost(
-            starts.times(most.requests * walks).count,
-            0,
-            set(),
-            max(starts.round_trips) + chain - 1,
-            starts.times(most.items * walks).count,
-            starts.count * most.read_units * walks,
-            is_open=True,
-        )
-        for record in undecided(run, self.walk.paths, self._nodes):
-            # Some are read apart, in the middle of a round. A walk that continues does not know its start.
-            keys = (most.items * (walks if arguments.after is None else walks + 1)) + 1
-            cost.add(replace(keys_cost([record], starts.after(chain, at_least=0), keys), apart=keys))
-        after = starts.after(chain, at_least=0)
-        for asked in self.aggregates:
-            if not asked.counts_only:
-                cost.add(keys_cost([asked.record], after, most.items))
-        if page is None:
-            return cost, ()
-        for via in page.vias:
-            for path in via.partial:
-                cost.add(keys_cost(path.records, after, size))
-        found = after.times(size)
-        below = [(step, found) for step in page.children]
-        below += [
-            (step, found.after(1, at_least=0))
-            for via in page.vias
-            for step in dict.fromkeys(via.steps.values())
-        ]
-        return cost, below if size else ()
-
-    def most(self, run: Run, arguments: WalkArguments) -> WalkMost:
-        """The most that one walk takes."""
+            return
         levels = arguments.depth if self.walk.is_reach else len(self.walk.levels)
-        is_decided = not undecided(run, self.walk.paths, self._nodes)
-        return WalkMost.of(
-            run, self.lists(run), self.walk.paths, arguments.budget, levels, is_decided=is_decided
-        )
-
-    def bound_key(self, run: Run) -> Hashable:
-        """The values that decide its cost."""
-        try:
-            arguments = self.arguments(run)
-        except Exception:
-            return None
-        return arguments.size, arguments.depth, arguments.after is None
+        paths = self.walk.paths
+        most = WalkMost(WalkedLists(run, paths), paths, self._nodes, arguments.budget, levels)
+        walks = 1 + self.counts_separately(arguments)
+        # A walk that continues does not know its start.
+        keys = (most.items * (walks if arguments.after is None else walks + 1)) + 1
+        yield from most.requests(walks, keys, levels)
+        for aggregate in self.aggregates:
+            if not aggregate.counts_only:
+                node = Described(kind="get node", records=(aggregate.record,), key=_KEYS[0])
+                yield node
+                yield KeyLookups(node.records, most.items)
+                yield NodeEnd()
+        if page is not None and size:
+            yield Times(size)
+            yield from page.worst(_KEYS)
 
     # --- How it is explained --------------------------------------------------------------------------------
 
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        if not view.may_go_on() or (self.page is None and not self.walks_all):
-            return
-        [node, *_], walk = self.selected.nodes, self.walk
-        place = where.place + self.suffix
-        here = replace(where, place=place)
-        shown = Explained(
-            "walk", here, tuple(each.name for each in walk.nodes), arguments=arguments_text(node), source=self
-        )
-        shown.page = page_text(node) if self.page is not None else ""
-        yield shown
-        try:
-            arguments = self.arguments(view.run)
-        except Exception as error:
-            shown.problem = message_of(error)
-            return
+    def _page_text(self, _: Run, text: str) -> str:
+        return text if self.page is not None else ""
+
+    def _levels(self, run: Run) -> Iterator[StepStart]:
+        """Yields the lists of the first levels; the third one stands for all that follow."""
+        arguments, walk = self.arguments(run), self.walk
         levels = walk.levels[:1] * arguments.depth if walk.is_reach else walk.levels
         most = 1
         for number, level in enumerate(levels[:3], 1):
             has_more = number == 3 < len(levels)
-            said = f"levels {number} to {len(levels)}" if has_more else f"level {number}"
+            numbers = f"levels {number} to {len(levels)}" if has_more else f"level {number}"
             for path in level:
-                if number == 1 and path.owner is not walk.owner:
-                    continue
-                step = Explained(
-                    "read list",
-                    Where(
-                        place,
-                        f"{KEY_OF}{path.owner.name if path.owner else ''}",
-                        where.round_trip + number - 1,
-                        number > 1,
-                    ),
-                    (path.record.name,),
-                    attributes=view.attributes(path.record),
-                    path=path,
-                    page=f"{said}: at most {most:,} list{'s' * (most > 1)}, {arguments.budget:,} items in all",
-                    source=self,
-                )
-                step.requests = (walked_request(view, path, arguments.budget),)
-                shown.steps.append(step)
+                if number > 1 or path.owner is walk.owner:
+                    lists = f"{most:,} list{'s' * (most > 1)}"
+                    page = f"{numbers}: at most {lists}, {arguments.budget:,} items in all"
+                    walked, later = WalkedList(path, arguments.budget, page), number - 1
+                    yield StepStart(walked, number, (later, later), KEY_OF)
             most = arguments.budget
-        after = Where(place, f"{KEY_OF}node found", where.round_trip + len(levels), is_many=True)
-        for asked in self.aggregates:
-            if not asked.counts_only:
-                shown.steps.append(view.get(asked.record, after))
-        if self.page is not None:
-            for child in self.page.children:
-                shown.steps += child.explained(view, after)
-            for via in self.page.vias:
-                if via.partial:
-                    edges = dict.fromkeys(path.record for path in via.partial)
-                    shown.steps.append(joined([view.get(each, after) for each in edges]))
-                for child in dict.fromkeys(via.steps.values()):
-                    shown.steps += child.explained(view, after)
 
 
 class _OneWalk:
     """One walk from one node, and its results."""
 
-    def __init__(
-        self, step: NodeWalkStep, run: Run, arguments: WalkArguments, owner: Object, place: str
-    ) -> None:
+    def __init__(self, step: NodeWalkStep, run: Run, arguments: WalkArguments, owner: Object) -> None:
         """Raises BadUserInput if the cursor belongs to another walk."""
         self.found = ListObject()
         self._step = step
         self._walk = step.walk
         self._run = run
         self._arguments = arguments
-        self._place = place
         self._start = Vertex(owner.record, owner.identity)
         self._cursors = WalkCursors(run, step.walk, owner.identity)
         self._behind = Behind(0)
-        self._counted: Counted | None = None
         self._last: tuple[int, Vertex] | None = None
         if arguments.after is not None and step.walk.is_reach:
             self._behind = self._cursors.behind(arguments.after)
             counted = self._behind.counted
             if run.access is None and counted is not None and counted.depth == arguments.depth:
-                self._counted = counted
+                self._cursors.counted = counted
         elif arguments.after is not None:
             self._last = self._cursors.node(arguments.after)
 
-    def start(self, round_trip: int) -> None:
+    def read(self) -> Reads[None]:
+        """Walks, and shows what was found."""
         if self._walk.is_reach:
-            self._start_reach(round_trip)
+            yield from self._read_reach()
             return
         lists = self._step.lists(self._run)
         levels = [{*level} for level in self._walk.levels]
 
-        def lists_of(owner: Vertex, level: int) -> list[AccessPath]:
+        def lists_of(owner: Vertex, level: int) -> list[WalkedPath]:
             return [path for path in lists.of(owner) if path in levels[level]]
 
         include_first, budget = self._walk.options.include_first, Budget(self._arguments.budget)
         walk = rank(self._start, len(levels), lists_of, budget, self._weigh, include_first=include_first)
-        Walking(lists, walk, self._place, self._step.after, self._ranked).start(self._start, round_trip)
-
-    def _failed(self, error: Exception) -> None:
-        self.found.page = error
-        self._uncounted(error)
+        result = yield from Walking(lists, walk, budget).run(self._start)
+        if isinstance(result, Exception):
+            self.found.page = result
+            self._uncounted(result)
+            return
+        yield from self._aggregate([each.node for each in result.nodes], result.is_complete)
+        yield from self._continue_ranked(result)
 
     # --- Reached nodes --------------------------------------------------------------------------------------
 
-    def _start_reach(self, round_trip: int) -> None:
+    def _read_reach(self) -> Reads[None]:
         """Walks for the page and the count: in one walk without a cursor. A count in the cursor is used again."""
-        step, size = self._step, self._arguments.size
-        is_told = self._counted is not None and self._tell(self._counted.total)
-        counts = step.walks_all and not is_told
+        step, size, counted = self._step, self._arguments.size, self._cursors.counted
+        is_projected = counted is not None and self._tell(counted.total)
+        counts = step.walks_all and not is_projected
+        wanted = size + step.looks_ahead if step.page is not None else 0
         if self._arguments.after is None:
-            wanted = size + step.looks_ahead if step.page is not None else 0
-            self._reach(round_trip, self._begun, Behind(0), wanted, is_whole=counts)
+            result = yield from self._reach(Behind(0), wanted, is_whole=counts)
+            if step.walks_all:
+                yield from self._take_count(result)
+            if step.page is not None:
+                yield from self._continue_reached(result)
             return
         if step.page is not None and counts:
             step.lists(self._run).is_shared = True
         if step.page is not None:
-            behind = self._behind
-            wanted = size + step.looks_ahead
-            self._reach(round_trip, self._reached, behind, wanted and wanted + behind.skipped)
+            yield Beside(self._read_reached(wanted and wanted + self._behind.skipped))
         if counts:
-            self._reach(round_trip, self._counted_all, Behind(0), 0, is_whole=True)
+            yield Beside(self._read_count())
 
-    def _reach(
-        self,
-        round_trip: int,
-        then: Callable[[Reach | Exception, int], None],
-        behind: Behind,
-        wanted: int,
-        *,
-        is_whole: bool = False,
-    ) -> None:
+    def _read_reached(self, wanted: int) -> Reads[None]:
+        yield from self._continue_reached((yield from self._reach(self._behind, wanted)))
+
+    def _read_count(self) -> Reads[None]:
+        yield from self._take_count((yield from self._reach(Behind(0), 0, is_whole=True)))
+
+    def _reach(self, behind: Behind, wanted: int, *, is_whole: bool = False) -> Reads[Reach | Exception]:
         lists, arguments, nodes = self._step.lists(self._run), self._arguments, self._walk.nodes
-        began = behind.standing or from_node(self._start)
+        began, budget = behind.standing or from_node(self._start), Budget(arguments.budget)
         walk = reach(
             began,
             lambda node: lists.of_type(node.record),
             arguments.depth,
-            Budget(arguments.budget),
-            wanted=wanted,
-            is_whole=is_whole,
+            budget,
+            Requested(wanted, is_whole, lambda node: node.record in nodes),
             deepest=self._walk.options.depth,
-            is_asked_for=lambda node: node.record in nodes,
         )
-        walking = Walking(lists, walk, self._place, self._step.after, then)
-        walking.start(
-            self._start, round_trip, told=() if behind.standing is None else (*began.owners, *began.found)
-        )
+        known = () if behind.standing is None else (*began.owners, *began.found)
+        return (yield from Walking(lists, walk, budget).run(self._start, known=known))
 
-    def _begun(self, result: Reach | Exception, round_trip: int) -> None:
-        """Takes the result of a walk for both the page and the count, from the first node."""
-        if self._step.walks_all:
-            self._counted_all(result, round_trip)
-        if self._step.page is not None:
-            self._reached(result, round_trip)
-
-    def _reached(self, result: Reach | Exception, round_trip: int) -> None:
+    def _continue_reached(self, result: Reach | Exception) -> Reads[None]:
         if isinstance(result, Exception):
             self.found.page = result
             return
         number, _, skipped, _ = self._behind
         size, nodes = self._arguments.size, result.nodes[skipped:]
-        page = nodes[:size]
+        page, cursors = nodes[:size], self._cursors
 
+        # What the answer keeps must not reference this walk, which references the answer.
         @cache
         def cursor(place: int) -> str:
-            behind = Behind(number + place + 1, result.behind(page[place]), 0, self._counted)
-            return self._cursors.of(behind, is_last=place == len(page) - 1)
+            behind = Behind(number + place + 1, result.behind(page[place]), 0, cursors.counted)
+            return cursors.of(behind, is_last=place == len(page) - 1)
 
         def stopped() -> str:
             left = max(0, skipped - len(result.nodes))
-            return self._cursors.of(Behind(number + len(page), result.standing, left, self._counted))
+            return cursors.of(Behind(number + len(page), result.standing, left, cursors.counted))
 
         end: Callable[[], str] | None = partial(cursor, len(page) - 1) if page else None
         has_more = len(nodes) > size or bool(result.others)
@@ -412,135 +317,108 @@ class _OneWalk:
         )
         edges = [WalkEdge(partial(cursor, place), each.distance) for place, each in enumerate(page)]
         hops = [each.hop for each in page]
-        self._show(edges, [each.node for each in page], hops, round_trip)
+        yield from self._spread(edges, [each.node for each in page], hops)
 
     # --- What is counted and aggregated -----------------------------------------------------------------------
 
-    def _counted_all(self, result: Reach | Exception, round_trip: int) -> None:
-        """Takes the result of a walk for the count."""
+    def _take_count(self, result: Reach | Exception) -> Reads[None]:
         if isinstance(result, Exception):
             self._uncounted(result)
             return
         nodes = [*(each.node for each in result.nodes), *result.others]
         if self._run.access is None:  # else a cursor would tell another viewer how many this one sees
-            self._counted = Counted(self._arguments.depth, len(nodes) if result.is_complete else None)
-        self._aggregate(nodes, result.is_complete, round_trip)
+            self._cursors.counted = WalkCount(
+                self._arguments.depth, len(nodes) if result.is_complete else None
+            )
+        yield from self._aggregate(nodes, result.is_complete)
 
     def _uncounted(self, error: Exception) -> None:
-        self.found.total = error
-        self.found.found |= {each.selected: error for each in self._step.aggregates}
+        self.found.total = as_value(error)
+        self.found.found |= {each.selected: self.found.total for each in self._step.aggregates}
 
     def _tell(self, total: int | None) -> bool:
         """Sets the count, None if it exceeds the budget. Returns whether nothing else needs the nodes."""
         self.found.total = total
-        for asked in self._step.aggregates:
-            if asked.counts_only or total is None:
-                self.found.found[asked.selected] = None if total is None else asked.of_count(total)
-        return total is None or all(asked.counts_only for asked in self._step.aggregates)
+        for aggregate in self._step.aggregates:
+            if aggregate.counts_only or total is None:
+                self.found.found[aggregate.selected] = None if total is None else aggregate.of_count(total)
+        return total is None or all(aggregate.counts_only for aggregate in self._step.aggregates)
 
-    def _aggregate(self, found: Sequence[Vertex], is_complete: bool, round_trip: int) -> None:
+    def _aggregate(self, found: Sequence[Vertex], is_complete: bool) -> Reads[None]:
         """Sets the count, and reads the nodes to aggregate; sets null if the walk did not reach its end."""
         if self._tell(len(found) if is_complete else None):
             return
-        for asked in self._step.aggregates:
-            if asked.counts_only:
-                continue
-            nodes = [Object(*each) for each in found]
-            came = partial(self._items_came, asked, nodes, [])
-            if nodes:
-                look_up(self._run, asked.record, nodes, self._place, round_trip, NEVER, came)
-            else:
-                came([], round_trip)
+        for aggregate in self._step.aggregates:
+            if not aggregate.counts_only:
+                yield Beside(self._aggregate_items(aggregate, [Object(*each) for each in found]))
 
-    def _items_came(
-        self,
-        asked: AskedAggregate,
-        nodes: Sequence[Object],
-        before: list[Object],
-        came: list[tuple[Object, Any]],
-        round_trip: int,
-    ) -> None:
-        """Aggregates the nodes that exist, when all have arrived."""
-        keep_items(self._run, came)
-        before += [each for each, _ in came]
-        if len(before) == len(nodes):
-            failed = next((each.error for each in nodes if each.error), None)
-            there = [each for each in nodes if not each.is_missing]
-            if failed:
-                self.found.found[asked.selected] = failed
-            else:
-                self._run.scheduler.spawn(asked.add_to(self.found.found, self._run, there, len(nodes)))
+    def _aggregate_items(self, aggregate: RequestedAggregate, nodes: Sequence[Object]) -> Reads[None]:
+        there = keep_items(self._run, (yield from look_up(self._run, aggregate.record, nodes, "aggregate")))
+        failed = next((each.error for each in nodes if each.error), None)
+        if failed:
+            self.found.found[aggregate.selected] = failed
+        else:
+            yield Work(aggregate.add_to(self.found.found, self._run, there, len(nodes)))
 
     # --- Ranked nodes ---------------------------------------------------------------------------------------
 
     def _weigh(self, hop: Hop) -> Any:
         """The weight of a path. Raises Forbidden if the viewer may not read the fields that decide it."""
+        if hop.edge is None:
+            return 1
         edge, access = hop.edge.object(), self._run.access
         if access is not None:
             for name in self._step.weights.names:
-                if not is_readable(access, edge, name):
+                if not access.allows(edge, "read", name):
                     raise forbidden(edge.record, name)
-        return self._step.weights.of(edge.record, edge.item, float(self._run.now))
+        return self._step.weights.of(edge.record, edge.item, float(self._run.time.now))
 
-    def _ranked(self, result: Ranking | Exception, round_trip: int) -> None:
-        if isinstance(result, Exception):
-            self._failed(result)
-            return
+    def _continue_ranked(self, result: Ranking) -> Reads[None]:
         nodes, size = result.nodes, self._arguments.size
-        self._aggregate([each.node for each in nodes], result.is_complete, round_trip)
         start = 0
         if self._last is not None:
             number, last = self._last
             places = {each.node: place for place, each in enumerate(nodes)}
             # If that node is no longer ranked, continue from the position in the cursor.
             start = places[last] + 1 if last in places else number
-        page = nodes[start : start + size]
+        page, cursors = nodes[start : start + size], self._cursors
 
         def cursor(number: int) -> str:
-            return self._cursors.of_node(page[number].node, start + number)
+            return cursors.of_node(page[number].node, start + number)
 
         edges = []
         for number, each in enumerate(page):
             # Parts that were not read may lead there too.
-            score, ways = (float(each.score), each.ways) if result.is_complete else (None, None)
-            edges.append(WalkEdge(partial(cursor, number), None, score, ways))
+            score, count = (float(each.score), each.paths) if result.is_complete else (None, None)
+            edges.append(WalkEdge(partial(cursor, number), None, score, count))
         first, last_one = (partial(cursor, 0), partial(cursor, len(page) - 1)) if page else (None, None)
         self.found.info = WalkEnds(
             start + size < len(nodes), start > 0, first, last_one, is_whole=result.is_complete
         )
-        self._show(edges, [each.node for each in page], [], round_trip)
+        yield from self._spread(edges, [each.node for each in page], [])
 
     # --- What goes on from them -----------------------------------------------------------------------------
 
-    def _show(
-        self, edges: list[WalkEdge], vertices: Sequence[Vertex], hops: Sequence[Hop], round_trip: int
-    ) -> None:
+    def _spread(self, edges: list[WalkEdge], vertices: Sequence[Vertex], hops: Sequence[Hop]) -> Reads[None]:
         """Sets the page, and starts the steps that continue from its edges and nodes."""
         run, found, page = self._run, self.found, self._step.page
         found.page = edges
         if page is None:
             return
+        of_lists = [hop for hop in hops if hop.edge is not None]
         if not self._step.lists(run).is_shared:
-            run.hold([hop.edge.located.item for hop in hops])
+            run.hold([hop.edge.located.item for hop in of_lists])
         prime, key_of = run.nodes.prime, run.graph.table.key_of
-        for hop in hops:
+        for hop in of_lists:
             located, arguments = hop.edge.located, hop.edge.connection.arguments
             if arguments.path.far_end is None and hop.node.record in arguments.primed:
                 # A whole item is not read again.
                 prime(key_of(located.item), located.item)
         for selected, of_nodes, vias in page.edges:
             found.found[selected] = edges
-            for field, step in of_nodes:
-                nodes = [Object(*each) for each in vertices]
-                for edge, node in zip(edges, nodes, strict=True):
-                    edge.found[field] = node
-                step.start(run, nodes, round_trip, self._place)
-            for via in vias:
-                found_by = [hop.edge.object() for hop in hops]
-                for edge, by in zip(edges, found_by, strict=True):
-                    edge.found[via.selected] = by
-                via.start(run, found_by, self._place, round_trip)
+            lists = [(via, [hop.edge and hop.edge.object() for hop in hops]) for via in vias]
+            yield continue_edges(run, edges, vertices, of_nodes, lists)
         for field, step in page.nodes:
             nodes = [Object(*each) for each in vertices]
             found.found[field] = nodes
-            step.start(run, nodes, round_trip, self._place)
+            yield Start(step, nodes)

@@ -1,0 +1,309 @@
+"""Hostile clients: what they send, and what another client notices of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from multiprocessing import get_context
+
+import orjson
+
+from bench.compare.load import http_post
+from bench.reliability import crowd
+from bench.reliability.clients import Asked, Client, Seen, asked_of
+from bench.reliability.scenarios import (
+    MOST_MEGABYTES,
+    TYPENAME,
+    Outcome,
+    Outcomes,
+    answered,
+    for_seconds,
+    megabytes,
+    recovered,
+    until_right,
+)
+from bench.reliability.upstream import Mode, Upstream
+
+P99_SECONDS = 0.1
+_HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+_MEGABYTE = 1_000_000
+_UNFINISHED = b'[{"query":"'.ljust(_MEGABYTE, b"x")
+"""JSON that does not end."""
+_WIDE = ('{"' + "x" * 900_000 + "\N{GRINNING FACE}").encode()
+"""The same, in whose text one character makes all of them four bytes wide."""
+_SMALL_VALUES = b'{"query":"{ __typename }","variables":{"a":[' + b"[]," * 333_000 + b"[]]}}"
+_READ = orjson.dumps({"query": '{ user(userId: "large") { name } }'})
+_LARGE_USER = (
+    'mutation ($name: String!) { createUser(input: { userId: "large", name: $name, email: "e", userType: CUSTOMER, '
+    'createdAt: "2024-01-01T00:00:00Z" }) { user { userId } } }'
+)
+
+
+async def attacks(port: int, pid: int, seconds: float) -> Outcomes:
+    """Hostile clients attack; another client asks as usual."""
+    plain = await asked_of(port, [TYPENAME])
+    hostile = [partial(_again, attack, port) for attack in _ATTACKS for _ in range(2)]
+    return await under_attack(port, pid, seconds, f"{seconds:.0f} s of attacks", hostile, plain)
+
+
+async def crowds(port: int, pid: int, seconds: float) -> Outcomes:
+    """Hundreds of clients of one address send operations that take long; a client of another address asks as usual."""
+    outcomes: Outcomes = []
+    usual = [*await asked_of(port, [crowd.SMALL]), *await _without_store(port)]
+    for name, body_of in crowd.ATTACKS.items():
+        requests = [http_post(port, "/graphql", body_of(number)) for number in range(crowd.CLIENTS)]
+        sends = _resets if name == crowd.RESETS else _sends
+        hostile = [partial(_again, partial(sends, request), port) for request in requests]
+        what = f"{seconds:.0f} s of {crowd.CLIENTS} clients with {name}"
+        outcomes += await under_attack(port, pid, seconds, what, hostile, usual)
+    return outcomes
+
+
+async def bodies(port: int, pid: int, share: float) -> Outcomes:
+    """Large bodies that are refused, one after the other on one connection; then bodies of many small values."""
+    outcomes: Outcomes = []
+    for name, body, most in (
+        ("1 MB of unfinished JSON", _UNFINISHED, 1_500),
+        ("900 KB of JSON with an emoji in a key", _WIDE, 200),
+    ):
+        count, client, refused = max(100, int(most * share)), Client(port), 0
+        async with _highest_memory(pid) as highest:
+            for _ in range(count):
+                refused += (await client.answer(http_post(port, "/graphql", body)))[0] == 400
+        client.close()
+        what = f"{count:,} bodies of {name}"
+        outcomes += [
+            Outcome(what, "refused", f"{refused:,} of {count:,}", refused == count),
+            _memory(max(highest)),
+        ]
+    seconds = max(5.0, 10.0 * share)
+    hostile = [partial(_again, partial(_sends, http_post(port, "/graphql", _SMALL_VALUES)), port)] * 8
+    what = f"{seconds:.0f} s of 8 clients with 1 MB of small values"
+    return outcomes + await under_attack(port, pid, seconds, what, hostile, await _without_store(port))
+
+
+async def large_answers(port: int, pid: int, upstream: Upstream, share: float) -> Outcomes:
+    """DynamoDB answers with 2 GB."""
+    usual, right = await _without_store(port), await asked_of(port, [_READ])
+    seconds = max(5.0, 10.0 * share)
+    hostile = [partial(_again, partial(_sends, http_post(port, "/graphql", _READ)), port)] * 8
+    before = upstream.requests
+    await upstream.become(Mode.LARGE)
+    what = f"{seconds:.0f} s of answers of 2 GB from DynamoDB"
+    outcomes = await under_attack(port, pid, seconds, what, hostile, usual)
+    await upstream.become(Mode.WELL)
+    count = upstream.requests - before
+    return [*outcomes, recovered(f"recovery after {count:,} of them", await until_right(port, right))]
+
+
+async def _without_store(port: int) -> list[Asked]:
+    """Requests that read nothing, with their right answers."""
+    health = Client(port)
+    asked = Asked(_HEALTH, (await health.answer(_HEALTH))[1])
+    health.close()
+    return [*await asked_of(port, [TYPENAME]), asked]
+
+
+@asynccontextmanager
+async def _highest_memory(pid: int) -> AsyncIterator[list[float]]:
+    """Yields a list to which the memory of the server is added five times a second."""
+    found = [megabytes(pid)]
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(0.2)
+            found.append(megabytes(pid))
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield found
+    finally:
+        watching.cancel()
+
+
+def _memory(highest: float) -> Outcome:
+    return Outcome(
+        "memory of a worker meanwhile",
+        f"under {MOST_MEGABYTES:.0f} MB",
+        f"{highest:.0f} MB at most",
+        highest < MOST_MEGABYTES,
+    )
+
+
+async def _sends(request: bytes, port: int) -> None:
+    client = Client(port)
+    try:
+        await client.answer(request)
+    finally:
+        client.close()
+
+
+async def _resets(request: bytes, port: int) -> None:
+    """Sends a request from one of two addresses, and resets the connection within 0.9 s."""
+    own = f"127.0.0.{random.choice('13')}", 0
+    _, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=own)
+    writer.write(request)
+    await asyncio.sleep(random.random() * 0.9)
+    writer.transport.abort()
+
+
+async def under_attack(
+    port: int,
+    pid: int,
+    seconds: float,
+    what: str,
+    hostile: Sequence[Callable[[asyncio.Event], Awaitable[None]]],
+    usual: Sequence[Asked],
+) -> Outcomes:
+    """Hostile clients attack, while a client of another address sends each of the usual requests."""
+    until, loop = asyncio.Event(), asyncio.get_running_loop()
+    attacking = [asyncio.ensure_future(each(until)) for each in hostile]
+    # In separate processes: here they would wait for the attackers, not for the server.
+    with ProcessPoolExecutor(len(usual), get_context("spawn")) as beside:
+        async with _highest_memory(pid) as highest:
+            asking = (loop.run_in_executor(beside, _asking, port, pid, each, seconds) for each in usual)
+            found = await asyncio.gather(*asking)
+    until.set()
+    await asyncio.wait(attacking, timeout=5)
+    for task in attacking:
+        task.cancel()
+    await asyncio.gather(*attacking, return_exceptions=True)
+    seen = Seen()
+    for each in found:
+        seen.add(each)
+    own, with_waits = (max(each.slowest(kind) for each in found) for kind in ("own_seconds", "seconds"))
+    return [
+        answered(f"another client during {what}", seen),
+        Outcome(
+            "its slowest answers (p99)",
+            f"under {P99_SECONDS * 1000:.0f} ms",
+            f"{own * 1000:.0f} ms, and {with_waits * 1000:.0f} ms with waits for a processor",
+            own < P99_SECONDS,
+        ),
+        _memory(max(highest)),
+    ]
+
+
+def _asking(port: int, pid: int, asked: Asked, seconds: float) -> Seen:
+    """Returns the results of a client that asks again and again for some seconds."""
+
+    async def ask(until: asyncio.Event) -> Seen:
+        seen, client = Seen(), Client(port, "127.0.0.2", pid)
+        while not until.is_set():
+            await client.ask(asked, seen)
+            await asyncio.sleep(0.02)
+        client.close()
+        return seen
+
+    return asyncio.run(for_seconds(seconds, ask))
+
+
+# --- Attacks --------------------------------------------------------------------------------------------
+
+
+async def _never_reads(port: int) -> None:
+    """Sends requests and reads no answer."""
+    with _no_receiving(port) as writer_of:
+        _, writer = await writer_of
+        request = http_post(port, "/graphql", TYPENAME) * 100
+        async with asyncio.timeout(3):
+            while not writer.is_closing():
+                writer.write(request)
+                await writer.drain()
+
+
+async def _large_and_never_read(port: int) -> None:
+    """Requests answers of 7 MB on many connections, and reads none."""
+    name = "n" * 380_000
+    created = orjson.dumps({"query": _LARGE_USER, "variables": {"name": name}})
+    client = Client(port)
+    await client.answer(http_post(port, "/graphql", created))  # the second time it is there already
+    client.close()
+    names = " ".join(f'a{number}: user(userId: "large") {{ name again: name }}' for number in range(9))
+    request = http_post(port, "/graphql", orjson.dumps({"query": f"{{ {names} }}"}))
+    with ExitStack() as opened:
+        for _ in range(32):
+            _, writer = await opened.enter_context(_no_receiving(port))
+            writer.write(request)
+        await asyncio.sleep(2)
+
+
+async def _half_heads(port: int) -> None:
+    """Opens connections that never send a complete head."""
+    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(50)]
+    for writer in writers:
+        writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\n")
+    await asyncio.sleep(2)
+    for writer in writers:
+        writer.transport.abort()
+
+
+async def _long_head(port: int) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(3):
+        while not writer.is_closing():
+            writer.write(b"X-Long: " + b"x" * 60_000 + b"\r\n")
+            await writer.drain()
+
+
+async def _half_bodies(port: int) -> None:
+    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(20)]
+    for writer in writers:
+        head = b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+        writer.write(head + b" " * 900_000)
+    await asyncio.sleep(2)
+    for writer in writers:
+        writer.transport.abort()
+
+
+def _documents() -> Iterator[bytes]:
+    bomb = "".join(f"fragment F{n} on Query {{ ...F{n + 1} ...F{n + 1} }} " for n in range(30))
+    yield b"{ ...F0 } " + bomb.encode() + b"fragment F30 on Query { __typename }"
+    yield b"{ " + b" ".join(b"a%d: __typename" % n for n in range(20_000)) + b" }"
+    yield b"{ " * 5_000 + b"}" * 5_000
+    yield b"{ __schema { types { " + b"fields { type { " * 20 + b"name" + b" } }" * 20 + b" } } }"
+
+
+async def _hostile_documents(port: int) -> None:
+    client = Client(port)
+    for document in _documents():
+        await client.answer(http_post(port, "/graphql", orjson.dumps({"query": document.decode()})))
+    # Each with different variables: nothing of them may be kept.
+    for number in range(50):
+        query = "query ($x: String) { __typename @include(if: true) }"
+        body = orjson.dumps({"query": query, "variables": {"x": f"{number}" + "x" * 100_000}})
+        await client.answer(http_post(port, "/graphql", body))
+    client.close()
+
+
+_ATTACKS: Sequence[Callable[[int], Awaitable[None]]] = (
+    _never_reads,
+    _large_and_never_read,
+    _half_heads,
+    _long_head,
+    _half_bodies,
+    _hostile_documents,
+)
+
+
+@contextmanager
+def _no_receiving(port: int) -> Iterator[Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
+    """Yields a connection whose answers are not read; it ends with the block."""
+    opening = asyncio.ensure_future(asyncio.open_connection("127.0.0.1", port, limit=1))
+    try:
+        yield opening
+    finally:
+        if opening.done() and not opening.cancelled() and opening.exception() is None:
+            opening.result()[1].transport.abort()
+
+
+async def _again(attack: Callable[[int], Awaitable[None]], port: int, until: asyncio.Event) -> None:
+    while not until.is_set():
+        try:
+            await attack(port)
+        except (OSError, EOFError, TimeoutError, ValueError):
+            await asyncio.sleep(0.05)

@@ -1,0 +1,163 @@
+"""The time and memory of repairing a broken table while others write to it: `python -m bench.repairing [ITEMS]`.
+
+One percent of the items of a table of people, friendships and notes get each kind of damage. `keygraph verify --repair
+--yes` repairs them in a process of its own, while this one creates notes; then `keygraph verify` must find nothing, and
+every note that was created must be there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from keygraph import ID, Graph, Index, Many, Table, counts, edge, node
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import CreateTable
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import whole_table, write_batches
+from keygraph.writing.requests import Create
+from keygraph.writing.sending.writer import write
+
+gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
+
+
+@node("PERSON#{name}", gsi1("TOWN#{town}", "{name}"))
+class Person:
+    name: ID
+    town: str
+
+    friends: Many[Friend]
+    notes: Many[Note]
+    friends_count: int = counts("friends")
+    notes_count: int = counts("notes")
+
+
+@edge("{person}", "FRIEND#{friend.name}", mirror=True)
+class Friend:
+    person: Person
+    friend: Person
+    since: int
+
+
+@node("NOTE#{note_id}", gsi1("{author}", "NOTE#{title}"))
+class Note:
+    note_id: ID
+    title: str
+    author: Person
+
+
+graph = Graph(
+    Table("People", partition_key="PK", sort_key="SK", indexes=[gsi1]),
+    Person,
+    Friend,
+    Note,
+    type_attribute="type",
+).check()
+
+FRIENDS, NOTES = 4, 1
+"""For each person; a friendship is two items."""
+
+
+def _friend(one: int, other: int, since: int = 2020) -> Item:
+    key = {"PK": f"PERSON#{one}", "SK": f"FRIEND#{other}"}
+    ends = {"person_name": str(one), "friend_name": str(other)}
+    return {**key, **ends, "since": Decimal(since), "type": "Friend"}
+
+
+def broken_items(size: int) -> Iterator[Item]:
+    """Yields so many items; one percent of them, in each way, is wrong."""
+    people = size // (1 + FRIENDS + NOTES)
+    dice = random.Random(1)
+
+    def is_broken() -> bool:
+        """Whether an item of which there are as many as people is among those of one kind of damage."""
+        return dice.random() < size / people / 100
+
+    for number in range(people):
+        key = f"PERSON#{number}"
+        person: Item = {
+            "PK": key,
+            "SK": key,
+            "name": str(number),
+            "town": f"T{number % 100}",
+            "type": "Person",
+        }
+        person |= {"GSI1PK": f"TOWN#T{number % 100}", "GSI1SK": str(number)}
+        person |= {"friends_count": Decimal(FRIENDS), "notes_count": Decimal(99 if is_broken() else NOTES)}
+        if is_broken():
+            person["GSI1PK"] = "TOWN#undefined"
+        yield person
+        for step in range(1, FRIENDS // 2 + 1):
+            other = (number + step) % people
+            yield _friend(number, other)
+            if step == 1 and is_broken():
+                continue  # its mirror is missing
+            yield _friend(other, number, 1999 if step == 2 and is_broken() else 2020)
+        if is_broken():
+            yield _friend(number, people + number)  # there is no such person
+        key = f"NOTE#{number}"
+        note: Item = {"PK": key, "SK": key, "note_id": str(number), "title": "a", "author_name": str(number)}
+        yield note | {"GSI1PK": f"PERSON#{number}", "GSI1SK": "NOTE#a", "type": "Note"}
+
+
+async def _fill(url: str, size: int) -> None:
+    async with open_store(url, graph.table) as store:
+        await store.send(CreateTable())
+        items = [*broken_items(size)]
+        batches = ((items[start : start + 5_000], None) for start in range(0, len(items), 5_000))
+        await write_batches(store, batches, lambda _: None, in_flight=1)
+
+
+async def _write_until(url: str, done: asyncio.Event) -> int:
+    """Creates notes of the first people, and returns how many."""
+    count = 0
+    async with open_store(url, graph.table) as store:
+        while not done.is_set():
+            values: dict[str, Any] = {"note_id": f"new{count}", "title": "b", "author": (str(count % 1_000),)}
+            await write(graph, store, [Create(graph.types["Note"], values)])
+            count += 1
+            await asyncio.sleep(0.05)
+    return count
+
+
+async def _verify(url: str, *options: str) -> tuple[str, float]:
+    """Runs the command, and returns what it says and how long it took, in seconds."""
+    started = time.monotonic()
+    words = ("-m", "keygraph", "verify", "--model", "bench.repairing:graph", "--store", url, *options)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    _, said = await process.communicate()
+    return said.decode().strip(), time.monotonic() - started
+
+
+async def main(size: int) -> None:
+    """Repairs a table of so many items, and prints what it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:{Path(folder) / 'people.db'}"
+        await _fill(url, size)
+        done = asyncio.Event()
+        writing = asyncio.create_task(_write_until(url, done))
+        for options in (["--repair"], ["--repair", "--yes"], []):
+            said, seconds = await _verify(url, *options)
+            if options == ["--repair", "--yes"]:
+                done.set()
+                await writing
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            sys.stdout.write(f"verify {' '.join(options)}: {seconds:.0f} s, {peak:.0f} MB at most. {said}\n")
+        async with open_store(url, graph.table) as store:
+            there = [item async for item in whole_table(store) if str(item["SK"]).startswith("NOTE#new")]
+        sys.stdout.write(f"{writing.result():,} notes were created meanwhile, {len(there):,} are there.\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))

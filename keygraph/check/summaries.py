@@ -1,0 +1,113 @@
+"""What is wrong with values that only the job computes: degrees, tops, ranks, and counts and sums over two levels of
+lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from keygraph.declare.declaration import OF_ENDS
+from keygraph.errors import Mistake
+from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph.resolve.derived import NUMBERS, keys_of_numbers, why_not_counted, why_not_summed
+from keygraph.resolve.record_types import RecordTypes
+
+MOST_IN_TOP = 100
+"""The most values that a top holds: they are all in one item."""
+
+
+def summary_mistakes(model: RecordTypes) -> Iterator[Mistake]:
+    for record in model.types.values():
+        for field in record.fields.values():
+            if field.is_only_by_job:
+                for wrong in _wrong(record, field, model.node_lists):
+                    yield Mistake("kept", f"{record.name}.{field.name}", *wrong)
+
+
+def _wrong(
+    record: RecordType, field: Field, lists: Mapping[tuple[str, str], AccessPath]
+) -> Iterator[tuple[str, str]]:
+    """Yields what is wrong, and how to fix it."""
+    if field.kept in OF_ENDS:
+        yield (
+            "a smallest, largest or last value is that of one list.",
+            "Name a list of this node and a field.",
+        )
+        return
+    if not field.is_by_job:
+        yield "only the job computes something over two levels of lists.", 'Write kept="job".'
+    if field.kept_where is not None:
+        yield "where= is for a count or sum over one list.", "Leave it out."
+    if keys_of_numbers(record, [field]):
+        yield "it is in a key, which the job does not render again.", "Take it out of the template."
+    if any(field.name in rule.names for rule in record.rules):
+        yield "a rule in check= is about it, and the job changes it.", "Remove the rule."
+    if field.kept == "rank":
+        yield from _wrong_rank(record, field)
+        return
+    if not record.is_node:
+        yield "only a node has lists.", "Move it to a node."
+        return
+    owners, of = [record], field.kept_of.rpartition(".")[2]
+    for level, name in enumerate(field.lists):
+        if field.kept == "degree":
+            owners, level = [record], 0
+        paths = [(owner, lists.get((owner.name, name))) for owner in owners]
+        for owner, path in paths:
+            if name not in owner.lists:
+                known = ", ".join(owner.lists) or "none"
+                yield f"{name!r} is no list of {owner.name}; its lists: {known}.", "Name one of them."
+                return
+            if path is None:
+                return  # the mistake of the list is reported there
+            reason = why_not_counted(owner, path, by_job=True)
+            if reason is not None:
+                yield reason
+            if field.kept == "degree" and any(each.far_end is None for each in path.each):
+                yield f"{name} is no list of edges.", f'Write counts("{name}", kept="job").'
+        found = [path for _, path in paths if path is not None]
+        owners = [*dict.fromkeys(node for path in found for node in path.nodes)]
+        is_last = level == len(field.lists) - 1
+        if is_last and field.kept not in ("degree", "count"):
+            for each in (each for path in found for each in path.records):
+                yield from why_not_summed(field, each, of)
+                yield from _wrong_top_of(field, each, of) if field.kept == "top" else ()
+        if level == 0 and field.is_of_two_levels and not all(owner.is_node for owner in owners):
+            yield f"the items of {name} are no nodes, and have no lists.", "Name a list of nodes or edges."
+            return
+    if field.kept == "top":
+        yield from _wrong_top(field, owners)
+    elif field.type.written is not None:
+        yield "it is not stored as a number.", "Remove the format of its type."
+
+
+def _wrong_top_of(field: Field, record: RecordType, of: str) -> Iterator[tuple[str, str]]:
+    source, held = record.fields.get(of), field.type.of
+    if source is not None and held is not None and held.kind in NUMBERS and held != source.type:
+        problem = f"{record.name}.{of} is of type {source.type.name}, and this of type {field.type.name}."
+        yield problem, "Annotate it as a list of them, or as list[ID] for the keys of the nodes."
+
+
+def _wrong_top(field: Field, nodes: list[RecordType]) -> Iterator[tuple[str, str]]:
+    if not 1 <= field.kept_size <= MOST_IN_TOP:
+        yield f"{field.kept_size} is no number from 1 to {MOST_IN_TOP}.", 'Write top("a_list.a_field", 10).'
+    kind = None if field.type.of is None else field.type.of.kind
+    if kind not in NUMBERS and kind not in ("id", "string"):
+        problem = f"it holds numbers or keys of nodes, and it is of type {field.type.name}."
+        yield problem, "Annotate it as list[ID], or as a list of numbers."
+    elif kind not in NUMBERS and any(not node.is_node or len(node.identity) != 1 for node in nodes):
+        yield "it holds keys, and these are of nodes with one key field.", "Annotate it as a list of numbers."
+
+
+def _wrong_rank(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:
+    source, within = record.fields.get(field.kept_of), field.kept_within
+    if source is None or source.type.kind not in NUMBERS | {"average"} or source.type.written is not None:
+        yield f"{record.name} has no field {field.kept_of} that is stored as a number.", "Name another field."
+    elif source.kept == "rank":
+        yield f"{field.kept_of} is a rank itself.", "Rank by what it ranks by."
+    if within and within not in record.fields and within not in record.ends:
+        names = ", ".join((*record.fields, *record.ends))
+        yield f"{record.name} has no field or end {within}; it has {names}.", "Name one of them."
+    if within and within in record.fields and record.fields[within].is_by_job:
+        yield f"only the job computes {within}.", "Name a field that mutations write."

@@ -1,0 +1,243 @@
+"""The job on this machine: reads the table in parallel segments, and sorts on disk.
+
+Everything that must be remembered is in one SQLite file, the work file: the rows of `keygraph.summaries.work`, how far
+each segment was read, and how far the results were written. A page's rows and its position are saved in one transaction,
+so the job can be interrupted at any point, and nothing is counted twice when it goes on. Memory holds one page per
+segment and SQLite's sorter, however large the table is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import orjson
+
+from keygraph.dynamo.items import Item, base64_text
+from keygraph.dynamo.store import Scan, Store, pages
+from keygraph.summaries.work import IMAGES, LINKS, WRITES, GroupRow, Summaries
+from keygraph.summaries.writing import SummaryWriter
+from keygraph.tables.findings import key_from_json, key_to_json
+
+_PAGE_ITEMS = 1000
+_BATCH_ROWS = 5000
+_BATCH_WRITES = 200
+IN_FLIGHT = 16
+"""The most items that are written at once."""
+_LAYOUT = """
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = NORMAL;
+    PRAGMA cache_size = -32000;
+    PRAGMA temp_store = FILE;
+    CREATE TABLE IF NOT EXISTS rows (
+        stage INTEGER, summary INTEGER, key TEXT, place BLOB, content BLOB
+    );
+    CREATE TABLE IF NOT EXISTS results (
+        number INTEGER PRIMARY KEY, stage INTEGER, summary INTEGER, key TEXT, place BLOB, content BLOB
+    );
+    CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+"""
+_STAGES = range(LINKS, WRITES)
+"""The stages that are reduced, one after the other."""
+
+Part: TypeAlias = "Callable[[Any], AsyncIterator[tuple[Iterable[GroupRow], int, Any]]]"
+"""A part of what the job reads: yields the rows of some items, their number, and the position after them; None at the
+end. It goes on after a position."""
+
+
+class WorkFile:
+    """The file of a job."""
+
+    def __init__(self, path: Path, what: Sequence[str], *, resume: bool) -> None:
+        """`what` identifies the job. Without `resume`, an older file is replaced. Raises ValueError for the file of
+        another job."""
+        self._path = path
+        if not resume:
+            self.delete()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # It holds values of the table.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.executescript(_LAYOUT)
+        self.is_resumed = self.get("what") is not None
+        if self.get("what", [*what]) != [*what]:
+            self._database.close()
+            raise ValueError("the work file of another job")
+        self.put("what", [*what])
+
+    def close(self) -> None:
+        self._database.close()
+
+    def delete(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns saved progress."""
+        found = self._database.execute("SELECT value FROM progress WHERE name = ?", (name,)).fetchone()
+        return default if found is None else orjson.loads(found[0])
+
+    def put(self, name: str, value: Any) -> None:
+        text = orjson.dumps(value, default=base64_text).decode()
+        self._database.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (name, text))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Saves all that is put meanwhile, or nothing."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def add(self, rows: Iterable[GroupRow]) -> None:
+        self._database.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", rows)
+
+    def sorted(self, stage: int) -> Iterator[GroupRow]:
+        """Yields the rows of a stage in their order, and of the last one by the key of the item."""
+        order = "key, summary" if stage == WRITES else "summary, key, place"
+        found = self._database.execute(f"SELECT * FROM rows WHERE stage = ? ORDER BY {order}", (stage,))
+        return map(GroupRow._make, found)
+
+    def keep_results(self) -> None:
+        """Keeps only the results, numbered in their order."""
+        self._database.execute(
+            "INSERT INTO results (stage, summary, key, place, content) SELECT stage, summary, key, place, content"
+            " FROM rows WHERE stage = ? ORDER BY key, summary",
+            (WRITES,),
+        )
+        self._database.execute("DELETE FROM rows")
+
+    def results(self, after: int) -> Iterator[tuple[int, GroupRow]]:
+        """Yields the results with their numbers."""
+        found = self._database.execute("SELECT * FROM results WHERE number > ? ORDER BY number", (after,))
+        return ((number, GroupRow(*row)) for number, *row in found)
+
+    @property
+    def result_count(self) -> int:
+        [count] = self._database.execute("SELECT max(number) FROM results").fetchone()
+        return count or 0
+
+
+class LocalJob:
+    """One job on this machine."""
+
+    def __init__(self, work: Summaries, file: WorkFile, as_of: datetime | None = None) -> None:
+        """`as_of` is the time at which the table was as it is read; without it, the present."""
+        self._work = work
+        self._file = file
+        now = (as_of or datetime.now(UTC)).replace(microsecond=0)
+        self.as_of = datetime.fromisoformat(file.get("as_of") or now.isoformat())
+        """The time at which the table is as the job knows it: when it began to read."""
+        self.items: int = file.get("items", 0)
+        """The number of items that were read."""
+
+    @property
+    def at(self) -> Decimal:
+        """That time in seconds since 1970."""
+        return Decimal(int(self.as_of.timestamp()))
+
+    async def read(self, parts: Mapping[str, Part], advance: Callable[[int], None]) -> None:
+        """Reads the parts that were not read yet, all at once. `advance` is called with the number of items so far.
+
+        Raises StoreError.
+        """
+        self._file.put("as_of", self.as_of.isoformat())
+        await _all_of(self._read(name, part, advance) for name, part in parts.items())
+
+    async def _read(self, name: str, part: Part, advance: Callable[[int], None]) -> None:
+        reached = self._file.get(name, {"after": None})
+        if reached is None:
+            return
+        async for rows, count, position in part(reached["after"]):
+            # No await between these: the rows and the position are saved at once.
+            with self._file.transaction():
+                self._file.add(self._work.combined(rows))
+                self._file.put(name, None if position is None else {"after": position})
+                self._file.put("items", self.items + count)
+            self.items += count
+            advance(self.items)
+            # Files are read without waiting; other parts, and an interruption, get their turn.
+            await asyncio.sleep(0)
+
+    async def combine(self) -> int:
+        """Combines what was read. Returns the number of results."""
+        if self._file.get("reached") is None:
+            with self._file.transaction():
+                for rows in _batches(self._work.newest(self._file.sorted(IMAGES), self.at), _BATCH_ROWS):
+                    self._file.add(self._work.combined(rows))
+                    await asyncio.sleep(0)
+                for stage in _STAGES:
+                    for rows in _batches(self._work.reduced(self._file.sorted(stage)), _BATCH_ROWS):
+                        self._file.add(rows)
+                        await asyncio.sleep(0)
+                self._file.keep_results()
+                self._file.put("reached", 0)
+        return self._file.result_count
+
+    async def write(self, writer: SummaryWriter, advance: Callable[[int], None]) -> None:
+        """Writes the results that were not written yet. `advance` is called with the number of results so far.
+
+        Raises StoreError.
+        """
+        gate = asyncio.Semaphore(IN_FLIGHT)
+
+        async def write(rows: list[GroupRow]) -> None:
+            async with gate:
+                await writer.write([self._work.result(row) for row in rows])
+
+        items = groupby(self._file.results(self._file.get("reached", 0)), key=lambda each: each[1].key)
+        for several in _batches(([*own] for _, own in items), _BATCH_WRITES):
+            await _all_of(write([row for _, row in own]) for own in several)
+            reached = several[-1][-1][0]
+            self._file.put("reached", reached)
+            advance(reached)
+
+
+def scanned(work: Summaries, store: Store, at: Decimal, segments: int) -> dict[str, Part]:
+    """Returns the segments of a table as parts."""
+
+    def part(segment: int) -> Part:
+        async def read(after: Any) -> AsyncIterator[tuple[Iterable[GroupRow], int, Any]]:
+            start = after and key_from_json(after)
+            async for page in pages(store, Scan(segment, segments, _PAGE_ITEMS, start, consistent=True)):
+                yield _rows(work, page.items, at), len(page.items), page.last and key_to_json(page.last)
+
+        return read
+
+    return {f"segment {segment}": part(segment) for segment in range(segments)}
+
+
+_Each = TypeVar("_Each")
+
+
+def _batches(several: Iterable[_Each], size: int) -> Iterator[list[_Each]]:
+    iterator = iter(several)
+    while batch := [*islice(iterator, size)]:
+        yield batch
+
+
+async def _all_of(several: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Runs all at once; if one fails, no other goes on."""
+    tasks = [asyncio.create_task(each) for each in several]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _rows(work: Summaries, items: Iterable[Item], at: Decimal) -> Iterator[GroupRow]:
+    for item in items:
+        yield from work.rows(item, at)

@@ -1,0 +1,153 @@
+"""Writes the results of the job, each on the condition that nobody has written a newer one.
+
+What only the job keeps is set with its age: the time for which the job knows the table. If a value that another job
+wrote meanwhile is as new, it stays. What transactions keep may have changed since the table was read, so a value that
+differs is computed again from its list, and repaired as `keygraph verify --repair` does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
+from keygraph.dynamo.conditions import And, Condition, at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.store import Store, Write
+from keygraph.dynamo.table import Key
+from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
+from keygraph.graph import Graph
+from keygraph.keys.types import encode
+from keygraph.model.fields import Field
+from keygraph.model.records import RecordType
+from keygraph.resolve.derived import as_stored, stored_value
+from keygraph.resolve.fields import VALUE
+from keygraph.summaries.work import Result
+from keygraph.tables.bulk import WriteRate
+from keygraph.tables.findings import FindingKind
+from keygraph.tables.repair import ItemChange
+from keygraph.writing.presence import Presence, is_unchanged, within_maps
+
+Counted: TypeAlias = Literal["written", "confirmed", "newer", "gone", "refused"]
+"""What became of an item's values: some changed; none did, but their age; they are as new or newer; the item or what
+they depend on is not as it was read; they do not fit their type."""
+_LARGEST_INT = 2**31 - 1
+
+
+@dataclass
+class SummaryWriter:
+    """Writes the results of one job."""
+
+    graph: Graph
+    store: Store
+    as_of: datetime
+    """The time at which the table was as the job knows it."""
+    listen: Callable[[FindingKind, list[ItemChange]], None]
+    """Called with each item whose values change, before and after."""
+    repair: Callable[[Key], Coroutine[Any, Any, object]]
+    """Computes what transactions keep in an item again from its lists, and repairs it."""
+    rate: WriteRate = field(default_factory=WriteRate)
+    is_dry_run: bool = False
+    only_changed: bool = False
+    """Whether an item is not written if only the ages of its values change."""
+    counted: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._presence = Presence(self.graph)
+
+    async def write(self, results: Sequence[Result]) -> None:
+        """Writes all results of one item. Raises StoreError."""
+        before: Item = {}
+        for result in results:
+            before |= result.before
+        key, record = self.graph.table.key_of(before), results[0].summary.record
+        others = [each for each in results if each.summary.age is None]
+        if any(stored_value(each.summary.field, before) != each.value for each in others):
+            await self.repair(key)
+        by_job = [each for each in results if each.summary.age is not None]
+        if by_job:
+            self.counted[await self._write(key, record, by_job, before)] += 1
+
+    async def _write(self, key: Key, record: RecordType, results: list[Result], before: Item) -> Counted:
+        if any(_is_unfit(each.summary.field, each.value) for each in results):
+            results = [each for each in results if not _is_unfit(each.summary.field, each.value)]
+            self.counted["refused"] += 1
+        item: Item | None = before
+        while True:
+            results = [each for each in results if not self._is_newer(record, each, item or {})]
+            if not results:
+                return "newer"
+            changed = [each for each in results if stored_value(each.summary.field, item or {}) != each.value]
+            if not changed and self.only_changed:
+                return "confirmed"
+            changes, conditions = self._changes(record, results, before, item or {})
+            if not self.is_dry_run:
+                try:
+                    action = UpdateItem(key, tuple(changes), And(tuple(conditions)))
+                    await self.rate.send(self.store, Write(action))
+                except BadUserInput:
+                    return "refused"
+                except ConditionFailed as failed:
+                    item = failed.item
+                    if item is None or self.graph.recognise(item) is not record:
+                        return "gone"
+                    results = [each for each in results if _is_of_same(each, before, item)]
+                    if not results:
+                        return "gone"
+                    continue
+            if changed:
+                self._tell(key, record, changed, item or {})
+            return "written" if changed else "confirmed"
+
+    def _is_newer(self, record: RecordType, result: Result, item: Item) -> bool:
+        """Returns whether a stored value is as new as the result."""
+        age = result.summary.age
+        try:
+            stored = None if age is None else record.reader(age)(item)
+        except CorruptItem:
+            return False
+        return isinstance(stored, datetime) and stored.tzinfo is not None and stored >= self.as_of
+
+    def _changes(
+        self, record: RecordType, results: Iterable[Result], before: Item, item: Item
+    ) -> tuple[Sequence[AttributeChange], list[Condition]]:
+        changes: list[AttributeChange] = []
+        conditions: list[Condition] = [self._presence.is_there(record)]
+        for result in results:
+            declared, age = result.summary.field, result.summary.age
+            changes.append(_set(declared.kept_attribute, as_stored(declared, result.value, item)))
+            conditions += [is_unchanged(own, before) for own in result.summary.own]
+            if age is not None:
+                changes.append(SetTo(age.attribute, encode(age.type, self.as_of)))
+                conditions.append(is_unchanged(age.attribute, item))
+        fitting, of_maps = within_maps(changes, item)
+        return fitting, [*dict.fromkeys((*conditions, *of_maps))]
+
+    def _tell(self, key: Key, record: RecordType, changed: Sequence[Result], item: Item) -> None:
+        old, new = Item(), Item()
+        for result in changed:
+            name = ".".join(result.summary.field.kept_attribute)
+            stored = stored_value(result.summary.field, item)
+            old |= {} if stored is None else {name: stored}
+            new |= {} if result.value is None else {name: result.value}
+        names = ", ".join(result.summary.field.name for result in changed)
+        self.listen(FindingKind("outdated", record.name, f"{names} computed"), [ItemChange(key, old, new)])
+
+
+def _set(path: tuple[str, ...], value: Value) -> AttributeChange:
+    return Remove(path) if value is None else SetTo(path, value)
+
+
+def _is_of_same(result: Result, before: Item, item: Item) -> bool:
+    """Returns whether an item still is in the group by which its value was computed."""
+    return all(at_path(item, own) == at_path(before, own) for own in result.summary.own)
+
+
+def _is_unfit(declared: Field, value: Value) -> bool:
+    """Returns whether a value is larger than its field can hold."""
+    number = value.get(VALUE) if isinstance(value, dict) else value
+    return declared.type.kind == "int" and isinstance(number, Decimal) and abs(number) > _LARGEST_INT

@@ -1,0 +1,456 @@
+"""Repairs what a verification found: for each problem the steps of one transaction, or why it stays.
+
+An item whose node is missing is treated as if the node were deleted now, with its edges: an edge or a record goes, with
+its mirror or counterpart; an optional end is removed. Of two items of an edge that differ, the right one is the one with
+the higher `version()` or the later `updated()`, else that of the type that names the counterpart, else the one with the
+smaller key. Keys of indexes are rendered from the item's values, and counts and sums set to what their lists have.
+
+No write of others is lost: each transaction has the condition that what it depends on is as it was read, and if not, the
+item is read and verified again. A write that changes a list changes the counts of its node with it, as mutations do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from uuid_utils import uuid4
+
+from keygraph.dynamo.actions import (
+    CheckItem,
+    DeleteItem,
+    PutItem,
+    SetTo,
+    UpdateItem,
+    key_of,
+    outcome,
+)
+from keygraph.dynamo.conditions import And, Condition, Not, Path
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.rules import WriteRules
+from keygraph.dynamo.store import BatchGet, Store, Transaction, Write
+from keygraph.dynamo.table import Key
+from keygraph.errors import (
+    BadUserInput,
+    ConditionFailed,
+    CorruptItem,
+    KeygraphError,
+    StoreError,
+    TransactionCanceled,
+)
+from keygraph.graph import Graph
+from keygraph.model.expiry import now
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
+from keygraph.resolve.derived import as_stored, combined, stored_value
+from keygraph.tables.backfill import Backfill, filled
+from keygraph.tables.bulk import WriteRate
+from keygraph.tables.findings import Finding, FindingKind, Problem
+from keygraph.tables.item_fields import item_fields
+from keygraph.tables.totals import is_listed, tallies_of
+from keygraph.writing import partners, rules
+from keygraph.writing.context import Stored, WriteContext
+from keygraph.writing.items import differences
+from keygraph.writing.marks import MARK, UNMARKED
+from keygraph.writing.presence import are_as_read, is_unchanged
+from keygraph.writing.requests import Change
+from keygraph.writing.step import Addition, TransactionStep, again, merged
+from keygraph.writing.steps import detaching_steps, following_steps
+from keygraph.writing.tallies import additions, read_list_ends, with_rendered_keys
+
+REPAIRS: dict[str, tuple[Problem, ...]] = {
+    "ends": ("dangling",),
+    "keys": ("key",),
+    "mirrors": ("one-sided", "differing"),
+    "copies": ("stale", "outdated"),
+    "counts": ("miscounted",),
+}
+"""The problems that each kind of repair is for, in the order in which those of one item are repaired."""
+_KINDS: dict[str, tuple[Problem, ...]] = {
+    "values": ("missing",),
+    "new copies": ("uncopied",),
+    **REPAIRS,
+}
+"""With those that only a backfill makes. They are made first: keys may hold these values."""
+BACKFILLED = ("values", "new copies", "keys", "counts")
+"""What a backfill writes."""
+_KIND_OF = {problem: kind for kind, problems in _KINDS.items() for problem in problems}
+_ORDER = list(_KIND_OF)
+_NEVER: dict[Problem, str] = {
+    "unknown": "declare its type, or delete it",
+    "unfit": "only you know what is right",
+}
+"""Why other problems are never repaired."""
+_TRIES = 20
+_BACKFILLED_AT_ONCE = 16
+_PAUSE = 0.05
+"""The longest pause before another try, in seconds."""
+
+
+class ItemChange(NamedTuple):
+    """An item before and after a repair; None if there is none."""
+
+    key: Key
+    before: Item | None
+    after: Item | None
+
+
+Steps: TypeAlias = "list[TransactionStep] | str"
+"""The steps of a repair, or the reason why there are none."""
+
+
+# --- What a repair is ---------------------------------------------------------------------------------
+
+
+def repair(write: WriteContext, findings: Sequence[Finding]) -> Steps:
+    """Returns the steps that repair the first finding of an item, and with it further ones of its kind, or the reason
+    why they stay. `write` knows the items with the keys that `needed` yields."""
+    (problem, type_, _), _, item, *_ = findings[0]
+    record = write.graph.types[type_ or ""]
+    if write.graph.is_expired(item, now()):
+        return "it has expired"
+    match problem:
+        case "dangling":
+            made = _without_node(write, record, item, findings[0].name or "")
+        case "key":
+            made = _with_keys(write, record, item, findings)
+        case "missing":
+            made = [_rewritten(write, record, item, filled(write, record, item, findings))]
+        case "one-sided" | "differing":
+            made = _with_other(write, record, item)
+        case "miscounted":
+            made = _with_numbers(write, record, item, findings)
+        case _:
+            made = _with_copies(write, record, item, findings)
+    if isinstance(made, str):
+        return made
+    if write.graph.tallies and problem not in (*REPAIRS["copies"], "uncopied"):
+        made = [_with_additions(write, step) for step in made]
+    steps = merged((((), step) for step in made), write.graph.table, write.refusals)
+    steps = [with_rendered_keys(write, step) for step in steps]
+    return str(write.refusals.found[0].message) if write.refusals.found else steps
+
+
+def needed(write: WriteContext, key: Key) -> Iterator[Key]:
+    """Yields the keys of what the repairs of an item depend on: it, its other item, and the nodes at their ends."""
+    yield key
+    graph, item = write.graph, write.stored.get(key)
+    record = None if item is None else graph.recognise(item)
+    if item is None or record is None:
+        return
+    items = [(record, item)]
+    yield from graph.table_keys(record, record.read_identity(item) or ())
+    if record.name in graph.correspondences:
+        yield from partners.keys(write, record, [item])
+        other = partners.stored(write, record, item)
+        items += [] if other is None else [(graph.correspondences[record.name].other, other)]
+    for own, each in items:
+        for _, node, identity in named_nodes(own, each):
+            yield from () if node.is_virtual else graph.table_keys(node, identity)
+
+
+def named_nodes(record: RecordType, item: Item) -> Iterator[tuple[str, RecordType, Texts]]:
+    """Yields each end of an item with the type and identity of its node. If several types have such keys, the first."""
+    for end in (*record.ends.values(), *record.list_ends.values()):
+        try:
+            named = record.member_identities(item, end) if end.is_list else [record.end_identity(item, end)]
+        except CorruptItem:
+            continue
+        for identity in named or ():
+            if identity is not None and not isinstance(identity, CorruptItem):
+                (node, *_), own = end.nodes(identity)
+                yield end.name, node, own
+
+
+def _without_node(write: WriteContext, record: RecordType, item: Item, name: str) -> Steps:
+    """Returns the steps that delete an item whose node is missing, or remove the end."""
+    nodes = [(node, own) for end, node, own in named_nodes(record, item) if end == name]
+    if name in record.list_ends or not nodes:
+        return "remove the id from the list"
+    [(node, own)] = nodes
+    references = [
+        each for each in write.graph.references[node.name] if (each.record, each.end.name) == (record, name)
+    ]
+    if record.is_node and not references[0].is_removable:
+        return f"{record.name} needs it: create the {node.name}, or delete the {record.name}"
+    absent = Not(write.presence.there)
+    checks = [CheckItem(key, absent) for key in write.graph.table_keys(node, own)]
+    steps = [TransactionStep(check, again, is_check=True, is_rule=True) for check in checks]
+    return [*detaching_steps(write, references[:1], item), *steps]
+
+
+def _with_keys(write: WriteContext, record: RecordType, item: Item, findings: Sequence[Finding]) -> Steps:
+    """Returns the step that renders the keys of the indexes again that the findings are about."""
+    keys, what = write.graph.made(item_fields)[record.name].keys, findings[0].kind.what
+    new = keys.repaired(item, {each.kind.what for each in findings})
+    before, after = ({*keys.problems(each)} for each in (item, new))
+    if what in after or not after < before:
+        is_index = what.startswith(tuple(f"{name}: " for name in record.keys if name))
+        return "no other key follows from its values" if is_index else "its key in the table is not changed"
+    return [_rewritten(write, record, item, new)]
+
+
+def _rewritten(write: WriteContext, record: RecordType, item: Item, new: Item) -> TransactionStep:
+    """Returns the step that makes an item the new one, if it is as it was read. Raises BadUserInput for one that DynamoDB
+    refuses."""
+    WriteRules(write.graph.table).check(new)
+    changes = tuple(differences(item, new, item.keys() | new.keys()))
+    update = UpdateItem(write.key_of(item), changes, _as_read(write, record, item))
+    return TransactionStep(update, again, before=item)
+
+
+def _with_other(write: WriteContext, record: RecordType, item: Item) -> Steps:
+    """Returns the steps that write the other item of an edge, or make the wrong one of two as the right one requires."""
+    graph, pair = write.graph, write.graph.correspondences[record.name]
+    right, wrong = item, partners.stored(write, record, item)
+    if wrong is not None and not _is_right(write, record, item, wrong):
+        right, wrong = wrong, item
+        pair = graph.correspondences[pair.other.name]
+    new = partners.other(write, pair.one, right, ())
+    if new is None:
+        return str(write.refusals.found[0].message) if write.refusals.found else "it has no other item"
+    same = CheckItem(write.key_of(right), _as_read(write, pair.one, right))
+    steps = [TransactionStep(same, again, is_check=True, is_rule=True)]
+    if wrong is not None:
+        if not pair.is_mirror:
+            new = partners.changed(write, pair.one, wrong, new, ())
+        if pair.other.read_identity(new) != pair.other.read_identity(wrong):
+            return "its other item is that of another one: delete one of them"
+        # What only its keys hold stays only there.
+        names = {name for name in {*wrong, *new} if name in wrong or name not in pair.other.completed(wrong)}
+        names -= {key.name for key in graph.table.keys}
+        changes = tuple(differences(wrong, new, names))
+        update = UpdateItem(write.key_of(wrong), changes, _as_read(write, pair.other, wrong))
+        steps.append(TransactionStep(update, again, before=wrong))
+    else:
+        keys = graph.table_keys(pair.other, pair.other.read_identity(new) or ())
+        if any(write.stored.get(key) is not None for key in keys):
+            return "an item of another type has its key"
+        if pair.needed:
+            return f"write the {pair.other.name} yourself: it needs {', '.join(pair.needed)}"
+        absent = Not(write.presence.there)
+        others = [CheckItem(key, absent) for key in keys if key != write.key_of(new)]
+        for _, node, own in named_nodes(pair.other, new):
+            there = [key for key in graph.table_keys(node, own) if write.stored.get(key) is not None]
+            if not there and not node.is_virtual:
+                return "a node at one of its ends is missing"
+            others += [CheckItem(key, And((write.presence.there, UNMARKED))) for key in there[:1]]
+        steps += [TransactionStep(each, again, is_check=True) for each in others]
+        steps.append(TransactionStep(PutItem(new, absent), again))
+    rules.check(write, pair.other, new, ())
+    return steps
+
+
+def _is_right(write: WriteContext, record: RecordType, item: Item, other: Item) -> bool:
+    """Returns whether of two items that differ this is the right one."""
+    pair = write.graph.correspondences[record.name]
+    updated = [field for field in record.fields.values() if field.kept == "updated"]
+    for field in [*([record.version] if record.version else []), *updated] if pair.is_mirror else []:
+        mine, theirs = (record.reader(field)(each) for each in (item, other))
+        if None not in (mine, theirs) and mine != theirs:
+            return bool(mine > theirs)
+    if (record.counterpart is None) != (pair.other.counterpart is None):
+        return record.counterpart is not None
+    return write.key_of(item) < write.key_of(other)
+
+
+def _with_numbers(
+    write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]
+) -> list[TransactionStep]:
+    """Returns the step that sets counts and sums. A missing one is first set to 0, so that mutations add to it."""
+    wrong = [each for each in findings if each.kind.problem == "miscounted" and each.right is not None]
+    fields = [(record.fields[each.name or ""], each.right) for each in wrong]
+    right = [SetTo(field.kept_attribute, as_stored(field, value, item)) for field, value in fields]
+    missing = [
+        SetTo(field.kept_attribute, as_stored(field, combined(field, ()), item))
+        for field, _ in fields
+        if stored_value(field, item) is None
+    ]
+    changes = tuple(missing or right)
+    same = [is_unchanged(each.path, item) for each in changes]
+    update = UpdateItem(write.key_of(item), changes, And((write.presence.is_there(record), *same)))
+    return [TransactionStep(update, again, before=item)]
+
+
+def _with_copies(
+    write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]
+) -> list[TransactionStep]:
+    """Returns the steps that copy again what nodes have now."""
+    wrong = {each.name for each in findings}
+    values, ends, checks = dict[str, Any](), set[str](), list[TransactionStep]()
+    for copy in write.graph.copies[record.name]:
+        if copy.field.name not in wrong:
+            continue
+        named = [(node, own) for end, node, own in named_nodes(record, item) if end == copy.end.name]
+        for key in (key for node, own in named for key in write.graph.table_keys(node, own)):
+            there = write.stored.get(key)
+            of = None if there is None else write.graph.recognise(there)
+            if there is not None and of is not None and of in copy.sources:
+                source = copy.sources[of]
+                values[copy.field.name] = of.reader(source)(there)
+                ends.add(copy.end.name)
+                same = CheckItem(key, And(tuple(are_as_read(of, source.attributes, there))))
+                checks.append(TransactionStep(same, again, is_check=True, is_rule=True))
+    change = Change(record, record.read_identity(item) or (), values)
+    return [*following_steps(write, change, ends, item), *checks]
+
+
+def _as_read(write: WriteContext, record: RecordType, item: Item) -> Condition:
+    """Returns the condition that an item is as it was read, except its counts and sums."""
+    kept: set[Path] = {(MARK,), *((key.name,) for key in write.graph.table.keys)}
+    kept |= {field.kept_attribute for field in tallies_of(write.graph, record)}
+    read = {*write.maker(record).paths((*record.fields, *record.ends)), *((name,) for name in item)}
+    return And((write.presence.there, *are_as_read(record, sorted(read - kept), item)))
+
+
+def _with_additions(write: WriteContext, step: TransactionStep) -> TransactionStep:
+    """Returns the step with what it adds to nodes: an item with wrong keys is not in their lists."""
+    if isinstance(step.action, CheckItem):
+        return step
+    after = outcome(replace(step.action, condition=None), step.before, write.graph.table)
+    record = write.graph.recognise(step.before or after or {})
+    found = list[Addition]()
+    for tally in write.graph.tallies.get(record.name, ()) if record is not None else ():
+        there = [
+            each if each is not None and is_listed(write.graph, tally, each) else None
+            for each in (step.before, after)
+        ]
+        found += additions(write, (tally,), *there)
+    return replace(step, additions=tuple(found))
+
+
+# --- Carrying it out ----------------------------------------------------------------------------------
+
+
+class Repairs:
+    """The repairs of a verification. Each item is repaired by itself, however many others are repaired at once."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        store: Store,
+        kinds: Iterable[str] | None,
+        listen: Callable[[FindingKind, list[ItemChange]], None],
+        *,
+        rate: WriteRate | None = None,
+        is_dry_run: bool = False,
+        backfill: Backfill | None = None,
+    ) -> None:
+        """`kinds` are keys of `REPAIRS`; other problems are left. None: all, but of copies only those that follow their
+        source: others may differ on purpose. `listen` is called with each repair. A dry run
+        computes what would be done first, and writes nothing. A backfill looks for nothing but what items lack, and its
+        `kinds` are `BACKFILLED`."""
+        several = [_KINDS[kind] for kind in (REPAIRS if kinds is None else kinds)]
+        self.problems = frozenset(
+            each for problems in several for each in problems if kinds is not None or each != "outdated"
+        )
+        self.backfill = backfill
+        self.concurrency = 1 if backfill is None else _BACKFILLED_AT_ONCE
+        """How many items are repaired at once, in each segment of the table."""
+        self._store = store
+        self._context = graph.made(WriteContext)
+        self._listen = listen
+        self._rate = rate or WriteRate()
+        self._is_dry_run = is_dry_run
+
+    async def repair(
+        self, findings: Sequence[Finding], verify: Callable[[Key], Coroutine[Any, Any, list[Finding]]]
+    ) -> list[Finding]:
+        """Repairs one item. Returns what is left, with the reasons. `verify` reads and verifies the item again."""
+        reasons: dict[FindingKind, str] = {}
+        listed: set[Problem] = set()
+        for _ in range(_TRIES):
+            own = self._next(findings, reasons, listed)
+            if not own:
+                break
+            kind, (key, _) = own[0][:2]
+            stored, steps = await self._steps(own)
+            if steps is not None:
+                sent = steps if isinstance(steps, str) else await self._send(steps)
+                if isinstance(steps, str) or isinstance(sent, str):
+                    reasons[kind] = str(sent).rstrip(".")
+                    continue
+                if sent:
+                    self._listen(kind, self._changes(stored, steps))
+                if self._is_dry_run:
+                    is_gone = any(isinstance(each.action, DeleteItem) for each in steps)
+                    listed.update(_ORDER if is_gone else _KINDS[_KIND_OF[kind.problem]])
+                    continue
+                if not sent:
+                    await asyncio.sleep(random.uniform(0, _PAUSE))
+            findings = await verify(key)
+        left = {each.kind: "others change it all the time" for each in self._next(findings, reasons, listed)}
+        never = {each.kind: _NEVER[each.kind.problem] for each in findings if each.kind.problem in _NEVER}
+        reasons = {**left, **never, **reasons}
+        return [each._replace(reason=reasons.get(each.kind)) for each in findings]
+
+    def _next(
+        self, findings: Iterable[Finding], reasons: Container[FindingKind], listed: Set[Problem]
+    ) -> list[Finding]:
+        """Returns the findings of the problem of an item that is to be repaired first."""
+        several = [
+            each
+            for each in findings
+            if each.kind.problem in self.problems - listed and each.kind not in reasons
+        ]
+        first = min((each.kind.problem for each in several), key=_ORDER.index, default=None)
+        return [each for each in several if each.kind.problem == first]
+
+    async def _steps(self, findings: Sequence[Finding]) -> tuple[Stored, Steps | None]:
+        """Returns the items that a repair depends on, and its steps; None if the item has changed since it was verified."""
+        (kind, (key, _), item, *_), stored = findings[0], dict[Key, Item | None]()
+        ends = dict[Any, Any]()
+        try:
+            if kind.problem in ("missing", "key") and kind.type not in self._context.graph.tallies:
+                # It depends on nothing else, and its condition is that the item is as it was verified.
+                stored[key] = item
+                return stored, repair(self._context.knowing(stored), findings)
+            while True:
+                write = self._context.knowing(stored)
+                keys = tuple(dict.fromkeys(each for each in needed(write, key) if each not in stored))
+                write.list_ends = ends
+                if not keys:
+                    steps = repair(write, findings) if stored[key] == item else None
+                    if await read_list_ends(write, self._store.send):
+                        steps = repair(write.separate(), findings)
+                    return stored, steps
+                batch = await self._store.send(BatchGet(keys, consistent=True))
+                stored |= zip(keys, batch.items, strict=True)
+        except StoreError:
+            raise
+        except KeygraphError as error:
+            return stored, str(error)
+        except Exception as error:
+            # The model's own code may raise anything.
+            return stored, f"it cannot be computed: {type(error).__name__}"
+
+    async def _send(self, steps: Sequence[TransactionStep]) -> bool | str:
+        """Sends the steps, unless it is a dry run. Returns False if something has changed since it was read, and the
+        reason if they cannot be sent."""
+        if self._is_dry_run:
+            return True
+        actions = tuple(step.action for step in steps)
+        request: Any = Transaction(actions, uuid4().hex)
+        if len(actions) == 1 and not isinstance(actions[0], CheckItem):
+            request = Write(actions[0])
+        try:
+            await self._rate.send(self._store, request)
+        except (ConditionFailed, TransactionCanceled):
+            return False
+        except BadUserInput as error:
+            return str(error)
+        return True
+
+    def _changes(self, stored: Stored, steps: Iterable[TransactionStep]) -> list[ItemChange]:
+        table, changes = self._context.graph.table, []
+        for action in (step.action for step in steps):
+            if isinstance(action, CheckItem):
+                continue
+            key = key_of(action, table)
+            before = stored.get(key)
+            after = outcome(replace(action, condition=None), before, table)
+            changes += [ItemChange(key, before, after)] if before != after else []
+        return changes

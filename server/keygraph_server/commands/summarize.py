@@ -1,0 +1,310 @@
+"""`keygraph summarize`: computes the summaries of a whole table."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Literal
+
+import orjson
+import typer
+
+from keygraph.dynamo.store import Store
+from keygraph.errors import KeygraphError
+from keygraph.graph import Graph
+from keygraph.keys.types import moment_text
+from keygraph.summaries.exports import Exports, UnusableExport
+from keygraph.summaries.local import LocalJob, WorkFile, scanned
+from keygraph.summaries.spark import SparkJob, exports_at
+from keygraph.summaries.spark import summarize as summarize_on_spark
+from keygraph.summaries.work import Summaries
+from keygraph.summaries.writing import SummaryWriter
+from keygraph.tables.bulk import WriteRate
+from keygraph.tables.findings import FindingKind
+from keygraph.tables.repair import ItemChange, Repairs
+from keygraph.tables.verify import LATE_SECONDS, Verification
+from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.jobs.checkpoint import StateFile
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption, RateOption, ReportOption, SegmentsOption, StoreOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import open_table
+from keygraph_server.terminal.changes import PrintedChanges
+from keygraph_server.terminal.output import counted, progress
+
+
+def summarize(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print each value that would change. Changes nothing.")
+    ] = False,
+    only_changed: Annotated[
+        bool,
+        typer.Option(
+            "--only-changed",
+            help="Write only items with a value that changes. An age then says when its value last changed.",
+        ),
+    ] = False,
+    rate: RateOption = None,
+    engine: Annotated[
+        Literal["local", "spark"],
+        typer.Option(
+            help="local: on this machine. spark: on Apache Spark, with --input (pip install 'keygraph[spark]')."
+        ),
+    ] = "local",
+    input_: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="DIR",
+            help="Read DynamoDB's exports in this folder instead of the table: the latest full one, and the incremental ones after it. "
+            "With Spark also an address such as s3://bucket/AWSDynamoDB. Default: read the table.",
+            show_default=False,
+        ),
+    ] = None,
+    segments: SegmentsOption = 4,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume the same job after an interruption.")
+    ] = False,
+    work_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--work",
+            metavar="FILE",
+            help="The file that holds intermediate results and the progress. Default: a file under .keygraph.",
+            show_default=False,
+        ),
+    ] = None,
+    format_: ReportOption = "table",
+    model: ModelOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Compute the summaries of a whole table, and write them to its items.
+
+    Computes everything that the model declares with kept="job", and writes it with its age. Counts and sums that
+    transactions keep are compared with their lists, and repaired as `keygraph verify --repair` does.
+
+    Reads the whole table once, or with --input its exports. Each write has the condition that nobody has written a
+    newer value. You can interrupt it, and continue with --resume. Memory does not grow with the table: intermediate
+    results are in a file. With --engine spark, it runs on Apache Spark.
+    """
+    settings = read_settings(model=model, store=store)
+    graph = load_model(settings.model).graph
+    work = graph.made(Summaries)
+    if not work.summaries:
+        raise CommandError(
+            "the model declares nothing that this command computes",
+            'Declare a count, a sum or a copy: counts("orders", kept="job")',
+        )
+    changes = PrintedChanges(graph, is_json=format_ == "json")
+    job: _Summarizing | _OnSpark
+    if engine == "spark":
+        job = _OnSpark(settings, input_, changes, rate, dry_run, only_changed)
+    else:
+        source = _JobInput(segments, None if input_ is None else Path(input_))
+        job = _Summarizing(
+            graph, settings, source, work_file, changes, WriteRate(rate), dry_run, only_changed
+        )
+    started = time.monotonic()
+    try:
+        job.run_all(resume=resume)
+    except KeyboardInterrupt:
+        typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    report = {"table": graph.table.name, "as_of": job.as_of, "items": job.items, **job.outcome}
+    if format_ == "json":
+        text = orjson.dumps(report, option=orjson.OPT_INDENT_2).decode()
+        typer.echo(changes.followed_by(text) if dry_run else text)
+    outcome = counted(job.items, time.monotonic() - started)
+    notes = ", ".join(
+        f"{count:,} {'item' if count == 1 else 'items'} {_NOTES[name]}"
+        for name, count in job.outcome.items()
+        if count
+    )
+    typer.echo(
+        f"Summarized {outcome} of {graph.table.name} as of {job.as_of}: {notes or 'nothing'}.", err=True
+    )
+    if dry_run:
+        typer.echo("Nothing was changed. To write the values, leave out --dry-run.", err=True)
+
+
+_NOTES = {
+    "written": "with new values",
+    "confirmed": "unchanged",
+    "repaired": "with repaired counts or sums",
+    "newer": "with newer values",
+    "gone": "changed or deleted meanwhile",
+    "refused": "with a value that does not fit",
+}
+"""What became of items, after their number."""
+
+
+class _JobInput:
+    """What a job reads: segments of the table, or exports."""
+
+    def __init__(self, segments: int, folder: Path | None) -> None:
+        """Raises CommandError if the folder has no usable export."""
+        self.segments = segments
+        try:
+            self.exports = None if folder is None else Exports(folder)
+        except UnusableExport as error:
+            raise CommandError(
+                str(error), "Name the folder to which the bucket's AWSDynamoDB was copied"
+            ) from None
+        self.names = [str(segments)] if self.exports is None else self.exports.names
+
+
+@dataclass
+class _Summarizing:
+    """A running job, and its work file."""
+
+    graph: Graph
+    settings: Settings
+    source: _JobInput
+    file: Path | None
+    changes: PrintedChanges
+    rate: WriteRate
+    is_dry_run: bool
+    only_changed: bool
+    items: int = 0
+    as_of: str = ""
+    outcome: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def so_far(self) -> str:
+        """How to continue."""
+        return "Run it again with --resume to continue." if self.items else "Nothing was done."
+
+    def run_all(self, *, resume: bool) -> None:
+        asyncio.run(self.run(resume=resume))
+
+    async def run(self, *, resume: bool) -> None:
+        """Does the whole job. A CommandError says how to continue."""
+        what = [
+            self.settings.store_address,
+            self.graph.table.name,
+            *self.source.names,
+            *(f"{each.record.name}.{each.field.name} {each.field.kept_of}" for each in self._work.summaries),
+        ]
+        path = self.file or StateFile.named("summaries", *what).path.with_suffix(".db")
+        async with open_table(self.settings.patient, self.graph.table) as (store, _, _):
+            try:
+                file = WorkFile(path, what, resume=resume)
+            except ValueError:
+                problem = f"{path} does not belong to a job of this table with this model and these options"
+                raise CommandError(problem, "Run it without --resume") from None
+            if resume and not file.is_resumed:
+                typer.echo("Found no interrupted job to resume. Starting from the beginning.", err=True)
+            try:
+                await self._run(store, file)
+            except (KeygraphError, UnusableExport) as error:
+                raise CommandError(str(error).removesuffix("."), self.so_far.removesuffix(".")) from None
+            finally:
+                file.close()
+            file.delete()
+
+    @property
+    def _work(self) -> Summaries:
+        return self.graph.made(Summaries)
+
+    async def _run(self, store: Store, file: WorkFile) -> None:
+        exports = self.source.exports
+        job = LocalJob(self._work, file, exports.as_of if exports else None)
+        parts = (
+            scanned(self._work, store, job.at, self.source.segments)
+            if exports is None
+            else exports.parts(self._work, job.at)
+        )
+        self.items, self.as_of = job.items, moment_text(job.as_of)
+        with progress("Reading") as advance:
+
+            def read(items: int) -> None:
+                self.items = items
+                advance(items, items)
+
+            await job.read(parts, read)
+        with progress("Combining"):
+            total = await job.combine()
+        repaired = 0
+
+        def listen(kind: FindingKind, items: list[ItemChange]) -> None:
+            nonlocal repaired
+            repaired += kind.problem == "miscounted"
+            if self.is_dry_run:
+                self.changes.add(kind, items)
+
+        late = LATE_SECONDS if self.settings.sqlite_file is None else 0
+        repairs = Repairs(self.graph, store, ["counts"], listen, rate=self.rate, is_dry_run=self.is_dry_run)
+        verification = Verification(self.graph, store, repairs=repairs, late_seconds=late)
+        writer = SummaryWriter(
+            self.graph,
+            store,
+            job.as_of,
+            listen,
+            verification.repair_item,
+            self.rate,
+            self.is_dry_run,
+            self.only_changed,
+        )
+        with progress("Writing", total) as advance:
+            await job.write(writer, lambda results: advance(results, results))
+        self.outcome = {name: writer.counted[name] for name in _NOTES if name != "repaired"}
+        self.outcome["repaired"] = repaired
+
+
+@dataclass
+class _OnSpark:
+    """A job on Spark."""
+
+    settings: Settings
+    input: str | None
+    changes: PrintedChanges
+    rate: float | None
+    is_dry_run: bool
+    only_changed: bool
+    items: int = 0
+    as_of: str = ""
+    outcome: dict[str, int] = field(default_factory=dict)
+    so_far: str = "Run it again: what was written is as new, and stays."
+
+    def run_all(self, *, resume: bool) -> None:
+        """Does the whole job. Raises CommandError."""
+        if self.input is None or resume:
+            raise CommandError(
+                "Spark reads exports, and runs failed tasks again by itself",
+                "Add --input, and leave --resume out",
+            )
+        # Executors import the model as this process does.
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((str(Path.cwd()), *filter(None, sys.path))))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        try:
+            context = import_module("pyspark").SparkContext.getOrCreate()
+        except ModuleNotFoundError:
+            raise CommandError(
+                "PySpark is not installed", "Install it with `pip install 'keygraph[spark]'`"
+            ) from None
+        total = Counter[str]()
+        try:
+            exports, files = exports_at(context, self.input)
+            self.items, self.as_of = sum(count for _, count, _ in files), moment_text(exports.as_of)
+            job = SparkJob(
+                self.settings.model,
+                self.settings.store_address,
+                exports.as_of,
+                self.rate,
+                self.is_dry_run,
+                self.only_changed,
+            )
+            for each in summarize_on_spark(context, job, files, context.defaultParallelism):
+                if isinstance(each, Counter):
+                    total += each
+                else:
+                    self.changes.add(*each)
+        except UnusableExport as error:
+            raise CommandError(str(error), "Name the folder that has AWSDynamoDB") from None
+        self.outcome = {name: total[name] for name in _NOTES}

@@ -1,0 +1,137 @@
+"""`keygraph copy`: copies a table into another one."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from keygraph.dynamo.table import Table
+from keygraph.tables.bulk import WriteRate
+from keygraph.tables.copying import RefusedItem, TableCopy
+from keygraph_server.errors import CommandError
+from keygraph_server.jobs.checkpoint import CannotResumeError, SavedProgress, StateFile, finished
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption, RateOption, SegmentsOption, StoreOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import open_answering_store, open_table
+from keygraph_server.terminal.output import counted, key_line, progress
+
+
+def copy(
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="ADDRESS", help="The store to copy into: sqlite:PATH, aws, or http://HOST:PORT."
+        ),
+    ],
+    to_table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name of the table there. Default: the name in the model.",
+            show_default=False,
+        ),
+    ] = None,
+    rate: RateOption = None,
+    segments: SegmentsOption = 4,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume the same copy after an interruption.")
+    ] = False,
+    model: ModelOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Copy every item of the table into a table of another store, as it is.
+
+    Items of unknown types are copied too. Items with the same key are replaced, others stay. The other
+    table must have the same keys; a SQLite file is created. What is written to the table meanwhile may be missing in the copy.
+
+    You can interrupt it, and run it again with --resume.
+    """
+    settings, target = read_settings(model=model, store=store), read_settings(model=model, store=to)
+    table = load_model(settings.model).graph.table
+    job = _RunningCopy(settings, target, table, to_table or table.name, WriteRate(rate), segments)
+    started = time.monotonic()
+    items = finished(job.run(resume=resume), lambda: job.so_far)
+    notes = f", {job.before:,} copied earlier" if job.before else ""
+    outcome = counted(items - job.before, time.monotonic() - started)
+    typer.echo(f"Copied {outcome} of {table.name} into {job.name} in {target.displayed_store}{notes}.")
+
+
+class _RunningCopy:
+    """A running copy, and the file with its progress."""
+
+    def __init__(
+        self, settings: Settings, target: Settings, table: Table, name: str, rate: WriteRate, segments: int
+    ) -> None:
+        self._settings, self._target, self._table, self.name = settings, target, table, name
+        self._rate = rate
+        self._segments = segments
+        self._what = [settings.store_address, target.store_address, table.name, name, str(segments)]
+        if self._what[0] == self._what[1] and table.name == name:
+            raise CommandError("a table cannot be copied into itself", "Name another store, or another table")
+        self._progress = SavedProgress(
+            StateFile.named("copies", *self._what), self._state, lambda: self.so_far
+        )
+        self._copy: TableCopy | None = None
+        self.before = 0
+
+    @property
+    def so_far(self) -> str:
+        """The number of copied items, and how to continue."""
+        items = self._copy.items if self._copy is not None else 0
+        noun = "item is" if items == 1 else "items are"
+        options = " with --resume" if items and self._progress.is_kept else ""
+        return f"{items:,} {noun} copied. Run it again{options} to continue."
+
+    async def run(self, *, resume: bool) -> int:
+        """Copies the table. Returns the number of items. A CommandError says how many were copied before it."""
+        async with open_table(self._settings.patient, self._table) as (_, found, _):
+            pass
+        renamed = Table(
+            self.name, partition_key=found.partition, sort_key=found.sort, indexes=self._table.indexes
+        )
+        async with (
+            # The embedded engine refuses to read a table that lacks an index of the model.
+            open_answering_store(self._settings.patient, found) as source,
+            open_table(self._target.patient, renamed, creates=True) as (target, other, _),
+        ):
+            if other.keys != found.keys:
+                raise CommandError(
+                    f"the table {self.name} there has the keys {other.shown_keys}, this one {found.shown_keys}",
+                    "Copy into a table with the same keys",
+                )
+            self._copy = copying = TableCopy(source, target, self._rate, segments=self._segments)
+            if resume:
+                self._take_up(copying)
+            with progress("Copying") as advance:
+
+                def copied(items: int) -> None:
+                    advance(items, items)
+                    self._progress.save_now_and_then()
+
+                with self._progress.kept():
+                    try:
+                        await copying.run(copied)
+                    except RefusedItem as error:
+                        problem = f"the other table cannot hold the item {key_line(error.key)}: {error}"
+                        raise CommandError(problem, "Change the item, or the other table") from None
+        return copying.items
+
+    def _take_up(self, copying: TableCopy) -> None:
+        """Resumes from the saved state. Raises CommandError if it cannot be read."""
+        kept = self._progress.file.read()
+        if kept is None:
+            typer.echo("Found no interrupted copy to resume. Copying from the start.", err=True)
+            return
+        try:
+            copying.resume(kept)
+        except (KeyError, TypeError, ValueError):
+            raise CannotResumeError(
+                f"{self._progress.file.path} does not belong to this copy", "Run it without --resume"
+            ) from None
+        self.before = copying.items
+
+    def _state(self) -> dict[str, Any] | None:
+        return self._copy.to_json() if self._copy is not None and self._copy.items else None

@@ -1,0 +1,130 @@
+"""The progress of an interrupted command, kept in a small file until the command is done."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import typer
+
+from keygraph.dynamo.items import base64_text
+from keygraph.errors import KeygraphError
+from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.settings import DATA_FOLDER
+
+Result = TypeVar("Result")
+
+_SAVE_SECONDS = 1.0
+"""How often a command saves its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPosition:
+    """A position in a source; everything before it is in the table."""
+
+    entries: int
+    """The number of lines, or of items of a sample."""
+    items: int
+    digest: str
+    """The digest of these entries. It shows whether they are still the same."""
+    last: str = ""
+    """The typed line of the last item in the table."""
+
+
+NOWHERE = LoadPosition(0, 0, "")
+
+
+class StateFile:
+    """A file with the state that an interrupted command needs to resume."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def named(cls, folder: str, *names: str) -> StateFile:
+        """The file for these names; equal names give the same file."""
+        name = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+        return cls(Path(DATA_FOLDER) / folder / f"{name}.json")
+
+    def read(self) -> Any:
+        """The saved content; None if there is no readable file."""
+        try:
+            return orjson.loads(self.path.read_bytes())
+        except (OSError, orjson.JSONDecodeError):
+            return None
+
+    def save(self, content: object) -> None:
+        """Saves the content, with bytes as base64. The file is replaced atomically."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_suffix(f".{os.getpid()}.new")
+        new.write_bytes(orjson.dumps(content, default=base64_text))
+        new.replace(self.path)
+
+    def clear(self) -> None:
+        """Deletes the file: the command is done, or starts over."""
+        if self.path.exists():
+            self.path.unlink()
+
+
+def finished(work: Coroutine[Any, Any, Result], so_far: Callable[[], str]) -> Result:
+    """What the work of a command gives. If it is interrupted, says what was done so far, and raises Exit."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        typer.echo(f"keygraph: interrupted. {so_far()}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+class CannotResumeError(CommandError):
+    """What a command works on has changed since it was interrupted."""
+
+
+class SavedProgress:
+    """The progress of a running command: saved every second, and when it is interrupted."""
+
+    def __init__(self, file: StateFile, state: Callable[[], object], so_far: Callable[[], str]) -> None:
+        """`state` returns what is saved, None while there is nothing yet; `so_far` is how to continue."""
+        self.file = file
+        self.is_kept = True
+        """Whether it could be saved."""
+        self._state = state
+        self._so_far = so_far
+        self._saved = time.monotonic()
+
+    def save_now_and_then(self) -> None:
+        """Saves it if a second has passed."""
+        if time.monotonic() - self._saved >= _SAVE_SECONDS:
+            self._save()
+
+    def _save(self) -> None:
+        self._saved = time.monotonic()
+        state = self._state()
+        if state is not None:
+            try:
+                self.file.save(state)
+            except OSError:
+                # Without write permission here, a command still works, but cannot be resumed.
+                self.is_kept = False
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Saves it if the block fails, and forgets it otherwise. A CommandError says what was done before it."""
+        try:
+            yield
+        except CannotResumeError:
+            raise
+        except (CommandError, KeygraphError) as error:
+            self._save()
+            raise CommandError(str(error).removesuffix("."), self._so_far().removesuffix(".")) from None
+        except BaseException:
+            self._save()
+            raise
+        self.file.clear()

@@ -1,0 +1,65 @@
+"""Writes exports as DynamoDB writes them to S3."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from keygraph.dynamo.items import Item, base64_text, typed_item
+
+Change = tuple[Item, Item | None, int]
+"""A key, the item after a change or None if it was deleted, and when in microseconds."""
+
+
+def full_export(bucket: Path, name: str, at: datetime, items: Sequence[Item], files: int = 2) -> Path:
+    """Writes a full export, whose files are in its own folder."""
+    lines = [[{"Item": typed_item(item)} for item in items[number::files]] for number in range(files)]
+    summary = {"version": "2020-06-30", "exportTime": _text(at), "outputFormat": "DYNAMODB_JSON"}
+    return _write(bucket, name, f"AWSDynamoDB/{name}/data", summary, lines)
+
+
+def incremental_export(
+    bucket: Path, name: str, begin: datetime, end: datetime, changes: Iterable[Change]
+) -> Path:
+    """Writes an incremental export, whose files are in a folder that all share."""
+    lines = []
+    for key, item, time in changes:
+        line: dict[str, Any] = {
+            "Metadata": {"WriteTimestampMicros": {"N": str(time)}},
+            "Keys": typed_item(key),
+        }
+        lines.append(line if item is None else {**line, "NewImage": typed_item(item)})
+    summary = {
+        "version": "2023-08-01",
+        "exportFromTime": _text(begin),
+        "exportToTime": _text(end),
+        "exportType": "INCREMENTAL_EXPORT",
+        "outputFormat": "DYNAMODB_JSON",
+        "outputView": "NEW_IMAGE",
+    }
+    return _write(bucket, name, "AWSDynamoDB/data", summary, [lines])
+
+
+def _write(
+    bucket: Path, name: str, data: str, summary: dict[str, Any], files: list[list[dict[str, Any]]]
+) -> Path:
+    folder = bucket / "AWSDynamoDB" / name
+    folder.mkdir(parents=True)
+    (bucket / data).mkdir(parents=True, exist_ok=True)
+    listed = []
+    for number, lines in enumerate(files):
+        key = f"{data}/{name}{number}.json.gz"
+        text = "".join(json.dumps(line, default=base64_text) + "\n" for line in lines)
+        (bucket / key).write_bytes(gzip.compress(text.encode()))
+        listed.append({"itemCount": len(lines), "dataFileS3Key": f"some/prefix/{key}"})
+    (folder / "manifest-files.json").write_text("".join(json.dumps(each) + "\n" for each in listed))
+    (folder / "manifest-summary.json").write_text(json.dumps(summary))
+    return folder
+
+
+def _text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -1,0 +1,354 @@
+"""What access rules hide is told by nothing else: `check()` refuses a model in which it would be."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from keygraph import (
+    ID,
+    JSON,
+    Graph,
+    Index,
+    Long,
+    Many,
+    Table,
+    copy,
+    counts,
+    create,
+    field,
+    many,
+    node,
+    read,
+    record,
+    rule,
+    stored,
+    sums,
+    update,
+    viewer,
+    write,
+)
+from keygraph.declare.declaration import Keeper
+
+HIDDEN = [read(role="hr")]
+
+
+def test_a_number_of_what_is_hidden() -> None:
+    def wrong(of_things: Any, of_graph: Any = (), **own: Any) -> list[str]:
+        @node("B#{tenant}#{box_id}", access=[read()])
+        class Box:
+            tenant: str
+            box_id: ID
+            things: Many[Thing] = many(access=own.get("listed", ()))
+            things_count: int = counts("things", access=own.get("count", ()))
+            worth: Long = sums("things.worth", access=own.get("sum", ()))
+            small: int | None = sums("things.worth", access=own.get("small", [read()]))
+
+        @record("{box}", "THING#{number}", access=of_things)
+        class Thing:
+            box: Box
+            number: int
+            worth: int = stored(access=own.get("worth", ()))
+
+        table = Table("Boxes", partition_key="PK", sort_key="SK")
+        return [each.where for each in Graph(table, Box, Thing, access=of_graph).mistakes]
+
+    both = ["Box.things_count", "Box.worth"]
+    assert wrong([read()]) == []
+    assert wrong([read(role="clerk")]) == both
+    assert wrong([read(role="clerk")], count=[read()]) == ["Box.worth"]
+    assert wrong([read(role="clerk")], count=[read()], sum=[read(role="clerk")]) == []
+    assert wrong([read()], worth=[read(role="clerk")]) == ["Box.worth"]
+    # A sum of 32 bits tells whoever may add to it how much it lacks.
+    assert wrong([read()], small=[read(role="clerk")]) == ["Box.small"]
+    assert wrong([read()], listed=[read(role="clerk")]) == both
+    # Whoever sees the box is behind the wall, as its things are.
+    wall = [read(where={"tenant": viewer("tenant")})]
+    assert wrong([read()], wall) == []
+    assert wrong((), wall) == []
+    assert wrong([read(where={"number": 1})], wall) == both
+
+
+@pytest.mark.parametrize("keeper", ["transaction", "job"])
+def test_a_number_of_those_that_meet_a_condition_on_what_is_hidden(keeper: Keeper) -> None:
+    def wrong(where: Any, **own: Any) -> list[str]:
+        @node("B#{box_id}", access=[read()])
+        class Box:
+            box_id: ID
+            things: Many[Thing]
+            some_count: int | None = counts("things", where=where, kept=keeper, access=own.get("count", ()))
+            some_weight: Long | None = sums("things.weight", where=where, kept=keeper)
+
+        @record("{box}", "THING#{number}", access=[read()])
+        class Thing:
+            box: Box
+            number: int
+            weight: int
+            worth: int = stored(access=HIDDEN)
+            price: int = stored("worth", access=HIDDEN)
+
+        graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing)
+        return [each.where for each in graph.mistakes if each.kind == "access"]
+
+    both = ["Box.some_count", "Box.some_weight"]
+    assert wrong({"number": 1, "weight": {"gt": 1}}) == []
+    assert wrong({"worth": {"gt": 1}}) == both
+    assert wrong({"or": [{"number": 1}, {"not": {"price": 1}}]}) == both
+    assert wrong({"worth": {"exists": True}}, count=[read()]) == ["Box.some_weight"]
+
+
+def test_a_hidden_number_in_a_key() -> None:
+    by_size = Index("by-size", "size_key")
+
+    def wrong(access: Any) -> list[str]:
+        @node("B#{box_id}", by_size("{things_count:03d}"), access=[read()])
+        class Box:
+            box_id: ID
+            things: Many[Thing]
+            things_count: int = counts("things", access=access)
+
+        @record("{box}", "THING#{number}", access=[read()])
+        class Thing:
+            box: Box
+            number: int
+
+        table = Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_size])
+        return [each.problem for each in Graph(table, Box, Thing).mistakes if each.kind == "access"]
+
+    assert wrong([read()]) == []
+    [problem] = wrong(HIDDEN)
+    assert problem.startswith("it stands in a key, so refused writes would tell of Box.things_count")
+
+
+def test_a_number_by_what_is_hidden() -> None:
+    """A count tells why items are in the list: by their end, or because their key has a part; and what a wall hides."""
+    by_owner, by_due = Index("by-owner", "owner_key", "due_key"), Index("by-due", "due_owner", "due")
+
+    def wrong(wall: Any = (), shared: bool = False, **own: Any) -> list[str]:
+        @node("B#{tenant}", access=[read()])
+        class Box:
+            tenant: ID
+            zone: str = ""
+            things: Many[Thing] = many(index=by_owner)
+            late: Many[Thing] = many(index=by_due)
+            things_count: int = counts("things")
+            late_count: int = counts("late")
+
+        rules: Any = [read()] if own else []
+
+        @node("T#{tenant}#{number}", by_owner("{box}", "{number}"), by_due("{box}", "{due}"), access=rules)
+        class Thing:
+            tenant: ID
+            number: int
+            box: Box = stored(own.get("stored", "tenant"), access=own.get("end", ()))
+            due: str | None = stored(access=own.get("due", ()))
+            zone: str = ""
+
+        table = Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_owner, by_due])
+        graph = Graph(table, Box, Thing, access=wall, shared=[Box] if shared else [])
+        return [each.where for each in graph.mistakes]
+
+    both = ["Box.things_count", "Box.late_count"]
+    assert wrong(due=[read()]) == []
+    assert wrong(due=HIDDEN) == ["Box.late_count"]
+    assert wrong(stored="box_id", end=HIDDEN) == both
+    assert wrong([read(where={"tenant": viewer("tenant")})]) == []
+    assert wrong([read(where={"tenant": viewer("tenant")})], shared=True) == both
+    assert wrong([read(where={"zone": viewer("zone")})]) == both
+
+
+def test_a_copy_of_what_some_may_not_read() -> None:
+    """What is refused or hidden would tell of the value, if a rule, a key or another name of its attribute uses it."""
+    by_pay = Index("by-pay", "payKey")
+
+    def wrong(
+        seen: Any,
+        template: str = "{number}",
+        at: Any = ("pay",),
+        end: Any = (),
+        person: Any = (),
+        **options: Any,
+    ) -> list[str]:
+        @node("PERSON#{person_id}", access=[read(), *person])
+        class Person:
+            person_id: ID
+            pay: str = stored(access=seen)
+            jobs: Many[Job]
+
+        @node("TAG#{tag_id}", access=[read()])
+        class Tag:
+            tag_id: ID
+
+        @record("{who}", "JOB#{number}", by_pay(template), **{"access": [read(), write()], **options})
+        class Job:
+            number: int
+            who: Person
+            tag: Tag | None = stored("tag_id", access=seen)
+            boss: Person | None = stored(access=end)
+            data: JSON | None = None
+            pay: str | None = copy("boss.pay", *at, access=seen)
+
+            @field(needs=("pay",))
+            def band(self) -> str | None:
+                return self.pay and self.pay[:1]
+
+        table = Table("Jobs", partition_key="PK", sort_key="SK", indexes=[by_pay])
+        graph = Graph(table, Person, Tag, Job)
+        return [f"{each.where}: {each.problem}" for each in graph.mistakes]
+
+    check, about = [rule({"pay": {"ne": "none"}}, "No pay.")], {"pay": "much"}
+    told = "so refused writes would tell of Person.pay, which some viewers may not read."
+    ruled = f"Job.pay: an access rule of Job is about it, {told}"
+    assert wrong(HIDDEN) == wrong([read()], check=check) == []
+    assert wrong(HIDDEN, check=check) == [f"Job.pay: a rule in check= is about it, {told}"]
+    for template in ("{pay}", "{band}"):
+        assert wrong([read()], template) == []
+        assert wrong(HIDDEN, template) == [f"Job.pay: it stands in a key, {told}"]
+    for action in (read, create, update):
+        access: Any = [read(), write(), action(where=about)]
+        assert wrong(HIDDEN, access=access) == [ruled]
+        assert wrong([read()], access=access) == []
+        assert wrong(HIDDEN, access=[read(), write(), action(where=about, role="hr")]) == []
+    linked: Any = [update(where={"jobs": {"number": 1, "pay": "much"}})]
+    assert wrong([read()], person=linked) == []
+    assert wrong(HIDDEN, person=linked) == [f"Job.pay: an access rule of Person is about it, {told}"]
+    assert wrong(HIDDEN, at=["tag_id"]) == [f"Job.pay: it is stored in the same attribute as tag, {told}"]
+    assert (
+        wrong(HIDDEN, at=["by"], type={"by": "much"})[-1] == f"Job.pay: type= is about its attribute, {told}"
+    )
+    assert wrong([read()], at=["data", "pay"]) == [
+        "Job.pay: the server sets it, and whoever writes data, which is stored in the same attribute, would overwrite it."
+    ]
+    # Nobody learns it who may not read it anyway, and the copy tells who the boss is.
+    assert wrong(HIDDEN, "{pay}", writes=False, access=[read()]) == []
+    assert wrong(HIDDEN, "{pay}", access=[read(), write(role="hr")]) == []
+    assert wrong((), end=HIDDEN) == [
+        "Job.pay: it copies a field of boss, which has access rules, and has none itself."
+    ]
+    assert wrong([read()], end=HIDDEN) == []
+
+
+def test_two_names_of_one_attribute() -> None:
+    """Whoever may not read or write by one name may not do it by the other either."""
+
+    def wrong(one: Any, other: Any, at: Any = ("owner_id",), **options: Any) -> list[str]:
+        @node("USER#{user_id}", access=[read()])
+        class User:
+            user_id: ID
+
+        @node("LOG#{log_id}", **{"access": [read(), write()], **options})
+        class Log:
+            log_id: ID
+            owner: User = stored("owner_id", access=one)
+            owner_id: str = stored(*at, access=other)
+
+        graph = Graph(Table("Logs", partition_key="PK", sort_key="SK"), User, Log)
+        return [f"{each.where}: {each.problem} {each.fix}" for each in graph.mistakes]
+
+    admin, fixed = [read(), write(role="admin")], "Give owner_id and owner the same access=[…]."
+    told = "Log.owner: owner_id is stored in the same attribute, and its rules for who may"
+    assert wrong((), ()) == wrong(admin, admin) == wrong([read()], ()) == wrong(HIDDEN, HIDDEN) == []
+    assert wrong(admin, ()) == wrong((), admin) == [f"{told} create it are not the same. {fixed}"]
+    assert wrong(HIDDEN, ()) == wrong((), HIDDEN) == [f"{told} read it are not the same. {fixed}"]
+    assert wrong((), HIDDEN, ("owner_id", "part")) == [f"{told} read it are not the same. {fixed}"]
+    assert wrong(admin, (), writes=False, access=[read()]) == []
+    assert wrong((), (), access=[read(fields=["owner"]), read(role="hr")]) == [
+        f"{told} read it are not the same. {fixed}"
+    ]
+
+
+def test_a_part_of_an_end_does_not_tell_which_node_it_is() -> None:
+    def wrong(end: Any, own: Any) -> list[str]:
+        @node("T#{tenant}#USER#{user_id}", access=[read()])
+        class User:
+            tenant: ID
+            user_id: ID
+
+        @node("LOG#{log_id}", access=[read(), write()])
+        class Log:
+            log_id: ID
+            tenant: str = stored(access=own)
+            reader: User = stored(tenant="tenant", user_id="reader", access=end)
+
+        graph = Graph(Table("Logs", partition_key="PK", sort_key="SK"), User, Log)
+        return [each.where for each in graph.mistakes]
+
+    assert wrong(HIDDEN, ()) == wrong(HIDDEN, HIDDEN) == []
+    assert wrong((), HIDDEN) == ["Log.reader"]
+    assert wrong([*HIDDEN, write(role="hr")], ()) == ["Log.reader"]
+
+
+def test_another_name_of_what_is_in_the_key() -> None:
+    def wrong(rules: Any) -> list[str]:
+        @node("USER#{user_id}", access=[read()])
+        class User:
+            user_id: ID
+            notes: Many[Note]
+
+        @record("{owner}", "NOTE#{number}", access=[read(), write()])
+        class Note:
+            owner: User
+            number: int
+            owner_id: str = stored(access=rules)
+
+        return [
+            each.problem
+            for each in Graph(Table("Notes", partition_key="PK", sort_key="SK"), User, Note).mistakes
+        ]
+
+    assert wrong(()) == []
+    assert wrong(HIDDEN) == [
+        "it is stored in an attribute that is in the key of Note, which everybody who sees the record knows."
+    ]
+
+
+def test_a_key_whose_length_tells_of_a_hidden_part() -> None:
+    """A key has at most 1,024 bytes: how long a part can become would tell how long another one is."""
+
+    def wrong(template: str, secret: type = str, own: Any = ()) -> list[str]:
+        by_size = Index("by-size", "owner", "size_key")
+
+        @node("LOG#{log_id}", by_size("{owner}", template), access=[read(), write()])
+        class Log:
+            log_id: ID
+            owner: str
+            secret: secret = stored(access=HIDDEN)  # type: ignore[valid-type]
+            title: str = stored(access=own)
+            number: int = 0
+
+        Log.__annotations__["secret"] = secret.__name__
+        graph = Graph(Table("Logs", partition_key="PK", sort_key="SK", indexes=[by_size]), Log)
+        return [f"{each.where}: {each.problem} {each.fix}" for each in graph.mistakes]
+
+    told = "so how long title can be would tell its length to viewers who may not read it. Put them into two keys, or let only those write title who may read secret."
+    assert wrong("{secret}#{title}") == [f"Log.secret: it is in a key with title, {told}"]
+    assert wrong("{secret}#{title}", date) == wrong("{secret}#{number}") == wrong("{secret}#{log_id}") == []
+    assert wrong("{secret}#{title}", own=[read(), write(role="hr")]) == []
+
+
+def test_a_field_of_every_rule_hides_nothing() -> None:
+    """Whoever sees a record sees a field that all rules cover; another server's field decides nothing."""
+
+    @node(
+        "PERSON#{person_id}",
+        access=[
+            *HIDDEN,
+            read(where={"person_id": viewer("sub")}, fields=["pay"]),
+            read(where={"plan": "paid"}),
+        ],
+    )
+    class Person:
+        person_id: ID
+        pay: str
+        name: str
+        plan: str | None = stored(external=True, default=None)
+
+    graph = Graph(Table("People", partition_key="PK", sort_key="SK"), Person)
+    assert [each.problem for each in graph.mistakes] == [
+        "its access rule 3 cannot be used: nobody can satisfy it: another server has plan."
+    ]
+    access = graph.types["Person"].access
+    assert access is not None
+    assert [access.is_restricted(name) for name in ("pay", "name")] == [False, True]

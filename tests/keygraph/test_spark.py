@@ -1,0 +1,155 @@
+"""The job on Spark, in local mode, writes what the local engine writes, item by item. Skipped without PySpark."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, CreateTable
+from keygraph.engines.open import open_store
+from keygraph.summaries.exports import UnusableExport
+from keygraph.summaries.spark import SparkJob, exports_at, main, summarize
+from tests.keygraph.exported import full_export, incremental_export
+from tests.keygraph.guild import graph
+from tests.keygraph.summarized import AT, contents
+from tests.keygraph.summarized import summarize as summarize_here
+from tests.keygraph.test_summaries import computed, expected, guild
+from tests.server.command_line import run as command
+
+pyspark: Any = pytest.importorskip(
+    "pyspark", reason="PySpark is not installed: pip install 'keygraph[spark]'"
+)
+pytestmark = pytest.mark.long
+MODEL = "tests.keygraph.guild:graph"
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Any]:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = pyspark.SparkConf().setMaster("local[2]").set("spark.ui.enabled", "false")
+    context = pyspark.SparkContext(conf=settings.set("spark.python.worker.memory", "64m"))
+    context.setLogLevel("ERROR")
+    yield context
+    context.stop()
+
+
+async def filled(address: str, items: list[Item]) -> None:
+    async with open_store(address, graph.table) as store:
+        await store.send(CreateTable())
+        await store.send(BatchWrite(tuple(items)))
+
+
+async def items_in(address: str) -> list[Item]:
+    async with open_store(address, graph.table) as store:
+        return await contents(store)
+
+
+def run(context: Any, address: str, bucket: Path, **options: Any) -> list[Any]:
+    exports, files = exports_at(context, str(bucket))
+    return [*summarize(context, SparkJob(MODEL, address, exports.as_of, **options), files, 3)]
+
+
+async def test_it_writes_what_the_local_engine_writes(context: Any, tmp_path: Path) -> None:
+    items = guild(1, people=60)
+    one, other = (f"sqlite:{tmp_path / name}.db" for name in ("one", "other"))
+    bucket = tmp_path / "bucket"
+    full_export(bucket, "01", AT, items, files=3)
+    for address in (one, other):
+        await filled(address, items)
+    counted = sum(run(context, one, bucket), Counter())
+    async with open_store(other, graph.table) as store:
+        here = await summarize_here(graph, store, tmp_path, folder_of_exports=bucket)
+    assert counted == here
+    assert await items_in(one) == await items_in(other)
+    assert computed(await items_in(one)) == expected(items)
+
+
+async def test_it_reads_incremental_exports_and_keeps_newer_values(context: Any, tmp_path: Path) -> None:
+    address, bucket, items = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket", guild(2)
+    full_export(bucket, "01", AT, items)
+    gone, *left = items
+    key: Item = {"pk": gone["pk"], "sk": gone["sk"]}
+    incremental_export(bucket, "02", AT, AT + timedelta(days=1), [(key, gone, 1), (key, None, 2)])
+    await filled(address, left)
+    run(context, address, bucket, rate=1000)
+    assert computed(await items_in(address)) == expected(left)
+    before = await items_in(address)
+    assert sum(run(context, address, bucket), Counter()) == {"newer": len(expected(left))}
+    assert await items_in(address) == before
+
+
+async def test_a_dry_run_lists_what_would_change(context: Any, tmp_path: Path) -> None:
+    address, bucket, items = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket", guild(3)
+    full_export(bucket, "01", AT, items)
+    await filled(address, items)
+    before = await items_in(address)
+    changes = [each for each in run(context, address, bucket, is_dry_run=True) if isinstance(each, tuple)]
+    assert len(changes) == len(expected(items))
+    assert await items_in(address) == before
+
+
+async def test_one_node_with_half_of_all_edges(context: Any, tmp_path: Path) -> None:
+    """Its contributions are combined before they are sent, and its workers have 64 MB each."""
+    address, bucket = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket"
+    project: Item = {"pk": "PROJECT#0", "sk": "PROJECT#0", "project_id": "0"}
+    edges: list[Item] = [
+        {
+            "pk": f"PERSON#{number}",
+            "sk": f"ON#{0 if number % 2 else number}",
+            "gp": f"PROJECT#{0 if number % 2 else number}",
+            "gs": f"PERSON#{number}",
+            "share": Decimal(number),
+        }
+        for number in range(20_000)
+    ]
+    full_export(bucket, "01", AT, [project, *edges])
+    await filled(address, [project])
+    run(context, address, bucket)
+    [found] = await items_in(address)
+    assert (found["best"], found["shares"]) == (["19999", "19997"], [19999, 19997])
+
+
+async def test_an_export_that_is_not_complete(context: Any, tmp_path: Path) -> None:
+    address, bucket = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket"
+    full = full_export(bucket, "01", AT, guild(1), files=1)
+    [file] = (full / "data").iterdir()
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    problem = f"the files have {len(lines) - 1} items, and their manifests say {len(lines)}"
+    with pytest.raises(UnusableExport, match=problem):
+        run(context, address, bucket)
+    with pytest.raises(UnusableExport, match="cannot be read"):
+        exports_at(context, str(tmp_path / "nothing"))
+
+
+async def test_as_a_program(context: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    address, bucket, items = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket", guild(4)
+    full_export(bucket, "01", AT, items)
+    await filled(address, items)
+    assert main(["--model", MODEL, "--store", address, "--input", str(bucket)]) == 0
+    assert capsys.readouterr().out.startswith("As of 2030-01-02T03:04:05+00:00: {'written': ")
+    assert computed(await items_in(address)) == expected(items)
+
+
+async def test_as_a_command(context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, bucket, items = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket", guild(5)
+    full_export(bucket, "01", AT, items)
+    await filled(address, items)
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    words = ("summarize", "--model", MODEL, "--store", address, "--engine", "spark", "--input", bucket)
+    result = await asyncio.to_thread(command, *words)
+    assert result.exit_code == 0
+    assert f" {len(items)} items in " in result.stderr
+    assert f"as of 2030-01-02T03:04:05Z: {len(expected(items))} items with new values" in result.stderr
+    assert computed(await items_in(address)) == expected(items)

@@ -1,0 +1,196 @@
+"""`keygraph summarize`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keygraph.dynamo.items import Item
+from keygraph.summaries.local import LocalJob, WorkFile
+from tests.keygraph.exported import full_export
+from tests.keygraph.league import graph
+from tests.keygraph.summarized import AT
+from tests.server.command_line import run
+from tests.server.tables import FILE, items_in, make_table
+
+MODEL = ("--model", "tests.keygraph.league:graph")
+ITEMS: list[Item] = [
+    {"pk": "TEAM#a", "sk": "TEAM#a", "team_id": "a", "name": "Ants", "size": Decimal(9)},
+    {"pk": "TEAM#a", "sk": "MEMBER#1", "gp": "PLAYER#1", "gs": "TEAM#a", "revision": Decimal(1)},
+    {"pk": "PLAYER#1", "sk": "PLAYER#1", "player_id": "1"},
+]
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def fill(address: str) -> None:
+    make_table(address, ITEMS, graph.table)
+
+
+def values(address: str) -> list[dict[str, Any]]:
+    names = ("size", "member_count", "team_count", "team_name")
+    items = items_in(address, graph.table)
+    return [{name: item[name] for name in names if name in item} for item in items]
+
+
+RIGHT = [{"team_count": 1}, {"team_name": "Ants"}, {"size": 1, "member_count": 1}]
+
+
+def test_it_computes_a_table(address: str) -> None:
+    fill(address)
+    result = run("summarize", *MODEL, "--store", address)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("Summarized 3 items in ")
+    assert result.stderr.endswith("Z: 3 items with new values, 1 item with repaired counts or sums.\n")
+    assert values(address) == RIGHT
+    assert not [*Path(".keygraph/summaries").glob("*")]
+
+
+def test_a_dry_run_prints_a_diff_and_changes_nothing() -> None:
+    fill(FILE)
+    result = run("summarize", *MODEL, "--store", FILE, "--dry-run")
+    assert result.exit_code == 0
+    assert sorted(result.stdout.splitlines()) == [
+        '    mean: none → {"M":{"sum":{"N":"0"},"count":{"N":"0"}}}',
+        '    member_count: none → {"N":"1"}',
+        '    size: {"N":"9"} → {"N":"1"}',
+        '    stats.points: none → {"N":"0"}',
+        '    team_count: none → {"N":"1"}',
+        '    team_name: none → {"S":"Ants"}',
+        "~ PLAYER#1 / PLAYER#1: Player: team_count computed",
+        "~ TEAM#a / MEMBER#1: Member: team_name computed",
+        "~ TEAM#a / TEAM#a: Team: member_count, mean, points computed",
+        "~ TEAM#a / TEAM#a: Team: size does not match its list",
+    ]
+    assert result.stderr.endswith("Nothing was changed. To write the values, leave out --dry-run.\n")
+    assert values(FILE) == [{}, {}, {"size": 9}]
+
+
+def test_json_for_a_program() -> None:
+    fill(FILE)
+    listed = run("summarize", *MODEL, "--store", FILE, "--dry-run", "--format", "json")
+    found = json.loads(listed.stdout)
+    assert len(found["changes"]) == 4
+    assert {
+        "problem": "outdated",
+        "type": "Player",
+        "what": "team_count computed",
+        "key": {"pk": "PLAYER#1", "sk": "PLAYER#1"},
+        "before": {},
+        "after": {"team_count": {"N": "1"}},
+    } in found["changes"]
+    done = json.loads(run("summarize", *MODEL, "--store", FILE, "--format", "json").stdout)
+    assert done.pop("as_of").endswith("Z")
+    assert done == {
+        "table": "League",
+        "items": 3,
+        "written": 3,
+        "confirmed": 0,
+        "repaired": 1,
+        "newer": 0,
+        "gone": 0,
+        "refused": 0,
+    }
+
+
+@pytest.mark.parametrize("method", ["read", "combine", "write"])
+def test_it_is_interrupted_and_resumed(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(FILE)
+    original = getattr(LocalJob, method)
+
+    async def interrupted(job: LocalJob, *args: Any) -> Any:
+        if method == "write":
+            os.kill(os.getpid(), signal.SIGINT)
+        result = await original(job, *args)
+        os.kill(os.getpid(), signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(LocalJob, method, interrupted)
+    stopped = run("summarize", *MODEL, "--store", FILE)
+    assert stopped.exit_code == 130
+    assert stopped.stderr.endswith("keygraph: interrupted. Run it again with --resume to continue.\n")
+    [work] = Path(".keygraph/summaries").glob("*.db")
+    assert work.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(LocalJob, method, original)
+    assert run("summarize", *MODEL, "--store", FILE, "--resume").exit_code == 0
+    assert values(FILE) == RIGHT
+    assert not work.exists()
+
+
+def test_what_cannot_be_resumed(tmp_path: Path) -> None:
+    fill(FILE)
+    result = run("summarize", *MODEL, "--store", FILE, "--resume")
+    assert result.stderr.startswith("Found no interrupted job to resume. Starting from the beginning.\n")
+    (tmp_path / "work").mkdir()
+    work = tmp_path / "work" / "file.db"
+    WorkFile(work, ["another"], resume=False).close()
+    result = run("summarize", *MODEL, "--store", FILE, "--resume", "--work", work)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"keygraph: {work} does not belong to a job of this table with this model and these options. "
+        "Run it without --resume.\n",
+    )
+
+
+def test_a_model_without_summaries() -> None:
+    result = run("summarize", "--model", "keygraph_examples.social:graph", "--store", FILE)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: the model declares nothing that this command computes. "
+        'Declare a count, a sum or a copy: counts("orders", kept="job").\n',
+    )
+
+
+def test_it_reads_an_export(tmp_path: Path) -> None:
+    fill(FILE)
+    bucket = tmp_path / "bucket"
+    full_export(bucket, "01", AT, ITEMS)
+    result = run("summarize", *MODEL, "--store", FILE, "--input", bucket)
+    assert result.exit_code == 0
+    assert "of League as of 2030-01-02T03:04:05Z: 3 items with new values" in result.stderr
+    assert values(FILE) == RIGHT
+
+
+def test_a_folder_without_an_export(tmp_path: Path) -> None:
+    result = run("summarize", *MODEL, "--store", FILE, "--input", tmp_path)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"keygraph: {tmp_path} has no export. Name the folder to which the bucket's AWSDynamoDB was copied.\n",
+    )
+
+
+def test_an_export_that_lacks_a_file(tmp_path: Path) -> None:
+    fill(FILE)
+    folder = full_export(tmp_path / "bucket", "01", AT, ITEMS)
+    (folder / "data" / "010.json.gz").unlink()
+    result = run("summarize", *MODEL, "--store", FILE, "--input", tmp_path)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"keygraph: {folder} lacks the file 010.json.gz, which its manifest lists. Nothing was done.\n",
+    )
+
+
+def test_spark_needs_exports() -> None:
+    fill(FILE)
+    result = run("summarize", *MODEL, "--store", FILE, "--engine", "spark")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: Spark reads exports, and runs failed tasks again by itself. Add --input, and leave --resume out.\n",
+    )
+
+
+def test_spark_needs_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(FILE)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    result = run("summarize", *MODEL, "--store", FILE, "--engine", "spark", "--input", tmp_path)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: PySpark is not installed. Install it with `pip install 'keygraph[spark]'`.\n",
+    )

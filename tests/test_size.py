@@ -1,0 +1,16 @@
+"""How many lines of Python the packages and their tests have. Each figure may only sink."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LINES = {("keygraph", "resolvers"): 55_542, ("server",): 11_848, ("tests",): 90_440}
+
+
+@pytest.mark.parametrize("folders", LINES)
+def test_there_are_no_more_lines(folders: tuple[str, ...]) -> None:
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    assert sum(path.read_text("utf-8").count("\n") for path in paths) <= LINES[folders]
