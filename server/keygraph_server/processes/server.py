@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from keygraph_server.processes.listening import end_new_connections, waiting_connections
 from keygraph_server.processes.streams import flush_streams
 
 _AT_ONCE = 16
@@ -58,7 +60,13 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts the connections in the system's queue, which closing the sockets would reset; then stops."""
-        accepted = [connection for listening in sockets or [] for connection in _accepted(listening)]
+        if multiprocessing.parent_process() is None:
+            # Otherwise the socket is its parent's, and another worker may go on.
+            for listening in sockets or []:
+                end_new_connections(listening)
+        accepted = [
+            connection for listening in sockets or [] for connection in waiting_connections(listening)
+        ]
         for server in self.servers:
             server.close()
         for listening in sockets or []:
@@ -70,7 +78,7 @@ class Server(uvicorn.Server):
         """Accepts more waiting connections. uvloop accepts one in each turn, and the turns of a busy loop are long."""
         self._is_taking = False
         for listening in sockets:
-            for connection in islice(_accepted(listening), _AT_ONCE):
+            for connection in islice(waiting_connections(listening), _AT_ONCE):
                 task = asyncio.ensure_future(self._connect(connection))
                 self._connecting.add(task)
                 task.add_done_callback(self._connecting.discard)
@@ -91,13 +99,3 @@ class Server(uvicorn.Server):
     def _new_connection(self) -> asyncio.Protocol:
         given: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state}
         return self._make(config=self.config, **given)
-
-
-def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
-    """Connections of clients that were not accepted yet."""
-    # The socket does not block.
-    with suppress(OSError):
-        while True:
-            connection, _ = listening.accept()
-            connection.setblocking(False)
-            yield connection

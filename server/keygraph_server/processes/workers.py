@@ -14,6 +14,7 @@ import time
 import uvicorn
 
 from keygraph_server.processes import MOST_WORKERS
+from keygraph_server.processes.listening import end_new_connections
 from keygraph_server.processes.process import terminals
 from keygraph_server.processes.server import Server
 from keygraph_server.uvicorn_internals import STARTUP_FAILURE, Multiprocess, Process
@@ -214,10 +215,11 @@ class Workers(Multiprocess):
 
     def terminate_all(self) -> None:
         """Tells all workers to finish."""
-        super().terminate_all()
-        # The workers have the socket too. The last one closes it, and then new connections are refused.
+        # The workers have the socket too, and accept what waits. The last one closes it.
         for listening in self.sockets:
+            end_new_connections(listening)
             listening.close()
+        super().terminate_all()
 
     def join_all(self) -> None:
         """Waits until all workers have ended, and kills those that do not."""
