@@ -248,22 +248,22 @@ REMOVALS: dict[str, Removal] = {
         f"{_HTTP}/middleware.py", 'count += len(message.get("body", b""))', "count += 0"
     ),
     "test_one_client_never_has_all_places": Removal(
-        "keygraph/turns.py", "dict.fromkeys(names, self._half)", "{}"
+        "keygraph/admission.py", "dict.fromkeys(names, self._half)", "{}"
     ),
     "test_large_operations_leave_places_to_small_ones": Removal(
-        "keygraph/turns.py", "{LARGE: self._half}", "{}"
+        "keygraph/admission.py", "{LARGE: self._half}", "{}"
     ),
     "test_one_client_does_not_fill_the_queue_and_leaves_nothing_in_it": Removal(
-        "keygraph/turns.py", "if not counted[name]:", "if False:"
+        "keygraph/admission.py", "if not counted[name]:", "if False:"
     ),
     "test_what_neither_runs_nor_waits_is_refused_at_once": Removal(
-        "keygraph/turns.py", "if self._waiting_of[\"\"] >= self._most_waiting or any(", "if any("
+        "keygraph/admission.py", "if self._waiting_of[\"\"] >= self._most_waiting or any(", "if any("
     ),
     "test_thousands_on_a_dynamodb_that_hangs": Removal(
-        "keygraph/turns.py",
+        "keygraph/admission.py",
         'if self._waiting_of[""] >= self._most_waiting or any(',
         "if any(",
-        Removal("keygraph/turns.py", "self._waiting_of[each] >= share", "False"),
+        Removal("keygraph/admission.py", "self._waiting_of[each] >= share", "False"),
     ),
     "test_the_memory_of_a_walk_grows_with_its_frontier": Removal(
         f"{_RESOLVERS}/steps/walks/walk.py", "holding.take_walked(0, new)", "pass"

@@ -7,9 +7,10 @@ first calls (`python -m bench.house` prints them):
    `keygraph_resolvers.read.meter`: read and check the HTTP request, count its memory and its requests to the store, and
    send the response.
 2. `keygraph_resolvers.plan.documents`: holds the request, and finds its document's plan.
-3. `keygraph.turns`: sets deadlines, and lets the operation wait while too many others run.
-4. `keygraph_resolvers.service`, `keygraph_resolvers.read.run`, `keygraph_resolvers.plan.bound`: take the operation, hold
-   what its steps share, compute what it costs at most, check the limits, and return the response.
+3. `keygraph.deadlines`: ends what takes too long.
+4. `keygraph_resolvers.service`, `keygraph_resolvers.read.run`, `keygraph_resolvers.plan.bound`, `keygraph.admission`: take
+   the operation, hold what its steps share, compute what it costs at most, check the limits, let it wait while too many
+   others run, and return the response.
 5. `keygraph_resolvers.engine.engine`, `keygraph_resolvers.read.objects`: drive the steps, which are generators, decide
    when to send a batch of keys, and keep the results.
 6. `keygraph_resolvers.steps.get`, `keygraph.model.record_keys`, `keygraph_resolvers.read.loaders`: request nodes by

@@ -13,20 +13,13 @@ from graphql import GraphQLError, OperationDefinitionNode
 from graphql.execution.values import VariableValues
 
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
+from keygraph.admission import Admission, Overloaded
+from keygraph.deadlines import Deadlines, Wait
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut, without_frames
 from keygraph.limits import Limits
 from keygraph.model.permissions import Permissions
-from keygraph.turns import (
-    BUDGET,
-    Admission,
-    Deadlines,
-    Overloaded,
-    TooMuchWork,
-    Wait,
-    WorkBudget,
-    step_by_step,
-)
+from keygraph.turns import BUDGET, TooMuchWork, WorkBudget, step_by_step
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.core_execution import INTROSPECTION, CoreExecution

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from keygraph.admission import Admission, Overloaded
 from keygraph.dynamo.store import Answer, Request
-from keygraph.turns import Admission, Overloaded
 from tests.resolvers.worlds import World, world
 from tests.tracing import PassingStore
 

@@ -20,8 +20,8 @@ import pytest
 from graphql import OperationDefinitionNode, parse
 from prometheus_client.parser import text_string_to_metric_families
 
+from keygraph.admission import Admission
 from keygraph.dynamo.traffic import Traffic
-from keygraph.turns import Admission
 from keygraph_resolvers import Service
 from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections.gate import ConnectionGate

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.turns import Admission
+from keygraph.admission import Admission
 from keygraph_server.app import app_from_environment, create_app
 from keygraph_server.processes.collection import (
     COLLECTED_AFTER,

@@ -12,8 +12,8 @@ import asyncio
 import random
 from dataclasses import dataclass
 
+from keygraph.deadlines import Deadlines, Wait
 from keygraph.errors import KeygraphError, TimedOut, again, without_frames
-from keygraph.turns import Deadlines, Wait
 
 _RETRY, _RETRY_AFTER_TIMEOUT, _FIRST_SUCCESS = 5, 10, 1
 _LEAST_CAPACITY, _ITS_CONNECTIONS = 500, 50

@@ -29,12 +29,12 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.access.claims import Claims
+from keygraph.admission import Admission
 from keygraph.codes import Code
 from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.kept import SizedCache
 from keygraph.limits import Limits
-from keygraph.turns import Admission
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import NotAQuery, bare, public_error
 from keygraph_resolvers.plan.bound import Bound

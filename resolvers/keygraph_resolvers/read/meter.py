@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self, cast
 
+from keygraph.admission import Admission, Place
 from keygraph.codes import Code
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
@@ -44,7 +45,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Table
 from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled, again
 from keygraph.incidents import Incident
-from keygraph.turns import BUDGET, Admission, Place, TooMuchWork, WorkBudget
+from keygraph.turns import BUDGET, TooMuchWork, WorkBudget
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger(__name__)

@@ -17,10 +17,11 @@ import orjson
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
+from keygraph.admission import Overloaded
 from keygraph.codes import Code
+from keygraph.deadlines import Deadlines, Wait
 from keygraph.dynamo.items import ExactFloat
 from keygraph.errors import without_frames
-from keygraph.turns import Deadlines, Overloaded, Wait
 from keygraph_resolvers import Limits, Observation, OperationRequest, Service
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error

@@ -32,7 +32,7 @@ def tune_collection(running: Container[str]) -> None:
     An operation creates thousands of objects and drops them at its end. With Python's default thresholds the collector
     scans them several times per operation, and scans the model, the schema and the AWS SDK again and again.
     """
-    from keygraph.turns import LARGE  # here, because the command line imports this module
+    from keygraph.admission import LARGE  # here, because the command line imports this module
 
     gc.collect()
     gc.freeze()

@@ -1,0 +1,159 @@
+"""How many operations a process runs at the same time.
+
+Admission limits the operations that run and those that wait, and refuses all others at once. An operation takes as many
+places as its bound is large. One client has at most half of all places, and so have all large operations together:
+others, and small ones, always find some. Free places go to the clients in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from keygraph.errors import StoreError
+from keygraph.incidents import Incident
+
+_log = logging.getLogger(__name__)
+
+_ITEMS_OF_A_PLACE = 1_000
+"""An operation whose bound has more items or requests than this takes several places: it is large. So is a body of more
+bytes."""
+LARGE = "large "
+"""The group of all large operations; before the name of a client, those of the client."""
+
+
+class Overloaded(StoreError):
+    """The server already has as many operations as it accepts. This one was not started."""
+
+
+class Place(NamedTuple):
+    """The places of one operation."""
+
+    size: int
+    clients: tuple[str, ...]
+    limits: Mapping[str, int]
+    """The most places of each group of operations that it belongs to."""
+
+
+class Admission:
+    """The places of all operations. `running` and `waiting` are how many operations do so at the moment, and
+    `refusals.count` is how many were refused.
+    """
+
+    def __init__(self, most_running: int, most_waiting: int, *, waits_by_size: bool = False) -> None:
+        """`most_waiting` counts operations; with `waits_by_size`, the places that they want."""
+        self.running = 0
+        self.waiting = 0
+        self.refusals = Incident(_log)
+        self._queues: dict[tuple[str, ...], deque[tuple[Place, asyncio.Future[None]]]] = {}
+        """The operations that wait, by their clients, each in order."""
+        self._most_waiting = most_waiting
+        self._waits_by_size = waits_by_size
+        self._all = {"": most_running}
+        self._half, self._quarter = max(1, most_running // 2), max(1, most_running // 4)
+        self.taken = dict[str, int]()
+        """The places that each group of operations has."""
+        self._waiting_of = Counter[str]()
+        """How many operations of each client wait, or the places that they want."""
+
+    async def enter(self, bound: int = 0, clients: Iterable[str] = ()) -> Place:
+        """Returns the place of an operation whose bound is so many items or requests, which it has until it leaves.
+
+        `clients` are names of whoever has sent it, such as an address and a viewer: each of them has a share. Raises
+        Overloaded if too many wait already.
+        """
+        names, limits = tuple(clients), self._all
+        if names:
+            limits = limits | dict.fromkeys(names, self._half)
+        count = min(1 + bound // _ITEMS_OF_A_PLACE, self._quarter)
+        if count > 1:
+            limits = limits | {LARGE: self._half} | {LARGE + name: self._quarter for name in names}
+            names = (LARGE, *names)
+        place = Place(count, names, limits)
+        if names in self._queues or not self._start(place):
+            await self._wait(place)
+        return place
+
+    def leave(self, place: Place) -> None:
+        """Gives a place to those that wait."""
+        self.running -= 1
+        _subtract(self.taken, place.limits, place.size)
+        if self._queues:
+            self._start_waiting()
+
+    @asynccontextmanager
+    async def place(self, bound: int = 0, clients: Iterable[str] = ()) -> AsyncIterator[None]:
+        """Keeps the place of an operation in a block."""
+        place = await self.enter(bound, clients)
+        try:
+            yield
+        finally:
+            self.leave(place)
+
+    def _start(self, place: Place) -> bool:
+        """Takes a place if it is free. Returns whether it is."""
+        taken, count = self.taken, place.size
+        for group, most in place.limits.items():
+            if taken.get(group, 0) + count > most:
+                return False
+        for group in place.limits:
+            taken[group] = taken.get(group, 0) + count
+        self.running += 1
+        return True
+
+    async def _wait(self, place: Place) -> None:
+        """Waits for a place. Raises Overloaded if too many wait already."""
+        share, count = (self._most_waiting + 1) // 2, place.size if self._waits_by_size else 1
+        if self._waiting_of[""] >= self._most_waiting or any(
+            self._waiting_of[each] >= share for each in place.clients
+        ):
+            self.refusals.happened(
+                f"Operations are refused, because {self.running} run and {self.waiting} wait already"
+            )
+            raise Overloaded("the server has too much to do: try again in a second")
+        queued = place, asyncio.get_running_loop().create_future()
+        self._queues.setdefault(place.clients, deque()).append(queued)
+        self.waiting += 1
+        for each in ("", *place.clients):
+            self._waiting_of[each] += count
+        try:
+            await queued[1]
+        except asyncio.CancelledError:
+            if not queued[1].cancelled():
+                self.leave(place)
+            elif self._queues[place.clients] == deque([queued]):
+                del self._queues[place.clients]
+            else:
+                self._queues[place.clients].remove(queued)
+                self._start_waiting()
+            raise
+        finally:
+            self.waiting -= 1
+            _subtract(self._waiting_of, ("", *place.clients), count)
+
+    def _start_waiting(self) -> None:
+        """Starts what waits and finds a place: the clients in turn, each with its oldest operation."""
+        is_started = True
+        while is_started:
+            is_started = False
+            for clients, queue in [*self._queues.items()]:
+                place, turn = queue[0]
+                if turn.cancelled() or not self._start(place):
+                    continue
+                turn.set_result(None)
+                is_started = True
+                del queue[0], self._queues[clients]
+                if queue:
+                    self._queues[clients] = queue  # after all others
+
+
+def _subtract(counted: dict[str, int], names: Iterable[str], count: int) -> None:
+    """Counts less of these names, and forgets those that have nothing left: clients choose some of them."""
+    for name in names:
+        counted[name] -= count
+        if not counted[name]:
+            del counted[name]
