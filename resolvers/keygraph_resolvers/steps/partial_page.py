@@ -6,7 +6,7 @@ What the keys in the index determine starts at the same time: the nodes at the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from keygraph.dynamo.items import Item
 from keygraph.model.paths import AccessPath
@@ -19,9 +19,6 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.lists import NO_COPIES, PageStep
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import ItemStep, Step
-
-_FarNodes: TypeAlias = Mapping[SelectedField, Mapping[Edge, Sequence[Object]]]
-"""For each field that shows nodes: the node at the far end of each edge, if it has one."""
 
 
 class PartialPage(PageStep):
