@@ -154,8 +154,10 @@ class LineFormatter(logging.Formatter):
         }
         if record.name == "uvicorn.access" and record.args:
             # A proxy may pass on any text as the client.
-            client, *of_request, fields["status"] = record.args
-            fields |= {"event": "{} {} HTTP/{}".format(*of_request), "client": client}
+            client, method, target, version, fields["status"] = record.args
+            # The query string of a GET has the document and its variables.
+            path = str(target).partition("?")[0]
+            fields |= {"event": f"{method} {path} HTTP/{version}", "client": client}
         _add_request_id(fields)
         if record.exc_info and record.exc_info[0]:
             fields["exception"] = self.formatException(record.exc_info)

@@ -8,6 +8,7 @@ import datetime
 import ipaddress
 import logging
 import ssl
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb import sending
+from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport, encoded
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
@@ -32,7 +35,7 @@ from keygraph.engines.dynamodb.http1 import Pool
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Body, TransportName
+from keygraph.engines.dynamodb.transport import Received, TransportName
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
@@ -46,9 +49,9 @@ class NoOthers:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Wire) -> Received:
         self.calls.append(wire.operation)
-        return {"TableNames": []}
+        return Received({"TableNames": []})
 
     async def close(self) -> None:
         self.calls.append("close")
@@ -238,8 +241,28 @@ async def test_operations_that_only_write_or_come_in_transactions(operation: str
     async with server.running() as url, opened(url, others=others) as store:
         body = {"TableName": "Shop", "Item": {"PK": {"B": b"\xff\x00"}}}
         answer = await store._transport.call(Wire(operation, body))
-    assert answer == {"Got": {"TableName": "Shop", "Item": {"PK": {"B": "/wA="}}}}
+    assert answer.body == {"Got": {"TableName": "Shop", "Item": {"PK": {"B": "/wA="}}}}
     assert others.calls == ["close"]
+
+
+async def test_a_large_answer_is_decoded_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = list[int]()
+
+    def noted(*arguments: Any) -> Any:
+        threads.append(threading.get_ident())
+        return decoded(*arguments)
+
+    monkeypatch.setattr(sending, "decoded", noted)
+    server = FaultyDynamoDB()
+    items = [{"PK": "USER#1", "SK": str(number), "values": [[]] * 4_000} for number in range(2)]
+    async with server.running() as url, opened(url) as store:
+        await store.send(BatchWrite(puts=tuple(items)))
+        threads.clear()
+        for number in range(2):
+            [found] = (await store.send(BatchGet((("USER#1", str(number)),)))).items
+            assert found == items[number]
+        assert (await store.send(Query("USER#1"))).items == items
+    assert [each == threading.get_ident() for each in threads] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", get_args(TransportName))

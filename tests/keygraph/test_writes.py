@@ -45,6 +45,7 @@ from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff
+from keygraph.engines.dynamodb.transport import Received
 from keygraph.errors import (
     BadUserInput,
     ConditionFailed,
@@ -339,11 +340,11 @@ class Refusing:
         self.errors = list(errors)
         self.sent: list[Wire] = []
 
-    async def call(self, wire: Wire) -> dict[str, Any]:
+    async def call(self, wire: Wire) -> Received:
         self.sent.append(wire)
         if self.errors:
             raise self.errors.pop(0)
-        return {}
+        return Received({})
 
     async def close(self) -> None:
         """Nothing is open."""

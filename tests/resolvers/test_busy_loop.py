@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from graphql import get_introspection_query
 
-from keygraph import ID, Format, Graph, Many, Reach, Table, edge, node, reach, record
+from keygraph import ID, JSON, Format, Graph, Many, Reach, Table, edge, node, reach, record
 from keygraph import many as many_below
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
@@ -143,6 +143,7 @@ class Shop:
     shop_id: ID
     visits: Many[Visit]
     sizes: Many[Size]
+    boards: Many[Board]
 
 
 @record("{shop}", "VISIT#{number:06d}")
@@ -161,15 +162,27 @@ class Size:
     number: int
 
 
+@record("{shop}", "BOARD#{number:06d}")
+class Board:
+    """Thousands of values in an item of 15 KB."""
+
+    shop: Shop
+    number: int
+    data: JSON
+    words: list[str]
+
+
 graph = Graph(
     Table("Shops", partition_key="PK", sort_key="SK"),
     Shop,
     Visit,
     Size,
+    Board,
     type_attribute="Type",
     formats={"hundreds": Format(lambda size: f"{size // 100:04d}", ordered=True)},
 )
 ITEMS = 20_000
+BOARDS, VALUES = 40, 4_900
 
 
 def items() -> Iterator[Item]:
@@ -185,6 +198,15 @@ def items() -> Iterator[Item]:
             "at": at,
             "note": "n" * 20,
         }
+        if number < BOARDS:
+            is_json = number % 2 == 0
+            yield {
+                "PK": "SHOP#1",
+                "SK": f"BOARD#{text}",
+                "Type": "Board",
+                "data": [[] for _ in range(VALUES)] if is_json else Decimal(10**30),
+                "words": [] if is_json else [""] * VALUES,
+            }
         yield {"PK": "SHOP#1", "SK": f"SIZE#0001#{text}", "Type": "Size", "size": Decimal(100 + number % 90)}  # fmt: skip
 
 
@@ -205,6 +227,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 VISITS = "visits(first: 1000) { edges { cursor node { number who at note } } }"
 BUSY = {
+    "a page of values of many values": f"{{ shop(shopId: 1) {{ boards(first: {BOARDS}) {{ nodes {{ data }} }} }} }}",
+    "many such pages, of which little is wanted": "{ shop(shopId: 1) {"
+    + many("a#: boards(first: #, number: { to: 1# }) { nodes { number } }", 15).replace(
+        "first: 0", "first: 1"
+    )
+    + "} }",
+    "a page of lists of many texts": f"{{ shop(shopId: 1) {{ boards(first: {BOARDS}) {{ nodes {{ words }} }} }} }}",
     "a large answer": f"{{ {many(f'a#: shop(shopId: 1) {{ {VISITS} }}', 10)} }}",
     "a where of fifty terms that nothing passes": '{ shop(shopId: "1") { visits(first: 10, where: { or: ['
     + many('{ who: { contains: "x#" } }', 25)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from keygraph import ID, JSON, Graph, Many, Table, field, node, stored
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
+from keygraph_resolvers.schema.types import GraphSchema
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET, World, world
 
@@ -123,6 +126,22 @@ def test_the_directives() -> None:
 async def test_the_service_tells_its_schema(served: World) -> None:
     assert await served.ask("{ _service { sdl } }") == {"_service": {"sdl": schema.as_str()}}
     assert served.operations == {}
+
+
+async def test_the_schema_is_printed_once_and_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = list[int]()
+
+    def printed(self: Any, as_it_is: Callable[[Any], str] = GraphSchema.as_str) -> str:
+        threads.append(threading.get_ident())
+        return as_it_is(self)
+
+    monkeypatch.setattr(GraphSchema, "as_str", printed)
+    asked = Service(build_schema(graph, federation=True), cast(Any, None), secret=SECRET)
+    for _ in range(2):
+        answer = await asked.execute("{ a: _service { sdl again: sdl } b: _service { sdl } }")
+        assert answer["data"]["a"] == {"sdl": answer["data"]["b"]["sdl"], "again": answer["data"]["b"]["sdl"]}
+    [thread] = threads
+    assert thread != threading.get_ident()
 
 
 async def test_entities_are_read_in_one_batch(served: World) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from keygraph import ID, JSON, Graph, Many, Table, node, record, sums
+from keygraph_resolvers.answer.text import as_long_json
 from keygraph_resolvers.schema.scalars import SCALAR_MAP
-from keygraph_server.http.graphql_http import written
 from keygraph_server.http.requests import read_json
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import World, filled
@@ -46,7 +46,7 @@ async def answer(jars: World, query: str, variables: str = "{}") -> Any:
     """The answer to a request whose variables are this JSON, as a client with exact numbers reads it."""
     body = read_json(f'{{"query": {json.dumps(query)}, "variables": {variables}}}'.encode(), "the body")
     response = await jars.service.execute(body["query"], body["variables"])
-    return json.loads(written(response), parse_float=Decimal, parse_int=Decimal)
+    return json.loads(as_long_json(response), parse_float=Decimal, parse_int=Decimal)
 
 
 NUMBERS = [

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,11 +26,13 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from keygraph_resolvers import Limits, OperationRequest
+from keygraph_resolvers.answer.text import as_long_json
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery
 from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections import BEGINS
 from keygraph_server.errors import RequestRefusedError
+from keygraph_server.http import graphql_http
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
 from keygraph_server.http.middleware import AroundEndpoints
 from keygraph_server.http.origins import Origins
@@ -489,6 +492,22 @@ async def test_a_request_whose_client_leaves_does_not_wait_to_begin() -> None:
         scope[BEGINS].set_result(False)
     await requests
     assert begun == 1
+
+
+async def test_integers_of_more_than_64_bits_are_written_beside_others(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = list[int]()
+
+    def noted(value: object) -> bytes:
+        threads.append(threading.get_ident())
+        return as_long_json(value)
+
+    monkeypatch.setattr(graphql_http, "as_long_json", noted)
+    response = await post(client, {"query": "{ long }"})
+    assert response.json() == {"data": {"long": 10**37 + 1, "name": "Zoë"}}
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
 
 
 async def empty(*_: object) -> Any:

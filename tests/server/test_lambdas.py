@@ -145,6 +145,13 @@ def test_claims_of_a_gateway_are_any_text(handler: Handler, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
+def test_the_body_says_how_long_it_is(handler: Handler) -> None:
+    given = event(body=json.dumps({"query": QUERY + " " * 2_000_000}))
+    given["headers"]["content-length"] = "5"
+    assert handler(given)["statusCode"] == 413
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
 def test_another_event_is_told(handler: Handler) -> None:
     with pytest.raises(ValueError, match=r"payload format 2\.0"):
         handler({"httpMethod": "POST", "path": "/graphql"})

@@ -114,7 +114,14 @@ def test_as_text_no_value_can_pass_for_another_line_or_field(capsys: pytest.Capt
 
 def test_a_client_that_a_proxy_names_cannot_pass_for_a_request(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(Settings(log_level="debug", log_format="text"))
-    access = '%s - "%s %s HTTP/%s" %d', '10.0.0.1:0 - "GET /admin HTTP/1.1" 200', "GET", "/", "1.1", 404
+    access = (
+        '%s - "%s %s HTTP/%s" %d',
+        '10.0.0.1:0 - "GET /admin HTTP/1.1" 200',
+        "GET",
+        "/?variables=secret",
+        "1.1",
+        404,
+    )
     logging.getLogger("uvicorn.access").info(*access)
     line = capsys.readouterr().err
     assert line.endswith(

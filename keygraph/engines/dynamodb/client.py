@@ -20,7 +20,7 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, AnswerTooLarge, Malformed
 from keygraph.engines.dynamodb.requests import Wire
-from keygraph.engines.dynamodb.transport import Body
+from keygraph.engines.dynamodb.transport import Body, Received
 
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 """The positions where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
@@ -82,17 +82,18 @@ class ClientTransport:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Wire) -> Received:
         """Sends one call and returns its answer."""
         method = getattr(self._client, _WORDS.sub("_", wire.operation).lower())
         try:
             answer: Body = await method(**wire.body)
+            sent = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length", "")
         except BotoCoreError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise ResponseParserError("an answer that botocore cannot read") from error
-        return answer
+        return Received(answer, int(sent) if sent.isdecimal() else 0)
 
     async def close(self) -> None:
         """Closes the client and its connections."""

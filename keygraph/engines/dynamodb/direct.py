@@ -24,7 +24,7 @@ from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
 from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
-from keygraph.engines.dynamodb.transport import Body, Transport
+from keygraph.engines.dynamodb.transport import Body, Received, Transport
 
 _MANAGED = {
     *("CreateTable", "DeleteTable", "DescribeTable", "ListTables", "UpdateTable"),
@@ -59,7 +59,7 @@ class DirectTransport:
         self._second = -1
         self._given: Credentials | None = None
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Wire) -> Received:
         """Sends one call and returns its answer."""
         operation = wire.operation
         if operation in _MANAGED:
@@ -78,7 +78,7 @@ class DirectTransport:
                 checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
             )
         if reply.status == 200:
-            return _answer(reply)
+            return Received(_answer(reply), len(reply.body))
         raise self._refusal(operation, reply, now)
 
     async def close(self) -> None:

@@ -24,7 +24,7 @@ from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.http1 import CONNECT_SHARE, READ_SHARE, Pool
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Body, Transport
+from keygraph.engines.dynamodb.transport import Received, Transport
 
 _KEY, _SECRET, _TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 _BUNDLE = "AWS_CA_BUNDLE"
@@ -126,7 +126,7 @@ class _LateTransport:
         self._opening = asyncio.Lock()
         self._opened: Transport | None = None
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Wire) -> Received:
         async with self._opening:
             if self._opened is None:
                 self._opened = await self._open()

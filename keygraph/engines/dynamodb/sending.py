@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from keygraph.dynamo.table import Table
@@ -12,7 +13,7 @@ from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.gate import Gate
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
-from keygraph.engines.dynamodb.transport import Transport
+from keygraph.engines.dynamodb.transport import Received, Transport
 from keygraph.errors import (
     KeygraphError,
     StoreError,
@@ -27,6 +28,11 @@ from keygraph.errors import (
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
 """Calls that may have been carried out although no answer came: a second time their condition could fail."""
 _WRITES = _SENT_ONCE | {"BatchWriteItem", "TransactWriteItems"}
+_DECODED_AT_ONCE = 64 * 1024
+"""The longest answer that is decoded in the event loop. It has 7,000 values at most, such as `{"L":[]},`: seven
+milliseconds."""
+_DECODING = ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding")
+"""Its thread is started on first use."""
 
 
 @dataclass
@@ -65,7 +71,7 @@ class Sender:
                 raise (again(lost) if lost else outage) from None
             attempts.requests += 1
             try:
-                answer = decoded(wire, await self.transport.call(wire), self.table)
+                answer = await self._decoded(wire, await self.transport.call(wire))
             except Exception as error:
                 actions = len(wire.body.get("TransactItems", ()))
                 known = failure_of(error, self.table, self.endpoint, actions)
@@ -110,6 +116,13 @@ class Sender:
             paid = self.quota.pay(failure)
             self.gate.traffic.retried += 1
             await attempts.wait(attempt - 1, failure)
+
+    async def _decoded(self, wire: Wire, received: Received) -> Answered:
+        """Returns the content of an answer. That of a large one is made in a thread: it may be thousands of values."""
+        if received.size <= _DECODED_AT_ONCE:
+            return decoded(wire, received.body, self.table)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_DECODING, decoded, wire, received.body, self.table)
 
     def _throttled(self) -> Throttled:
         return Throttled(f"DynamoDB throttles batches for the table {self.table.name}")

@@ -6,7 +6,7 @@ which takes a tenth of its processor time (`python -m bench.transport`).
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from keygraph.engines.dynamodb.requests import Wire
 
@@ -15,11 +15,20 @@ TransportName: TypeAlias = Literal["direct", "aioboto3"]
 """Which transport carries the requests for data."""
 
 
+class Received(NamedTuple):
+    """An answer."""
+
+    body: Body
+    """Binary values in it are bytes or base64."""
+    size: int = 0
+    """The length of its JSON."""
+
+
 class Transport(Protocol):
     """Sends calls. It tries each once, and raises botocore's exceptions."""
 
-    async def call(self, wire: Wire) -> Body:
-        """Sends one call and returns its answer; binary values in it are bytes or base64."""
+    async def call(self, wire: Wire) -> Received:
+        """Sends one call and returns its answer."""
 
     async def close(self) -> None:
         """Closes its connections."""

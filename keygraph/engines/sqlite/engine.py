@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any, cast
 
 from keygraph.dynamo.store import (
@@ -54,6 +55,7 @@ from keygraph.engines.sqlite.reads import (
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
+from keygraph.turns import operation_budget
 
 _log = logging.getLogger(__name__)
 
@@ -70,8 +72,11 @@ _WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]]
     Transaction: transaction,
 }
 _LOCKED_SECONDS = 5.0
-_AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
-"""About half a millisecond, which is enough for lists of 100 items."""
+_AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024, decoded=64 * 1024)
+"""About half a millisecond, which is enough for lists of 100 items. What is decoded has 7,000 values in lists and maps at
+most, such as `{"L":[]},`: some milliseconds."""
+_SHORT_SECONDS = 0.001
+"""A read that takes longer counts in the round of the event loop."""
 _READ_SECONDS = 10.0
 """How long a read may take: by default the same as a request to DynamoDB."""
 _STATEMENTS = 512
@@ -292,7 +297,16 @@ class SQLiteStore:
         try:
             # As with every store, other tasks run first, so that requests made at the same time are sent together.
             await asyncio.sleep(0)
-            return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)
+            budget, began = operation_budget(), perf_counter()
+            if budget.is_round_over(began):
+                await budget.wait_for_request()
+                began = perf_counter()
+            try:
+                return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)
+            finally:
+                took = perf_counter() - began
+                if took > _SHORT_SECONDS and budget.rounds is not None:
+                    budget.rounds.count(took)
         except TooMuch:
             return None
         except sqlite3.Error as error:

@@ -128,6 +128,9 @@ class Allowance:
     sizes: int
     """Rows from which only the size is read."""
     bytes: int
+    """The size of the rows, by DynamoDB's rules."""
+    decoded: int
+    """The bytes of JSON that is decoded."""
     turns: Turns | None = None
     """The turns of a read in a thread."""
 
@@ -139,7 +142,7 @@ class Allowance:
     @classmethod
     def in_turns(cls, turns: Turns) -> Allowance:
         """Returns an allowance for any number of items, in turns."""
-        return cls(sys.maxsize, sys.maxsize, sys.maxsize, turns)
+        return cls(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, turns)
 
 
 @dataclass(slots=True)
@@ -152,6 +155,8 @@ class _Reading:
     """The items that passed the filter."""
     scanned: int = 0
     size: int = 0
+    decoded: int = 0
+    """The bytes of JSON that was decoded."""
     fetched: list[int] = field(default_factory=list)
     """The sizes of the items of rows that were fetched from the table."""
     last: Position | None = None
@@ -162,7 +167,7 @@ class _Reading:
         span: _RowRange,
         allowed: Allowance,
         passes: Callable[[Stored], bool] | None = None,
-        fetched: Callable[[tuple[Any, ...]], Stored] | None = None,
+        fetched: Callable[[tuple[Any, ...]], bytes] | None = None,
     ) -> None:
         """Reads the rows one by one, without their items if only the sizes are needed."""
         keyed, limit = span.keyed, self.request.limit
@@ -177,7 +182,11 @@ class _Reading:
                 if not is_last and (self.scanned == most or self.size > allowed.bytes):
                     raise TooMuch
                 if self.with_items:
-                    stored = stored_item(row[-1]) if fetched is None else fetched(row)
+                    content = row[-1] if fetched is None else fetched(row)
+                    self.decoded += len(content)
+                    if self.decoded > allowed.decoded:
+                        raise TooMuch
+                    stored = stored_item(content)
                     if passes is None or passes(stored):
                         self.found.append(stored)
                 if is_last:
@@ -224,12 +233,13 @@ def _read_partition(
     asked = {path[0] for path in (request.projection if isinstance(request, Query) else None) or ()}
     is_projected = keyed.projected is None or asked <= keyed.projected
 
-    def from_table(row: tuple[Any, ...]) -> Stored:
+    def from_table(row: tuple[Any, ...]) -> bytes:
         # This is a local index: `ReadRules` refuses a global one that lacks a selected attribute.
         key = [row[at] for at in keyed.table_key]
-        size, content = connection.execute(layout.items.get, key).fetchone()
+        fetched: tuple[int, bytes] = connection.execute(layout.items.get, key).fetchone()
+        size, content = fetched
         reading.fetched.append(size)
-        return stored_item(content)
+        return content
 
     reading.read(connection, span, allowed, passes, None if is_projected else from_table)
     if reading.last is not None and not can_go_on(request, reading.last):
@@ -263,15 +273,15 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
     decoded = decoder(request.projection)
     found: dict[StoredKey, Item | None] = {}
     asked = layout.items.rules.positions_bytes(request.keys)
-    sizes, requests, answered, looked_at = list[int](), 0, 0, 0
+    sizes, requests, answered, read = list[int](), 0, 0, 0
     for key in asked:
         if key in found:
             continue
         row: tuple[int, Any] | None = connection.execute(layout.items.get, key).fetchone()
         size, content = row or (0, None)
         answered += size
-        looked_at += size
-        if looked_at > allowed.bytes:
+        read += len(content or b"")
+        if read > allowed.decoded:
             raise TooMuch
         if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size

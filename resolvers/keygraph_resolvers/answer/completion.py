@@ -4,8 +4,9 @@ The objects below all objects or lists of a column form one column again, so eac
 value that cannot be written is reported. Its position in the answer becomes null, or `FAILED` if it is not nullable;
 then whatever contains it fails too, up to the nearest nullable position (GraphQL specification 6.4.3 and 6.4.4).
 
-Written bytes are counted, a column at a time, and writing ends when the answer is too large. The count is the least
-number of bytes that the answer can have as JSON; the sender knows the exact number.
+Written bytes are counted, a column at a time, and writing ends when the answer is too large. Texts and values of `JSON`
+are counted as they are in the answer, and other values with the least number of bytes that they can have: the sender
+knows the exact number.
 
 Paths are made only for reports. Functions that write values get a `PathOf`, which makes the path of the value with a
 given number.
@@ -39,6 +40,7 @@ from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
+from keygraph_resolvers.answer.text import as_json
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.objects import ListObject, Object
@@ -90,8 +92,8 @@ Measure: TypeAlias = Callable[[Sequence[Any]], int]
 
 _SHORTEST = {"Int": 1, "Long": 1, "Float": 3, "Decimal": 3, "Boolean": 4, "Date": 4, "DateTime": 4}
 """The least number of bytes of scalars whose values are never much longer, and may be null."""
-_REPORT_BYTES = 80
-"""The bytes of an error or a warning, without the names in its path."""
+_REPORT_BYTES = 250
+"""The bytes of an error or a warning, without the names in its path, as they usually are."""
 
 
 def _measure_of(type_: GraphQLOutputType) -> Measure:
@@ -99,14 +101,20 @@ def _measure_of(type_: GraphQLOutputType) -> Measure:
     each = 3 if is_enum_type(type_) else _SHORTEST.get(cast(Any, type_).name)
     if each is not None:
         return lambda values: each * len(values)
-    return _size_of_texts if cast(Any, type_).name in {"ID", "String", "Base64"} else _size_of_all
+    return _size_of_texts if cast(Any, type_).name in {"ID", "String", "Base64"} else _size_of_any
 
 
 def _size_of_texts(values: Sequence[Any]) -> int:
     try:
-        return sum(map(len, values)) + 2 * len(values)
-    except TypeError:  # some are null
-        return _size_of_all(values)
+        # An object or a list counts the commas. A control character has six bytes.
+        return len(as_json(values)) - len(values) - 1
+    except TypeError:  # whoever sends the answer says what is wrong
+        return len(values)
+
+
+def _size_of_any(values: Sequence[Any]) -> int:
+    """Measures values of a scalar that may be objects and lists."""
+    return _size_of_texts(values)
 
 
 def _size_of_all(values: Iterable[Any]) -> int:
@@ -138,6 +146,9 @@ class Completion:
     """Says which fields may be read."""
     after: Mapping[SelectedField, Permissions | None] = field(default_factory=dict)
     """The same for each mutation's payload."""
+    more_for_any: int = 0
+    """How often a byte of an object or list of a scalar, such as `JSON`, counts once more: it may be one of thousands of
+    values, which takes longer than a text."""
     reports: list[FieldReport] = field(default_factory=list, init=False)
 
     def report(self, path: Path, field: SelectedField, error: Exception | None) -> None:
@@ -205,7 +216,17 @@ def leaves(position: Position, read: ReadValue, serialize: ReadValue | None, mea
         run.left -= measure(written)
         return written
 
-    return complete
+    def complete_any(run: Completion, sources: Sequence[Any], path_of: PathOf) -> list[Any]:
+        written: list[Any] = []
+        for number, source in enumerate(sources):
+            left = run.left
+            written += complete(run, [source], among(path_of, [number]))
+            run.left -= (left - run.left) * run.more_for_any
+            if run.left < 0:
+                raise AnswerTooLarge
+        return written
+
+    return complete_any if measure is _size_of_any else complete
 
 
 def composites(
@@ -240,6 +261,10 @@ def composites(
             if value is None:
                 written.append(position.null(run, path_of, number))
             else:
+                if type(value) is list:
+                    run.left -= len(value)  # a comma each
+                    if run.left < 0:
+                        raise AnswerTooLarge
                 written.append(None)
                 values.append(value)
                 numbers.append(number)

@@ -11,7 +11,7 @@ from graphql import GraphQLError
 from keygraph.errors import WriteRefused
 from keygraph.limits import Limits
 from keygraph_resolvers.codes import OperationCode
-from keygraph_resolvers.errors import RefusedPart, message_of
+from keygraph_resolvers.errors import RefusedPart, message_of, public_error
 from keygraph_resolvers.schema.field_kinds import Aggregate, WalkedCount
 from keygraph_resolvers.steps.selection import SelectedField
 
@@ -52,12 +52,12 @@ class FieldReport(NamedTuple):
 
 def errors_and_warnings(
     reports: Iterable[FieldReport], limits: Limits
-) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
-    """Returns the errors and warnings of an answer. The limits say how much a count may read.
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the errors, as a client sees them, and warnings of an answer. The limits say how much a count may read.
 
     An error makes a part of the answer null: reports after it in that part are left out.
     """
-    errors, warnings = [], []
+    errors, warnings = list[dict[str, Any]](), list[dict[str, Any]]()
     ended: tuple[int, ...] | None = None
     for each in sorted(reports, key=lambda report: report.order):
         order = each.order
@@ -66,7 +66,8 @@ def errors_and_warnings(
         if each.error is None:
             warnings.append(_count_warning(each, limits))
         else:
-            errors += _graphql_errors(each, each.error)
+            # One after the other: those of graphql-core take much memory.
+            errors += map(public_error, _graphql_errors(each, each.error))
             ended = order[: each.null_depth]
     return errors, warnings
 

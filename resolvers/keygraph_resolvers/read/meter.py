@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from keygraph.admission import Admission, Place
 from keygraph.codes import Code
-from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.items import Item, Value, item_size
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.dynamo.store import (
     Answer,
@@ -45,7 +45,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Table
 from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled, again
 from keygraph.incidents import Incident
-from keygraph.turns import BUDGET, TooMuchWork, WorkBudget
+from keygraph.turns import BUDGET, TooMuchWork
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger(__name__)
@@ -57,8 +57,6 @@ class CostExceeded(StoreError):
     code = Code.COST_LIMIT
 
 
-_UNCLOCKED = 16
-"""So many requests do not begin the clock of a round: that takes longer than the question whether it is over."""
 _NO_KEYS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -167,7 +165,7 @@ class MeteredStore(PassingStore):
             if holding is not None and holding.refusal is not None:
                 raise again(holding.refusal)
             began = time.perf_counter()
-            if budget is not None and is_round_over(budget, began):
+            if budget is not None and budget.is_round_over(began):
                 await budget.wait_for_request()
                 began = time.perf_counter()
             round_trip, places = (1, ()) if read is None else (read.round_trip, read.places)
@@ -204,7 +202,7 @@ class MeteredStore(PassingStore):
                     held = holding.take(answer.items, cost.read_units, items)
                     if read is not None:
                         read.held += held
-            if budget is not None and is_round_over(budget, ended):
+            if budget is not None and budget.is_round_over(ended):
                 await budget.wait_for_request()
             return cast("Answer", answer)
         finally:
@@ -239,19 +237,6 @@ class MeteredStore(PassingStore):
             waiting.popleft()
             self.reserved += wanted
             turn.set_result(None)
-
-
-def is_round_over(budget: WorkBudget, now: float) -> bool:
-    """Returns whether the time of this round of the event loop is used up, by whatever runs in it."""
-    rounds = budget.rounds
-    if rounds is None:
-        return False
-    if not rounds.ends:
-        rounds.unclocked += 1
-        if rounds.unclocked > _UNCLOCKED:
-            rounds.unclocked = 0
-            rounds.count(0.0)
-    return 0.0 < rounds.ends < now
 
 
 def _answered(read: Read | None, round_trip: int) -> None:
@@ -367,7 +352,11 @@ class _InFlight(NamedTuple):
 _ALWAYS_HELD = 64 * 1024
 """An operation that holds no more than this is never refused: small ones continue beside large ones."""
 _MEASURED_BYTES = 256 * 1024
-"""Items of a request that may have more bytes than this are measured."""
+"""Items of a request that may have more bytes than this are measured,"""
+_MEASURED_ITEM = 1_024
+"""and those with more than this on average: lists and maps take much more memory than in the table."""
+_NESTED_BYTES = 100
+"""The memory of a value in a list or map, with its place there."""
 _UNIT_BYTES = 8 * 1024
 """The bytes that one read unit reads if the read is eventually consistent; others read half of it."""
 _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
@@ -466,7 +455,7 @@ class Holding:
         """Holds items, for which so much was read; returns how many bytes. Raises the refusal if the operation has to
         be given up."""
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
-        if size > _MEASURED_BYTES:
+        if size > _MEASURED_BYTES or size > _MEASURED_ITEM * len(items):
             size = _size(items)
         self._hold(size)
         return size
@@ -514,4 +503,17 @@ class Holding:
 
 
 def _size(items: Sequence[Item | None]) -> int:
-    return sum(item_size(item) for item in items if item is not None)
+    size = 0
+    for item in items:
+        if item is not None:
+            size += item_size(item) + _NESTED_BYTES * sum(map(_nested, item.values()))
+    return size
+
+
+def _nested(value: Value) -> int:
+    """Returns how many values there are in the lists and maps of a value."""
+    if isinstance(value, list):
+        return len(value) + sum([_nested(each) for each in value if type(each) in (list, dict)])
+    if isinstance(value, dict):
+        return len(value) + sum([_nested(each) for each in value.values() if type(each) in (list, dict)])
+    return 0

@@ -6,7 +6,10 @@ all representations of a request are read in one batch.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from threading import Lock
 from typing import Any, cast
 
 import strawberry
@@ -52,8 +55,15 @@ class SubgraphService:
 def service_field(printed: Callable[[], str]) -> StrawberryField:
     """The field that returns the schema to a router."""
 
-    def resolve() -> SubgraphService:
-        return SubgraphService(sdl=printed())
+    kept, printing = cache(printed), Lock()
+
+    def once() -> str:
+        with printing:
+            return kept()
+
+    async def resolve() -> SubgraphService:
+        # The first time it takes long.
+        return SubgraphService(sdl=await asyncio.to_thread(once))
 
     made: StrawberryField = cast(Any, strawberry.field)(
         resolver=resolve, name="_service", description=_SERVICE

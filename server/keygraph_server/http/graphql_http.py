@@ -13,16 +13,15 @@ from inspect import isawaitable
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-import orjson
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from keygraph.admission import Overloaded
 from keygraph.codes import Code
 from keygraph.deadlines import Deadlines, Wait
-from keygraph.dynamo.items import ExactFloat
 from keygraph.errors import without_frames
 from keygraph_resolvers import Limits, Observation, OperationRequest, Service
+from keygraph_resolvers.answer.text import as_json, as_long_json
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.read.meter import Holding, Sent
@@ -366,11 +365,11 @@ class GraphQLEndpoint:
         options = self._options
         if "errors" in response:
             with_request_id(response["errors"])
-        body = written(response)
+        body = await self._written(response)
         if len(body) > options.limits.answer_limit:
             response = {"data": None, "errors": [answer_limit_error(options.limits.answer_limit)]}
             with_request_id(response["errors"])
-            body = written(response)
+            body = as_json(response)
         observation.answer, observation.status = response, status
         # An answer for one viewer is not for the next one.
         is_open = options.viewer_of is None and options.context_of is None
@@ -396,6 +395,12 @@ class GraphQLEndpoint:
             lease.answers()
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    async def _written(self, response: dict[str, Any]) -> bytes:
+        try:
+            return as_json(response)
+        except TypeError:
+            return await asyncio.to_thread(as_long_json, response)
 
 
 def _accepted_type(headers: RequestHeaders) -> str:
@@ -477,30 +482,3 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
     if Code.UNAVAILABLE in codes:
         return 503
     return 200 if media_type == JSON else 400
-
-
-def written(response: dict[str, Any]) -> bytes:
-    """Returns the GraphQL response as JSON."""
-    try:
-        return orjson.dumps(response, default=_number)
-    except orjson.JSONEncodeError:
-        # orjson refuses integers of more than 64 bits, which a table can contain.
-        return orjson.dumps(_with_long_integers(response), default=_number)
-
-
-def _number(value: object) -> orjson.Fragment:
-    """Returns a number as JSON, with all its digits."""
-    if isinstance(value, ExactFloat):
-        return orjson.Fragment(repr(value))
-    raise TypeError(f"a value of type {type(value).__name__}")
-
-
-def _with_long_integers(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _with_long_integers(inner) for name, inner in value.items()}
-        case list():
-            return [_with_long_integers(inner) for inner in value]
-        case int() if not isinstance(value, bool):
-            return orjson.Fragment(str(value))
-    return value

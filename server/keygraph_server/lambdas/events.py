@@ -30,7 +30,8 @@ def scope_of(event: Mapping[str, Any]) -> Scope:
     headers = {
         name: _text(name, value)
         for name, value in _member(event, "headers", dict).items()
-        if value is not None
+        # The body itself says how long it is.
+        if value is not None and name.lower() != "content-length"
     }
     cookies = [_text("cookies", each) for each in _member(event, "cookies", list) if each is not None]
     if cookies:
