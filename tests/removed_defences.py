@@ -182,6 +182,9 @@ REMOVALS: dict[str, Removal] = {
     "test_the_schema_is_printed_once_and_beside_others": Removal(
         f"{_RESOLVERS}/schema/federation.py", "await asyncio.to_thread(once)", "printed()"
     ),
+    "test_large_answers_of_one_client_keep_no_others_waiting": Removal(
+        f"{_RESOLVERS}/read/meter.py", "large_answers.enter(clients=self._clients)", "large_answers.enter()"
+    ),
     "test_others_are_refused_before_they_are_read": Removal(
         "server/keygraph_server/documents/known.py",
         "if self.is_open or text in self._trusted_texts or may_send_it:",

@@ -294,6 +294,21 @@ async def test_large_answers_take_turns_until_they_are_sent() -> None:
         await asyncio.wait_for(third.wait_to_answer(), 5)
 
 
+async def test_large_answers_of_one_client_keep_no_others_waiting() -> None:
+    memory = Memory(1_000_000)
+    begun = list[str]()
+
+    async def answer(address: str) -> None:
+        with memory.holding(address) as holding:
+            await holding.wait_to_answer()
+            begun.append(address)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(answer("crowd") for _ in range(100)), answer("other"))
+    assert begun.index("other") <= 2
+    assert len(begun) == 101
+
+
 def chains(root: str, levels: int) -> list[Item]:
     """As many levels of 30 topics below one, each with one below it; an edge has 2 KB."""
     edges = [(root, f"{root}0-{chain}") for chain in range(30)]

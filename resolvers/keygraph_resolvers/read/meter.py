@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -389,7 +390,8 @@ class Memory:
         self.limit = limit
         self.held = 0
         self.refusals = Incident(_log)
-        self.large_answers = asyncio.Semaphore(_LARGE_AT_ONCE)
+        # Those that wait have a place among the operations, which are limited.
+        self.large_answers = Admission(_LARGE_AT_ONCE, sys.maxsize)
         self.large_bodies = Admission(_BODIES, _WAITING_BODIES, waits_by_size=True)
 
     def holding(self, address: str = "") -> Holding:
@@ -400,7 +402,7 @@ class Memory:
 class Holding:
     """The memory that one operation holds, until it leaves this context manager."""
 
-    __slots__ = ("_memory", "address", "body", "has_turn", "held", "refusal")
+    __slots__ = ("_memory", "_turn", "address", "body", "held", "refusal")
 
     def __init__(self, memory: Memory, address: str) -> None:
         self._memory = memory
@@ -408,15 +410,19 @@ class Holding:
         self.held = 0
         self.refusal: KeygraphError | None = None
         """Why the operation is given up."""
-        self.has_turn = False
-        """Whether it has the turn to write a large answer."""
+        self._turn: Place | None = None
+        """Its turn to write a large answer."""
         self.body: Place | None = None
         """The place of its large body."""
+
+    @property
+    def _clients(self) -> tuple[str, ...]:
+        return (self.address,) if self.address else ()
 
     async def wait_to_read_body(self, size: int) -> None:
         """Waits for the turn to read a large body of so many bytes. It lasts until the body is no longer needed. Raises
         Overloaded if too much waits already."""
-        self.body = await self._memory.large_bodies.enter(size, (self.address,) if self.address else ())
+        self.body = await self._memory.large_bodies.enter(size, self._clients)
 
     def forget_body(self) -> None:
         """What was read of the body is no longer needed."""
@@ -425,16 +431,16 @@ class Holding:
             self.body = None
 
     async def wait_to_answer(self) -> None:
-        """Waits for the turn to complete and write a large answer. It lasts until that is sent, or this is left."""
-        if not self.has_turn:
-            await self._memory.large_answers.acquire()
-            self.has_turn = True
+        """Waits for the turn to complete and write a large answer, which goes to the clients in turn. It lasts until the
+        answer is sent, or this is left."""
+        if self._turn is None:
+            self._turn = await self._memory.large_answers.enter(clients=self._clients)
 
     def answers(self) -> None:
-        """Called before the answer of the turn's holder is sent. The next gets the turn soon, even with slow
-        sending."""
-        self.has_turn = False
-        asyncio.get_running_loop().call_soon(self._memory.large_answers.release)
+        """Called before the answer is sent. The next one gets the turn soon, even with slow sending."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            asyncio.get_running_loop().call_soon(self._memory.large_answers.leave, turn)
 
     def __enter__(self) -> Self:
         return self
@@ -448,8 +454,8 @@ class Holding:
         """Holds nothing anymore."""
         self._memory.held -= self.held
         self.forget_body()
-        if self.has_turn:
-            self._memory.large_answers.release()
+        if self._turn is not None:
+            self._memory.large_answers.leave(self._turn)
 
     def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> int:
         """Holds items, for which so much was read; returns how many bytes. Raises the refusal if the operation has to

@@ -391,8 +391,7 @@ class GraphQLEndpoint:
         if status == 503:
             headers.append(_RETRY_AFTER)
         headers.append((b"content-length", b"%d" % len(body)))
-        if lease.has_turn:
-            lease.answers()
+        lease.answers()
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
