@@ -132,7 +132,7 @@ def _own_items(write: WriteContext, request: WriteRequest) -> list[Key]:
         is_whole = is_whole or rules.must_read(write, request) or rules.is_other_guarded(write, record)
     if isinstance(request, NewRequest):
         # A new record may be in another place than its key says, or depend on another item.
-        is_read = shards or (partner is not None and partner.is_loose) or isinstance(request, Upsert)
+        is_read = shards or partners.is_read(write, request) or isinstance(request, Upsert)
         is_read = is_read or write.is_replaced(request)
         is_read = is_read or ((is_whole or is_counted(write, record)) and isinstance(request, Put))
         identity: Texts | None = None

@@ -130,12 +130,13 @@ def _other_written(
     if made is None:
         return []
     mine = None if there is None else partners.other(write, record, there, where)
+    found = partners.stored(write, record, item)
     if not partner.is_loose:
+        mine = found if key_of(made) in write.stored else mine
         put = actions.PutItem(made, conjunction(*rules.guard_other(write, request, mine, made)))
         return [TransactionStep(put, again, is_partner=True, before=mine)]
     other = partner.record
     rules.check(write, other, made, where)
-    found = partners.stored(write, record, item)
     refusal: Callable[[Item | None], Refusal | None] = again
     if there is None and rules.is_other_guarded(write, record):
         # One that the viewer does not see is as good as absent until the transaction finds it.
@@ -360,14 +361,12 @@ def _other_changed(write: WriteContext, request: Change, old: Item, new: Item) -
     if before is None or after is None:
         return _other_moved(write, request, before, after, rules.guard_other(write, request, before, after))
     conditions: list[Condition] = []
-    partner = partners.of(write, record)
-    if partner is not None and (partner.is_loose or partner.own):
-        there = partners.stored(write, record, old)
-        if there is not None:
-            before, after = there, partners.changed(write, record, there, after, where)
-            rules.check(write, partner.record, after, where)
-            own = write.maker(partner.record).paths(partner.own)
-            conditions += are_as_read(partner.record, own, there)
+    partner, there = partners.of(write, record), partners.stored(write, record, old)
+    if partner is not None and there is not None:
+        before, after = there, partners.changed(write, record, there, after, where)
+        rules.check(write, partner.record, after, where)
+        own = write.maker(partner.record).paths(partner.own)
+        conditions += are_as_read(partner.record, own, there)
     conditions += rules.guard_other(write, request, before, after)
     key, key_after = map(write.key_of, (before, after))
     if key != key_after:
@@ -428,8 +427,7 @@ def deleted(write: WriteContext, request: Delete) -> Made:
     partner = partners.of(write, record)
     if old is not None and partner is not None:
         conditions += are_as_read(record, write.maker(record).paths(partner.moving), old)
-        other = partners.stored(write, record, old) if partner.is_loose else None
-        other = other or partners.other(write, record, old, request.where)
+        other = partners.stored(write, record, old) or partners.other(write, record, old, request.where)
         if other and write.key_of(other) != key:
             others = [_other_deleted(write, request, old, other)]
     elif partner is not None and write.is_described:

@@ -259,7 +259,7 @@ class Laws:
     ) -> None:
         for number, items in enumerate(self._tables):
             other, other_table = await self._asked(self.guarded, items, operation)
-            if _said(other) == _said(found) or _never_agrees(found) or _never_agrees(other):
+            if _said(other) == _said(found):
                 continue
             if name and number == 0 and self._in_the_way(found, before, self._by_key(items), other_table):
                 continue
@@ -288,16 +288,20 @@ class Laws:
         changed = [
             (there[key], each) for each in others if there[key := self.graph.table.key_of(each)] != each
         ]
+        moved = [item for key, item in table.items() if key not in there]
         for one, other in changed:
             item, record = table.get(self.graph.table.key_of(one)), self.graph.recognise(one)
-            if item is None or record is None or item == one:
+            if record is None or item == one:
                 continue
             names = [each.name for each in record.fields.values() if each.attribute[0] in one]
             differs = [
                 each for each in names if known_value(record, each, one) != known_value(record, each, other)
             ]
+            now = [each for each in moved if self.graph.recognise(each) is record] if item is None else [item]
             if any(
-                self.access.reads(record, each, record.read_identity(item) or (), item) for each in differs
+                self.access.reads(record, name, record.read_identity(each) or (), each)
+                for name in differs
+                for each in now
             ):
                 return True
         return False
@@ -490,12 +494,6 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Laws]:
 async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
     """Asks that many operations in all, and gives what was found."""
     return await run_served(served, wanted, seed, names, tell, of_each=25)  # type: ignore[arg-type]
-
-
-def _never_agrees(answer: Mapping[str, Any]) -> bool:
-    """Whether a write has given up. In these tables the two items of a mirrored edge may differ in a field that a node
-    keeps a value of, and such an edge cannot be deleted until `verify --repair` has made them alike."""
-    return any("all the time" in error["message"] for error in answer.get("errors", ()))
 
 
 if __name__ == "__main__":
