@@ -9,7 +9,16 @@ from decimal import Decimal
 from itertools import chain, islice, product
 from typing import TypeAlias
 
-from keygraph.keys.shapes import are_disjoint, common_texts, goes_before, is_exact, shape, shape_of_one
+from keygraph.keys.shapes import (
+    are_disjoint,
+    common_texts,
+    every_common_text,
+    goes_before,
+    is_exact,
+    is_parsed,
+    shape,
+    shape_of_one,
+)
 from keygraph.keys.template import Template
 from keygraph.keys.text import KeyText
 from keygraph.keys.types import Kind
@@ -42,14 +51,20 @@ def are_distinguishable(one: _Templates, other: _Templates) -> bool:
 
 
 def never_meet(one: _Templates, other: _Templates) -> bool:
-    """Returns whether no key is of both: by their form, or because no key is found that both accept.
+    """Returns whether no key is of both: their forms have no text in common, or a few, and not both accept one of these.
 
-    Only what the form does not show is tried; a format's `parse` shows only whether it takes a text.
+    Too many texts to try count as a key of both: whether repeated placeholders can be alike is not worked out. What a
+    format's `parse` takes is known of single texts only, so with one, no key is of both if none is found.
     """
     mine, theirs = shape(*one), shape(*other)
     if are_disjoint(mine, theirs):
         return True
-    return not (is_exact(mine) and is_exact(theirs)) and common_key(one, other) is None
+    if is_exact(mine) and is_exact(theirs):
+        return False
+    if is_parsed(mine) or is_parsed(theirs):
+        return common_key(one, other) is None
+    every = every_common_text(mine, theirs, _MOST_TRIED)
+    return every is not None and not any(_accepts(one, key) and _accepts(other, key) for key in every)
 
 
 def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:

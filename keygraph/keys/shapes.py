@@ -7,7 +7,7 @@ the keys of a shape? This keeps siblings out of reads.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ from typing import TypeAlias, cast
 from keygraph.dynamo.order import text_after_all
 from keygraph.keys.pattern import AllBut, Chars, CharStep, common_char
 from keygraph.keys.template import Slot, Template, Token, is_certain
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import ANY_TEXT, KeyText
 from keygraph.keys.union import written_out
 
 
@@ -181,14 +181,35 @@ def are_disjoint(one: Shape, other: Shape) -> bool:
 def common_texts(one: Shape, other: Shape) -> Iterator[tuple[str, ...]]:
     """Yields keys that have both shapes by their characters, a partition key alone or with a sort key: the shortest of
     each alternative. Repeated placeholders count as different."""
-    for path in _meetings(one, other):
-        texts = [""]
-        for char in path:
-            if isinstance(char, _Border):
-                texts.append("")
-            else:
-                texts[-1] += char
-        yield tuple(texts)
+    yield from map(_keys, _meetings(one, other))
+
+
+def _keys(path: Iterable[str | _Border]) -> tuple[str, ...]:
+    """Returns a partition key alone or with a sort key, given their characters."""
+    texts = [""]
+    for char in path:
+        if isinstance(char, _Border):
+            texts.append("")
+        else:
+            texts[-1] += char
+    return tuple(texts)
+
+
+def is_parsed(shape: Shape) -> bool:
+    """Returns whether a format's `parse` alone says which texts are a placeholder's."""
+    texts = (unit.text for units in shape for unit in units if isinstance(unit, Wildcard))
+    return any(text.char_steps is ANY_TEXT and not text.is_exact for text in texts)
+
+
+def every_common_text(one: Shape, other: Shape, most: int) -> list[tuple[str, ...]] | None:
+    """Returns all keys that have both shapes by their characters; None if there are more than so many."""
+    found: set[tuple[str, ...]] = set()
+    for units, others in product(one, other):
+        texts = _every_meeting(_automaton(units), _automaton(others), most)
+        if texts is None:
+            return None
+        found |= {*map(_keys, texts)}
+    return sorted(found) if len(found) <= most else None
 
 
 def is_exact(shape: Shape) -> bool:
@@ -283,6 +304,59 @@ def _meeting(one: _Automaton, other: _Automaton) -> list[str | _Border] | None:
     return None
 
 
+def _every_meeting(one: _Automaton, other: _Automaton, most: int) -> set[tuple[str | _Border, ...]] | None:
+    """Returns all texts that lead through both; None if there are more than so many."""
+    live, end = _leading_to_end(one, other), (len(one.arrows) - 1, len(other.arrows) - 1)
+    found = set[tuple[str | _Border, ...]]()
+    texts: dict[tuple[str | _Border, ...], set[tuple[int, int]]] = {(): {(0, 0)} & live}
+    while texts:
+        longer: dict[tuple[str | _Border, ...], set[tuple[int, int]]] = {}
+        for text, pairs in texts.items():
+            waiting = [*pairs]
+            while waiting:
+                here, there = waiting.pop()
+                same = {(each, there) for each in one.skips[here]} | {
+                    (here, each) for each in other.skips[there]
+                }
+                waiting += (same & live) - pairs
+                pairs |= same & live
+            if end in pairs:
+                found.add(text)
+            for here, there in pairs:
+                for (chars, then), (theirs, others) in product(one.arrows[here], other.arrows[there]):
+                    if (then, others) not in live or _common(chars, theirs) is None:
+                        continue
+                    if isinstance(chars, AllBut) and isinstance(theirs, AllBut):
+                        return None
+                    every = [chars] if isinstance(chars, _Border) else _characters(chars, theirs)
+                    for char in every:
+                        longer.setdefault((*text, char), set()).add((then, others))
+            if len(longer) + len(found) > most:
+                return None
+        texts = longer
+    return found
+
+
+def _leading_to_end(one: _Automaton, other: _Automaton) -> set[tuple[int, int]]:
+    """Returns the pairs of places from which the same characters lead to the ends of both."""
+    before: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    known, waiting = {(0, 0)}, [(0, 0)]
+    while waiting:
+        pair = waiting.pop()
+        for then, _ in _following(one, other, pair, ()):
+            before[then].append(pair)
+            if then not in known:
+                known.add(then)
+                waiting.append(then)
+    end = len(one.arrows) - 1, len(other.arrows) - 1
+    found, waiting = {end}, [end]
+    while waiting:
+        new = {*before[waiting.pop()]} - found
+        found |= new
+        waiting += new
+    return found & known
+
+
 def _following(
     one: _Automaton, other: _Automaton, pair: tuple[int, int], known: Container[tuple[int, int]]
 ) -> Iterator[tuple[tuple[int, int], str | _Border]]:
@@ -322,6 +396,15 @@ def _common(one: Chars | _Border, other: Chars | _Border) -> str | _Border | Non
     if isinstance(one, _Border):
         return one if one is other else None
     return None if isinstance(other, _Border) else common_char(one, other)
+
+
+def _characters(one: Chars, other: Chars | _Border) -> frozenset[str]:
+    """Returns the characters that are in both, of which at least one names its characters."""
+    if isinstance(other, _Border):
+        return frozenset()
+    if isinstance(one, AllBut):
+        return frozenset() if isinstance(other, AllBut) else other - one.chars
+    return one - other.chars if isinstance(other, AllBut) else one & other
 
 
 @cache

@@ -265,6 +265,38 @@ def test_types_that_meet_where_placeholders_repeat() -> None:
     assert "a key such as 000 / 0 can belong to both" in told
 
 
+def test_types_that_meet_where_no_sample_shows_it() -> None:
+    """The key is 000 / 000-0-00-0: `x` is 0 in both, and `y` is "-0-00" in one and "-0" in the other."""
+
+    @record("0{x}0", "0{x}0{y}-{n}", type=None)
+    class A:
+        x: ID
+        y: str
+        n: int
+
+    @record("0{x}0", "000{y}-{x}0{y}", type=None)
+    class B:
+        x: ID
+        y: str
+
+    [problem] = mistakes(A, B)
+    assert "can belong to both (0{x}0 / 0{x}0{y}-{n} and 0{x}0 / 000{y}-{x}0{y})" in problem
+
+
+def test_types_that_few_keys_could_belong_to() -> None:
+    """Only 20241300 to 20241399, which are no days, have both forms."""
+
+    @record("{day:%Y%m%d}", "A", type=None)
+    class A:
+        day: date
+
+    @record("202413{x:[0-9]{2}}", "A", type=None)
+    class B:
+        x: str
+
+    assert mistakes(A, B) == []
+
+
 def test_an_index_without_the_type_attribute() -> None:
     by_kind = Index("ByKind", "KindPK", "KindSK", projection="KEYS_ONLY")
     table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_kind])
