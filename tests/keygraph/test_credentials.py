@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from botocore.credentials import ReadOnlyCredentials
 
 from keygraph.dynamo.store import DescribeTable, Query, Request
 from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb import settings
 from keygraph.engines.dynamodb.engine import open_dynamodb
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph.errors import Unavailable
@@ -25,6 +28,16 @@ def printing(**members: object) -> str:
     """The process that writes credentials with these members."""
     written = {"Version": 1, "AccessKeyId": "AKIA", "SecretAccessKey": "hunter2", **members}
     return f"credential_process = echo '{json.dumps(written)}'"
+
+
+def configure(config: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets AWS's default profile, in an environment that says nothing else of credentials."""
+    monkeypatch.chdir(folder)
+    for name, file in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")):
+        monkeypatch.setenv(name, str(folder / file))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    (folder / "config").write_text(f"[default]\n{config}\n")
 
 
 @pytest.mark.parametrize("transport", get_args(TransportName))
@@ -63,12 +76,7 @@ async def test_what_is_wrong_with_credentials_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, file in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")):
-        monkeypatch.setenv(name, str(tmp_path / file))
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "config").write_text(f"[default]\n{config}\n")
+    configure(config, tmp_path, monkeypatch)
     with pytest.raises(Unavailable) as failed:
         async with open_dynamodb(table, NOBODY, "eu-central-1", transport=transport) as store:
             await store.send(request_)
@@ -87,3 +95,85 @@ async def test_a_profile_file_that_cannot_be_read(tmp_path: Path, monkeypatch: p
     ):
         async with open_dynamodb(table, NOBODY, "eu-central-1"):
             pass
+
+
+# --- A process that hangs -------------------------------------------------------------------------------
+
+HANGING = "credential_process = sh -c 'echo $$ >> started; sleep 600; true'"
+LATE = "their source, such as the credential_process of the AWS profile, does not answer within {} seconds"
+
+
+def is_running(folder: Path) -> bool:
+    """Whether the one process that hung is there."""
+    [number] = (folder / "started").read_text().split()
+    return Path(f"/proc/{number}").exists()
+
+
+async def ends_once(folder: Path) -> None:
+    for _ in range(200):
+        if not is_running(folder):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it is still running")
+
+
+@pytest.mark.parametrize("transport", get_args(TransportName))
+@pytest.mark.parametrize(
+    "config",
+    [HANGING, f"{ROLE}\nsource_profile = other\n[profile other]\nregion = eu-central-1\n{HANGING}"],
+    ids=["own", "of a role's profile"],
+)
+async def test_a_process_that_hangs_ends_the_start(
+    config: str, transport: TransportName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(config, tmp_path, monkeypatch)
+    monkeypatch.setattr(settings, "_SOURCE_SECONDS", 0.5)
+    with pytest.raises(Unavailable, match=LATE.format("0.5")):
+        async with open_dynamodb(table, NOBODY, "eu-central-1", transport=transport):
+            pass
+    await ends_once(tmp_path)
+
+
+@pytest.mark.parametrize("transport", get_args(TransportName))
+async def test_a_process_that_hangs_when_credentials_expire(
+    transport: TransportName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests fail well before their deadline, and there is one process for all of them."""
+    members = {"Version": 1, "AccessKeyId": "AKIA", "SecretAccessKey": "hunter2"}
+    (tmp_path / "answer").write_text(json.dumps({**members, "Expiration": "2020-01-01T00:00:00Z"}))
+    script = "test -e first && { echo $$ >> started; sleep 600; }; touch first; cat answer"
+    configure(f"credential_process = sh -c '{script}'", tmp_path, monkeypatch)
+    monkeypatch.setattr(settings, "_SOURCE_SECONDS", 3)
+    async with open_dynamodb(table, NOBODY, "eu-central-1", transport=transport, deadline=2) as store:
+        sent = await asyncio.gather(*(store.send(Query("A")) for _ in range(8)), return_exceptions=True)
+        assert {type(each) for each in sent} == {Unavailable}
+        assert all(LATE.format("1") in str(each) for each in sent)
+        await ends_once(tmp_path)
+
+
+class Temporary:
+    """Credentials whose source hangs when they are to be refreshed."""
+
+    left = 3600
+    asked = 0
+
+    def refresh_needed(self, refresh_in: int | None) -> bool:
+        return self.left < (900 if refresh_in is None else refresh_in)
+
+    async def get_frozen_credentials(self) -> ReadOnlyCredentials:
+        if self.refresh_needed(None):
+            self.asked += 1
+            await asyncio.sleep(600)
+        return ReadOnlyCredentials("AKIA", "hunter2", None)
+
+
+async def test_credentials_are_used_until_they_expire() -> None:
+    loaded = Temporary()
+    checked = settings._CheckedCredentials(loaded, 0.2)
+    first = await checked.get_frozen_credentials()
+    for loaded.left in (800, 1):
+        assert await checked.get_frozen_credentials() is first
+    loaded.left = -1
+    with pytest.raises(settings.UnusableCredentials, match=LATE.format("0.2")):
+        await checked.get_frozen_credentials()
+    assert loaded.asked == 1

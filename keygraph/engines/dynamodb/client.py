@@ -1,18 +1,28 @@
 """The transport over aioboto3's client, which supports all of AWS's settings.
 
-This is the only module that uses private names of aiobotocore: `AIOHTTPSession._get_ssl_context` and `_get_session`.
+This is the only module that uses private names of aiobotocore. `AIOHTTPSession._get_ssl_context` and `_get_session`:
 aiobotocore 2.25.1 makes its TLS context there without `check_hostname`, and no public setting turns that on, so by
 itself it accepts any host's certificate from a trusted authority. `tests/keygraph/test_client.py` fails when this is no
 longer needed. It also follows redirects, and reads an answer of any size.
+
+A process that writes credentials is started through `_popen` of its provider, and those of a role's source profile are made
+by `_create_process_provider`. Both are replaced, because a process that hangs would be left running.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
+import signal
 import ssl
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import orjson
+from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
 from aiohttp import ClientResponse, ClientSession
 from botocore.exceptions import BotoCoreError
@@ -98,3 +108,61 @@ class ClientTransport:
     async def close(self) -> None:
         """Closes the client and its connections."""
         await self._client.close()
+
+
+# --- Processes that write credentials -------------------------------------------------------------------
+
+
+def ending_processes(providers: Iterable[Any]) -> None:
+    """Makes sources of credentials end the processes that they wait for when they are canceled."""
+    for provider in providers:
+        if isinstance(provider, AioProcessProvider):
+            provider._popen = _started  # type: ignore[attr-defined]  # not in its stubs
+        builder = getattr(provider, "_profile_provider_builder", None)
+        if builder is not None:
+            create = builder._create_process_provider
+
+            def created(profile_name: str, create: Any = create) -> Any:
+                made = create(profile_name)
+                made._popen = _started
+                return made
+
+            builder._create_process_provider = created
+
+
+_END_SECONDS = 1.0
+"""How long the end of a killed process is waited for."""
+
+
+class _CredentialProcess:
+    """A process that is killed if nobody waits for it any more."""
+
+    def __init__(self, process: asyncio.subprocess.Process, *, leads_group: bool) -> None:
+        self._process = process
+        self._leads_group = leads_group
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """Returns what the process writes. Kills it if that is canceled."""
+        try:
+            return await self._process.communicate()
+        except asyncio.CancelledError:
+            with suppress(ProcessLookupError):
+                if self._leads_group:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            with suppress(TimeoutError):  # others may still hold its output
+                async with asyncio.timeout(_END_SECONDS):
+                    await self._process.wait()
+            raise
+
+
+async def _started(*command: str, **options: Any) -> _CredentialProcess:
+    # One that may ask at the terminal must stay in its session; of any other, what it has started is ended too.
+    is_detached = not (sys.stdin and sys.stdin.isatty())
+    process = await asyncio.create_subprocess_exec(*command, **options, start_new_session=is_detached)
+    return _CredentialProcess(process, leads_group=is_detached)

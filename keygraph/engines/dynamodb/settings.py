@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -19,7 +21,7 @@ from botocore.exceptions import (
 )
 from botocore.utils import get_environ_proxies
 
-from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
+from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession, ending_processes
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.environment import tls_of
 from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
@@ -33,6 +35,9 @@ _log = logging.getLogger(__name__)
 logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
 
 _T = TypeVar("_T")
+
+_SOURCE_SECONDS = 30.0
+"""The longest time that a source of credentials may take: a process may ask a person."""
 
 
 async def open_transport(
@@ -51,7 +56,7 @@ async def open_transport(
     """
     connect_seconds, read_seconds = deadline / CONNECT_SHARE, deadline / READ_SHARE
     session = get_session()
-    session.register_component("credential_provider", _CheckedResolver(session))
+    session.register_component("credential_provider", _CheckedResolver(session, read_seconds))
     tries = _tries(session)
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
     region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
@@ -118,8 +123,11 @@ async def _forget_roles(session: AioSession) -> None:
 class _CheckedResolver:
     """Loads a session's credentials. Its errors are botocore's, also where the session's own resolver raises others."""
 
-    def __init__(self, session: AioSession) -> None:
+    def __init__(self, session: AioSession, seconds: float) -> None:
+        """`seconds` is how long a request waits for new credentials."""
         self._resolver: Any = session.get_component("credential_provider")
+        self._seconds = seconds
+        ending_processes(self._resolver.providers)
 
     def remove(self, name: str) -> None:
         """Removes a source of credentials."""
@@ -128,39 +136,81 @@ class _CheckedResolver:
     async def load_credentials(self) -> _CheckedCredentials | None:
         """Returns the credentials of the first source that has some."""
         found = await _had(self._resolver.load_credentials)
-        return None if found is None else _CheckedCredentials(found)
+        return None if found is None else _CheckedCredentials(found, self._seconds)
 
 
 class _CheckedCredentials:
-    """Credentials of a session, which refreshes them before they expire."""
+    """Credentials of a session, which refreshes them before they expire.
 
-    def __init__(self, loaded: Any) -> None:
+    Their source is asked once at a time, and may take longer than a request waits for it.
+    """
+
+    def __init__(self, loaded: Any, seconds: float) -> None:
         self._loaded = loaded
+        self._seconds = seconds
+        self._loading: asyncio.Task[Any] | None = None
+        self._last: Credentials | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loaded, name)
 
     async def get_frozen_credentials(self) -> Credentials:
         """Returns the current ones. Raises UnusableCredentials if they have expired, or cannot sign a request."""
-        found: Any = await _had(self._loaded.get_frozen_credentials)
+        if not self._expires_within(None):
+            found = await _had(self._loaded.get_frozen_credentials)
+        else:
+            if self._loading is None:
+                load = _had(self._loaded.get_frozen_credentials)
+                self._loading = asyncio.get_running_loop().create_task(load, context=Context())
+                self._loading.add_done_callback(self._loaded_or_failed)
+            if self._last is not None and not self._expires_within(0):
+                return self._last
+            found = await self._loaded_now(self._loading)
         for part in (found.access_key, found.secret_key, found.token or ""):
             if not isinstance(part, str) or not part.isascii() or not part.isprintable():
                 raise UnusableCredentials(problem="they contain characters that no credentials have")
-        return cast(Credentials, found)
+        self._last = cast(Credentials, found)
+        return self._last
+
+    def _expires_within(self, seconds: int | None) -> bool:
+        """Returns whether they expire that soon; None: soon enough to refresh them. Fixed ones never do."""
+        refresh_needed = getattr(self._loaded, "refresh_needed", None)
+        return refresh_needed is not None and bool(refresh_needed(refresh_in=seconds))
+
+    async def _loaded_now(self, loading: asyncio.Task[Any]) -> Any:
+        done, _ = await asyncio.wait([loading], timeout=self._seconds)
+        if not done:
+            raise UnusableCredentials(problem=_LATE.format(self._seconds))
+        try:
+            return loading.result()
+        except UnusableCredentials as error:
+            # Others wait for the same, and raise an error of their own.
+            raise UnusableCredentials(**error.kwargs) from None
+
+    def _loaded_or_failed(self, loading: asyncio.Task[Any]) -> None:
+        self._loading = None
+        if not loading.cancelled():
+            loading.exception()  # perhaps nobody waits for it any more
 
     async def get_account_id(self) -> Any:
         """Returns the account, which the client asks for first."""
         return cast(Any, await self.get_frozen_credentials()).account_id
 
 
+_LATE = "their source, such as the credential_process of the AWS profile, does not answer within {:g} seconds"
+
+
 async def _had(load: Callable[[], Awaitable[_T]]) -> _T:
     """Returns what a source of credentials returns. Raises UnusableCredentials, whatever it raises itself."""
+    limit = asyncio.timeout(_SOURCE_SECONDS)
     try:
-        return await load()
+        async with limit:
+            return await load()
     except NoCredentialsError:
         raise
     except Exception as error:
-        raise UnusableCredentials(problem=_problem_of(error)) from error
+        problem = _LATE.format(_SOURCE_SECONDS) if limit.expired() else _problem_of(error)
+        raise UnusableCredentials(problem=problem) from error
 
 
 def _problem_of(error: Exception) -> str:
