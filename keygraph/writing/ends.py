@@ -238,7 +238,8 @@ def checks(write: WriteContext, request: NewRequest | Change | Move) -> list[Tra
             write.refusals.found.append(named.missing(where))
             continue
         refusal = partial(_not_open, write, named, where)
-        steps.append(TransactionStep(actions.CheckItem(keys[0], condition), refusal, is_check=True))
+        check, of_types = actions.CheckItem(keys[0], condition), write.presence.is_open(members)
+        steps.append(TransactionStep(check, refusal, is_check=True, of_types=of_types))
     return steps
 
 

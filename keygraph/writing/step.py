@@ -19,7 +19,7 @@ from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.model.fields import Field
 from keygraph.writing.items import Refusals
-from keygraph.writing.marks import UNMARKED
+from keygraph.writing.marks import UNMARKED, is_marked
 
 
 @value(frozen=True, slots=True)
@@ -51,6 +51,9 @@ class TransactionStep:
     """Returns the refusal for the stored item if the condition fails. None: somebody was faster, so try again."""
     is_check: bool = False
     """Whether it only checks that the item exists, which another step for the same item implies."""
+    of_types: Condition | None = None
+    """What a node must be that another step of the transaction writes, if this only checks it: it exists, of a type that is
+    allowed there, and may be named. Whether the viewer sees it does not matter then."""
     is_rule: bool = False
     """Whether it only checks that an item is as it was when it decided who may write; another step may write it."""
     is_partner: bool = False
@@ -147,18 +150,35 @@ def _both(one: TransactionStep, other: TransactionStep) -> TransactionStep:
     def refusal(item: Item | None) -> Refusal | None:
         return (other if item is not None and holds(first, item) else one).refusal(item)
 
-    return replace(one.on_condition(second), refusal=refusal)
+    types = [each.of_types for each in (one, other) if each.of_types is not None]
+    return replace(one.on_condition(second), refusal=refusal, of_types=And(tuple(types)) if types else None)
 
 
 def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -> TransactionStep:
-    """Returns the step of a checked node with the check's condition. Refuses one that deletes the node."""
+    """Returns the step of a checked node, on condition that it may be named. Refuses one that deletes the node, or that
+    writes one of a type that is not allowed there."""
+    required = UNMARKED if check.of_types is None else check.of_types
     match step.action:
-        case actions.DeleteItem():
-            refusal = check.refusal(None)
-            refusals.found += [refusal] if refusal else []
         case actions.UpdateItem() | actions.CheckItem():
-            return step.on_condition(UNMARKED)
+
+            def refusal(item: Item | None) -> Refusal | None:
+                is_other = item is not None and not is_marked(item) and not holds(required, item)
+                return check.refusal(None) if is_other else step.refusal(item)
+
+            known = _parts(step.action.condition)
+            conditions = [each for each in _parts(required) if each not in known]
+            return replace(step.on_condition(*conditions), refusal=refusal)
+        case actions.PutItem(made) if holds(required, made):
+            return step
+    refused = check.refusal(None)
+    refusals.found += [refused] if refused else []
     return step
+
+
+def _parts(condition: Condition | None) -> Sequence[Condition]:
+    if condition is None:
+        return ()
+    return condition.conditions if isinstance(condition, And) else (condition,)
 
 
 # --- What is added to nodes -----------------------------------------------------------------------------

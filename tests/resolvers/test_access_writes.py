@@ -17,6 +17,7 @@ from keygraph import (
     create,
     delete,
     edge,
+    many,
     node,
     read,
     record,
@@ -267,6 +268,32 @@ async def test_what_names_a_node_in_an_index_with_a_hidden_field(make_store: Mak
     detach = 'deleteFirm(input: {firmId: "1", onEdges: DETACH}) { detached }'
     assert await made.refused(detach, A) == [(FORBIDDEN, "You may not delete everything that names this.")]
     assert (await made.done(detach, staff))["deleteFirm"] == {"detached": 1}
+
+
+async def test_what_names_a_node_in_hidden_lists(make_store: MakeStore) -> None:
+    @node("CLIENT#{client_id}", access=[read(), write()])
+    class Client:
+        client_id: ID
+        jobs: Many[Job]
+        audited: Many[Job] = many(access=[read(role="staff")])
+        own: Many[Job] = many(access=[read(where={"client_id": viewer("sub")})])
+
+    @node("JOB#{job_id}", by_customer("{client}", "{job_id}"), access=[read(), write()])
+    class Job:
+        job_id: ID
+        client: Client
+
+    made = Shop(world(Graph(TABLE, Client, Job).check(), await make_store(TABLE)))
+    await made.done('createClient(input: {clientId: "1"}) { client { clientId } }', A)
+    await made.done('createJob(input: {jobId: "1", clientId: "1"}) { job { jobId } }', A)
+    for claims, lists in (
+        (A, ["jobs"]),
+        ({"sub": "1"}, ["jobs", "own"]),
+        ({"roles": ["staff"]}, ["jobs", "audited"]),
+    ):
+        answer = await made.answer('deleteClient(input: {clientId: "1"}) { deletedId }', claims)
+        [named] = answer["errors"][0]["extensions"]["namedBy"]
+        assert named == {"type": "Job", "field": "client", "atLeast": 1, "lists": lists}
 
 
 async def test_what_names_a_node_by_a_hidden_end(make_store: MakeStore) -> None:

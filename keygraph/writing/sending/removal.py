@@ -33,6 +33,7 @@ from keygraph.errors import (
     TransactionTooLarge,
     WriteRefused,
 )
+from keygraph.model.permissions import KnownRecord
 from keygraph.model.record_keys import Texts
 from keygraph.names import plural
 from keygraph.writing import records, rules
@@ -260,7 +261,8 @@ class MarkedNodes:
     def _refusal(
         self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Search]
     ) -> Refusal:
-        counts = Counter(named.of.reference for named in left)
+        counts, write = Counter(named.of.reference for named in left), self._context
+        node = KnownRecord(request.record, request.identity)
         more = {each.reference for each in rest}
         what = "deleted" if isinstance(request, Delete) else "moved"
         parts = [f"This {request.record.name} cannot be {what}. It is named by"]
@@ -274,6 +276,7 @@ class MarkedNodes:
                 FieldName(list_name)
                 for (owner, list_name), path in self._graph.node_lists.items()
                 if owner == request.record.name
+                and not (write.is_guarded and write.permissions.decide(node, "read", list_name) is False)
                 and any((each.record, each.end) == (record, reference.end.name) for each in path.each)
             ]
             details.append({"type": record.name, "field": name, "atLeast": count, "lists": lists})
