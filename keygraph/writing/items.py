@@ -445,11 +445,18 @@ class ItemMaker:
                 is_stored = replaced is not None and name not in replaced.names
                 if is_stored and path is not None and at_path(item, path) == "":
                     continue
+                if replaced is not None and self._lacks_number(slot, item):
+                    continue
                 if is_stored and restricted_name(self.record, name):
                     refusals.add(where, f"{self.record.name}: {_UNFIT_KEYS}", code=error.code)
                 else:
                     refusals.take((*where, self.input_name(name)), error)
         return texts
+
+    def _lacks_number(self, slot: Slot, item: Item) -> bool:
+        """Returns whether a text depends on a count or sum that an item does not have, so that no value can be given."""
+        needed = (field for field in self.counted if self._follows(slot, frozenset((field.name,))))
+        return any(at_path(item, field.kept_attribute) is None for field in needed)
 
     def _end_text(self, slot: Slot) -> Callable[[Texts], str | None] | None:
         """Returns a function that makes a slot's text from the identity of the node at its end; None without an end."""

@@ -281,14 +281,17 @@ def with_rendered_keys(write: WriteContext, step: TransactionStep) -> Transactio
     if step.replaced:
         step, action = _with_ends(write, step, action, before, record)
         before = action.item if isinstance(action, PutItem) else before
-    following, maker = write.fact(_rendered_keys, record), write.maker(record)
-    changes = action.changes if isinstance(action, UpdateItem) else ()
-    stored = {field.attribute[0] for field in maker.counted}
-    if not following or (
-        isinstance(action, UpdateItem) and stored.isdisjoint(each.path[0] for each in changes)
-    ):
+    if not write.fact(_rendered_keys, record):
         return step
-    names = frozenset(field.name for field in maker.counted)
+    maker, changing = write.maker(record), write.maker(record).counted
+    changes = action.changes if isinstance(action, UpdateItem) else ()
+    if isinstance(action, UpdateItem):
+        written = {each.path[0] for each in changes}
+        changing = [field for field in changing if field.attribute[0] in written]
+    following = keys_of_numbers(record, changing)
+    if not following:
+        return step
+    names = frozenset(field.name for field in changing)
     attributes = changed(maker.without_own_keys(before), changes)
     unfit = Refusals()
     new, _ = maker.with_keys(attributes, (), unfit, replaced=Replaced(before, names))
@@ -299,7 +302,8 @@ def with_rendered_keys(write: WriteContext, step: TransactionStep) -> Transactio
         return step
     if isinstance(action, PutItem):
         return replace(step, action=replace(action, item=new, size=None))
-    own = {key.name for each in following for key in each.attributes} - stored
+    own = {key.name for each in following for key in each.attributes}
+    own -= {field.attribute[0] for field in maker.counted}
     # Also keys that stay as they were read: whoever repairs one of them does not see that the number has changed.
     rendered = {each.path: each for each in differences({}, new, own)}
     rendered |= {each.path: each for each in differences(before, new, own)}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, counts, edge, field, node, record, sums
-from keygraph.dynamo.actions import SetTo, UpdateItem
+from keygraph.dynamo.actions import Remove, SetTo, UpdateItem
 from keygraph.dynamo.store import BatchGet, Transaction, Write
 from keygraph.errors import WriteRefused
-from keygraph.tables.repair import Repairs
+from keygraph.tables.repair import REPAIRS, Repairs
 from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put
 from keygraph.writing.sending.describe import describe_write
@@ -184,6 +184,28 @@ async def test_a_repaired_number_has_its_key(hall: Hall) -> None:
     verification = Verification(graph, hall.store, segments=1, repairs=repairs)
     await verification.run(lambda _: None)
     assert await hall.keys("TALK#1", "notes_count", "ss") == [1, "000001#1"]
+    assert await hall.wrong() == []
+
+
+async def test_a_missing_number_hinders_no_write(hall: Hall) -> None:
+    """Who adds to another number of the node, or changes it, was told that its key cannot be made."""
+    missing = Remove(("notes_count",)), SetTo(("ss",), "000004#1")
+    await hall.store.send(Write(UpdateItem(("TALK#1", "TALK#1"), missing)))
+    await hall.write(Create(note, {"talk": ("1",), "number": 1, "stars": 3}))
+    assert await hall.keys("TALK#1", "notes_count", "sp", "ss", "rs") == [
+        None,
+        "TALKS#A",
+        "000004#1",
+        "0003#1",
+    ]
+    await hall.write(Change(talk, ("1",), {"room": "B"}))
+    assert await hall.keys("TALK#1", "notes_count", "sp", "ss") == [None, "TALKS#B", "000004#1"]
+    without = Remove(("stars",)), Remove(("sp",)), Remove(("ss",))
+    await hall.store.send(Write(UpdateItem(("TALK#1", "TALK#1"), without)))
+    await hall.write(Change(talk, ("1",), {"room": "C"}), Create(note, {"talk": ("1",), "number": 2}))
+    repairs = Repairs(graph, hall.store, REPAIRS, lambda kind, changes: None)
+    await Verification(graph, hall.store, segments=1, repairs=repairs).run(lambda _: None)
+    assert await hall.keys("TALK#1", "notes_count", "sp", "ss", "rs") == [2, "TALKS#C", "000002#1", "0003#1"]
     assert await hall.wrong() == []
 
 
