@@ -6,13 +6,25 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from keygraph.dynamo.actions import PutItem, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, Condition, Exists, Not
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Changed, Page, Request, Scan, Store, Write, Written, pages
-from keygraph.dynamo.table import Key, Position
+from keygraph.dynamo.store import (
+    BatchWrite,
+    Changed,
+    Page,
+    Request,
+    Scan,
+    Store,
+    Transaction,
+    Write,
+    Written,
+    pages,
+)
+from keygraph.dynamo.table import Key, Position, Table
 from keygraph.errors import ConditionFailed
 from keygraph.tables.findings import key_from_json, key_to_json
 from keygraph.writing.sending.idempotency import is_note
@@ -97,6 +109,28 @@ class WriteRate:
             answer = await store.send(request)
             self._free_at = time.monotonic() + answer.cost.write_units / self._units
             return answer
+
+
+@dataclass(frozen=True)
+class RatedStore:
+    """A store to which writes are sent by a rate."""
+
+    store: Store
+    rate: WriteRate
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Result], /) -> Result:
+        """Sends a request. Raises what the store raises."""
+        write: Any = request
+        is_write = isinstance(request, Write | Transaction)
+        answer: Result = await (self.rate.send(self.store, write) if is_write else self.store.send(request))
+        return answer
+
+    async def close(self) -> None:
+        await self.store.close()
 
 
 class SegmentPositions:

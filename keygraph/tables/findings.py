@@ -26,13 +26,14 @@ Problem: TypeAlias = Literal[
     "miscounted",
     "stale",
     "outdated",
+    "interrupted",
     "missing",
     "uncopied",
 ]
 """In this order: no type accepts the item; it does not fit its declaration; a key does not match the attributes; the
 node at an end is missing; the mirror or counterpart is missing; it exists but differs; a count or sum does not match
-its list; a copy that follows its source is not what that is now; another copy is not, which is looked for only on
-request; an attribute that can be written is missing, and a copy is, which only a backfill looks for."""
+its list; a copy that follows its source is not what that is now; another copy is not, or a node
+still has the mark of an interrupted change of its copies, which are looked for only on request; an attribute that can be written is missing, and a copy is, which only a backfill looks for."""
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 
 

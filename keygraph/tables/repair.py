@@ -40,23 +40,26 @@ from keygraph.errors import (
     KeygraphError,
     StoreError,
     TransactionCanceled,
+    WriteRefused,
 )
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.resolve.derived import as_stored, combined, stored_value
 from keygraph.tables.backfill import Backfill, filled
-from keygraph.tables.bulk import WriteRate
+from keygraph.tables.bulk import RatedStore, WriteRate
 from keygraph.tables.findings import Finding, FindingKind, Problem
 from keygraph.tables.item_fields import item_fields
 from keygraph.tables.totals import is_listed, tallies_of
 from keygraph.writing import partners, rules
 from keygraph.writing.context import Stored, WriteContext
 from keygraph.writing.items import differences
-from keygraph.writing.marks import MARK, UNMARKED
+from keygraph.writing.marks import COPIED, MARK, UNMARKED, copying_mark
 from keygraph.writing.presence import are_as_read, is_unchanged
 from keygraph.writing.requests import Change
+from keygraph.writing.sending.copying import copy_to_rest
+from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.step import Addition, TransactionStep, again, merged
 from keygraph.writing.steps import detaching_steps, following_steps
 from keygraph.writing.tallies import additions, read_list_ends, with_rendered_keys
@@ -65,7 +68,7 @@ REPAIRS: dict[str, tuple[Problem, ...]] = {
     "ends": ("dangling",),
     "keys": ("key",),
     "mirrors": ("one-sided", "differing"),
-    "copies": ("stale", "outdated"),
+    "copies": ("stale", "outdated", "interrupted"),
     "counts": ("miscounted",),
 }
 """The problems that each kind of repair is for, in the order in which those of one item are repaired."""
@@ -121,6 +124,8 @@ def repair(write: WriteContext, findings: Sequence[Finding]) -> Steps:
             made = [_rewritten(write, record, item, filled(write, record, item, findings))]
         case "one-sided" | "differing":
             made = _with_other(write, record, item)
+        case "interrupted":
+            made = [_without_mark(write, item)]
         case "miscounted":
             made = _with_numbers(write, record, item, findings)
         case _:
@@ -163,6 +168,14 @@ def named_nodes(record: RecordType, item: Item) -> Iterator[tuple[str, RecordTyp
             if identity is not None and not isinstance(identity, CorruptItem):
                 (node, *_), own = end.nodes(identity)
                 yield end.name, node, own
+
+
+def names_no_node(record: RecordType, item: Item, end: End) -> bool:
+    """Returns whether an item has nothing at an end."""
+    try:
+        return record.end_identity(item, end) is None
+    except CorruptItem:
+        return False
 
 
 def _without_node(write: WriteContext, record: RecordType, item: Item, name: str) -> Steps:
@@ -284,6 +297,9 @@ def _with_copies(
     for copy in write.graph.copies[record.name]:
         if copy.field.name not in wrong:
             continue
+        if names_no_node(record, item, copy.end):
+            values[copy.field.name] = None
+            ends.add(copy.end.name)
         named = [(node, own) for end, node, own in named_nodes(record, item) if end == copy.end.name]
         for key in (key for node, own in named for key in write.graph.table_keys(node, own)):
             there = write.stored.get(key)
@@ -296,6 +312,11 @@ def _with_copies(
                 checks.append(TransactionStep(same, again, is_check=True, is_rule=True))
     change = Change(record, record.read_identity(item) or (), values)
     return [*following_steps(write, change, ends, item), *checks]
+
+
+def _without_mark(write: WriteContext, item: Item) -> TransactionStep:
+    """Returns the step that removes the mark of a node once all copies of it are written."""
+    return TransactionStep(UpdateItem(write.key_of(item), (COPIED,), copying_mark(item).is_there), again)
 
 
 def _as_read(write: WriteContext, record: RecordType, item: Item) -> Condition:
@@ -350,10 +371,9 @@ class Repairs:
         self.backfill = backfill
         self.concurrency = 1 if backfill is None else _BACKFILLED_AT_ONCE
         """How many items are repaired at once, in each segment of the table."""
-        self._store = store
+        self._store = store if rate is None else RatedStore(store, rate)
         self._context = graph.made(WriteContext)
         self._listen = listen
-        self._rate = rate or WriteRate()
         self._is_dry_run = is_dry_run
 
     async def repair(
@@ -369,7 +389,7 @@ class Repairs:
             kind, (key, _) = own[0][:2]
             stored, steps = await self._steps(own)
             if steps is not None:
-                sent = steps if isinstance(steps, str) else await self._send(steps)
+                sent = steps if isinstance(steps, str) else await self._send(own[0], steps)
                 if isinstance(steps, str) or isinstance(sent, str):
                     reasons[kind] = str(sent).rstrip(".")
                     continue
@@ -427,20 +447,33 @@ class Repairs:
             # The model's own code may raise anything.
             return stored, f"it cannot be computed: {type(error).__name__}"
 
-    async def _send(self, steps: Sequence[TransactionStep]) -> bool | str:
+    async def _send(self, finding: Finding, steps: Sequence[TransactionStep]) -> bool | str:
         """Sends the steps, unless it is a dry run. Returns False if something has changed since it was read, and the
         reason if they cannot be sent."""
         if self._is_dry_run:
             return True
+        if finding.kind.problem == "interrupted":
+            return await self._copy_to_rest(finding)
         actions = tuple(step.action for step in steps)
         request: Any = Transaction(actions, uuid4().hex)
         if len(actions) == 1 and not isinstance(actions[0], CheckItem):
             request = Write(actions[0])
         try:
-            await self._rate.send(self._store, request)
+            await self._store.send(request)
         except (ConditionFailed, TransactionCanceled):
             return False
         except BadUserInput as error:
+            return str(error)
+        return True
+
+    async def _copy_to_rest(self, finding: Finding) -> bool | str:
+        """Goes on with an interrupted change of copies, which removes the mark in the end. Returns the same as `_send`."""
+        record = self._context.graph.types[finding.kind.type or ""]
+        identity = record.read_identity(finding.item) or ()
+        sender = TransactionSender(self._context, self._store, [Change(record, identity, {})])
+        try:
+            await copy_to_rest(sender, record, identity)
+        except (BadUserInput, WriteRefused) as error:
             return str(error)
         return True
 

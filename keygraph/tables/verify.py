@@ -37,7 +37,7 @@ from keygraph.tables.findings import (
     Report,
 )
 from keygraph.tables.item_fields import item_fields
-from keygraph.tables.repair import Repairs, named_nodes
+from keygraph.tables.repair import Repairs, named_nodes, names_no_node
 from keygraph.tables.totals import computed, is_late, tallies_of
 from keygraph.writing.marks import COPYING, is_left
 from keygraph.writing.sending.idempotency import is_note
@@ -180,7 +180,7 @@ class Window:
         backfill: Backfill | None = None,
     ) -> None:
         """`also` may have problems that are only looked for on request: "outdated" copies that do not follow their source,
-        and as "miscounted" also missing counts and sums. With a backfill, nothing but what items lack is looked for."""
+        nodes of which copying was "interrupted", and as "miscounted" also missing counts and sums. With a backfill, nothing but what items lack is looked for."""
         self._also = also
         self._backfill = backfill
         self._late_seconds = late_seconds
@@ -275,6 +275,10 @@ class Window:
             # Of two items, the first one looks for the other.
             later = [key for key in self._graph.table_keys(record, identity) if key > self._key(item)]
             self._sharded.append(_Leading(item, record, later))
+        if "interrupted" in self._also and COPYING in item and is_left(item):
+            self._add(
+                "interrupted", record, "a change was interrupted before all copies of it were written", item
+            )
         if tallies_of(self._graph, record):
             self._counting.append((item, record))
         copies = [
@@ -299,6 +303,11 @@ class Window:
         for end, node, own in named_nodes(record, item) if copies else ():
             keys = self._graph.table_keys(node, own)
             self._copying += [_Leading(item, record, keys, each) for each in copies if each.end.name == end]
+        for copy in copies:
+            if names_no_node(record, item, copy.end) and self._value(record, copy, item) is not None:
+                what = f"{copy.field.name} has a value, and {copy.end.name} names no node"
+                kind = FindingKind(_problem_of(copy), record.name, what)
+                self._found.append(Finding(kind, Example(self._key(item), None), item, copy.field.name))
 
     def _look_for_gaps(self, backfill: Backfill, record: RecordType, item: Item) -> None:
         if self._graph.is_expired(item, now()):
@@ -398,7 +407,7 @@ class Window:
                     if copy.field.follows and COPYING in node and not is_left(node):
                         continue  # it is about to be written
                     what = f"{copy.field.name} is not what the node has now"
-                    problem: Problem = "stale" if copy.field.follows else "outdated"
+                    problem = _problem_of(copy)
                     if self._backfill is not None:
                         problem, what = (
                             "uncopied",
@@ -415,10 +424,16 @@ class Window:
             wanted = of.reader(copy.sources[of])(node)
         except CorruptItem:
             return False  # reported for the node itself
+        is_other: bool = self._value(record, copy, item) != wanted
+        return is_other
+
+    def _value(self, record: RecordType, copy: Copy, item: Item) -> object:
+        """Returns what an item has in a copy; what equals nothing else if it cannot be read."""
         try:
-            return bool(record.reader(copy.field)(item) != wanted)
+            value: object = record.reader(copy.field)(item)
         except CorruptItem:
-            return True
+            return object()
+        return value
 
     async def _look_at_totals(self, store: Store) -> None:
         wrong = [each async for each in self._wrong_totals(store)]
@@ -486,6 +501,11 @@ class Window:
             if each.kind.problem == "miscounted"
         ]
         return [each for each in self._doubtful if each.example.key not in self.changed]
+
+
+def _problem_of(copy: Copy) -> Problem:
+    """Returns the problem of a copy that differs from its source."""
+    return "stale" if copy.field.follows else "outdated"
 
 
 async def _read(

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, copy, edge, node, record, rule, sums, version
-from keygraph.dynamo.actions import SetTo, UpdateItem
+from keygraph.dynamo.actions import Remove, SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, Query, Request, Scan, Transaction, Write, pages
 from keygraph.errors import Unavailable, WriteRefused
+from keygraph.tables.bulk import WriteRate
 from keygraph.tables.repair import Repairs
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import COPYING, MARK, token_of
@@ -297,9 +298,44 @@ async def test_a_crash_at_any_point(people: People, how: str, is_done: bool) -> 
                 repairs = Repairs(graph, people.store, None, lambda kind, changes: None)
                 await Verification(graph, people.store, repairs=repairs).run(lambda _: None)
         assert [each for each in await people.problems() if each.startswith("stale")] == []
+        assert not [item for item in await people.items() if COPYING in item]
         if how == "repair":
-            await people.rename("ann", f"Anne {at}")
+            await people.rename("ann", f"Anne {at}")  # which removes the other mark
         assert await people.problems() == []
+
+
+async def repair(people: People, **options: Any) -> list[str]:
+    """Repairs what a repair without --only does. Returns what it says."""
+    done = list[str]()
+    repairs = Repairs(graph, people.store, None, lambda kind, changes: done.append(kind.what), **options)
+    await Verification(graph, people.store, segments=1, repairs=repairs).run(lambda _: None)
+    return done
+
+
+async def test_a_repair_ends_a_change_that_was_interrupted(people: People) -> None:
+    """It wrote the copies again, and left the mark."""
+    await many_notes(people, 105)
+    with suppress(Unavailable):
+        await write(graph, Cut(people.store, 4, is_done=True), [Change(person, ANN, {"name": "Anna"})])
+    assert await repair(people) == []  # somebody may still be at it
+    await let_marks_expire(people)
+    interrupted = "a change was interrupted before all copies of it were written"
+    assert interrupted in await repair(people, is_dry_run=True)
+    assert len(await people.problems()) > 1
+    assert interrupted in await repair(people, rate=WriteRate(100_000))
+    assert await people.problems() == []
+    assert [item["name"] for item in await people.items() if item["kind"] == "Note"] == ["Anna"] * 105
+
+
+async def test_a_copy_without_a_node_is_removed(people: People) -> None:
+    """Another program has removed the end, and nobody saw what it left."""
+    without = Remove(("boss_id",)), Remove(("gp",)), Remove(("gs",))
+    await people.store.send(Write(UpdateItem(("PERSON#bob", "PERSON#bob"), without)))
+    what = "boss_name has a value, and boss names no node"
+    assert await people.problems() == [f"stale Person: {what}"]
+    assert await repair(people) == [what]
+    assert await people.problems() == []
+    assert await people.values("boss_name") == []
 
 
 async def settled(people: People, request: WriteRequest) -> None:

@@ -43,6 +43,7 @@ _TITLES: dict[Problem, str] = {
     "miscounted": "Nodes whose count or sum does not match the list",
     "stale": "Copies that follow their node and differ from it",
     "outdated": "Copies that are not what their node has now",
+    "interrupted": "Nodes of which copies may not be written",
     "missing": "Attributes that are missing, and can be written",
     "uncopied": "Copies that are missing",
 }
