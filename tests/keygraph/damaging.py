@@ -88,7 +88,7 @@ def _damaged(
     declared = {place.attribute[0] for place in record.places}
     names = sorted(item.keys() & record.key_attributes - record.table_keys.names - declared)
     if kind == "key" and names:
-        return _with_wrong_key(graph, record, dice, item, dice.choice(names))
+        return with_wrong_key(graph, record, dice, item, dice.choice(names))
     numbers = [field.attribute[0] for field in tallies_of(graph, record) if len(field.attribute) == 1]
     if kind == "miscounted" and numbers:
         name, number = dice.choice(numbers), dice.choice([Decimal(77), None])
@@ -113,9 +113,10 @@ def _damaged(
     return kind, _with(item, dice.choice(texts), dice.choice(["another", None])), there[0]
 
 
-def _with_wrong_key(
+def with_wrong_key(
     graph: Graph, record: RecordType, dice: random.Random, item: Item, name: str
 ) -> tuple[str, Item, None] | None:
+    """Returns what was done to an item whose key attribute is made wrong or removed; None if that cannot be repaired."""
     without = _with(item, name, None)
     if {**record.completed(without), name: item[name]} != record.completed(item):
         return None  # only this key holds a value

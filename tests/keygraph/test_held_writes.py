@@ -44,10 +44,23 @@ async def test_writers_at_the_same_time(engine: str, request: pytest.FixtureRequ
     assert sum(event.codes == frozenset() for event in events) > WRITERS * EACH // 4
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_jobs_beside_writers(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """An old table is repaired, backfilled and summarized meanwhile."""
+    faults, is_moto = Faults.NOT_DONE if engine == "moto" else Faults.ALL, engine == "moto"
+    _, problems = await with_faults(
+        server_of(engine, request), tmp_path, "b", faults, WRITERS, EACH, one_by_one=is_moto, jobs=True
+    )
+    assert problems == []
+
+
+@pytest.mark.parametrize("jobs", [False, True])
 @on_exact_engines
-async def test_writers_that_are_killed(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+async def test_writers_that_are_killed(
+    jobs: bool, engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     server = server_of(engine, request)
-    events, problems = await after_kills(server, tmp_path, "a", KILLS, EACH_OF_KILLED)
+    events, problems = await after_kills(server, tmp_path, "a", KILLS, EACH_OF_KILLED, jobs=jobs)
     assert problems == []
     assert any(event.codes is None for event in events)
 
@@ -59,6 +72,12 @@ async def test_writes_between_the_requests_of_another(
     events, problems = await in_between(server_of(engine, request), tmp_path, "a", 60)
     assert problems == []
     assert sum(event.codes == frozenset() for event in events) > len(events) // 4
+
+
+async def test_writes_between_the_requests_of_a_job(tmp_path: Path) -> None:
+    events, problems = await in_between(None, tmp_path, "a", 12, jobs=True)
+    assert problems == []
+    assert events
 
 
 # --- What the judge of histories knows --------------------------------------------------------------------

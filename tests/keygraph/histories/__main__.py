@@ -55,6 +55,9 @@ def main() -> int:
     parser.add_argument(
         "--between", type=int, default=0, help="Write between the requests of so many transactions instead."
     )
+    parser.add_argument(
+        "--jobs", action="store_true", help="Run repairs, backfills and summaries of an old table meanwhile."
+    )
     given = parser.parse_args()
     told: Counter[str] = Counter()
     wrong = 0
@@ -62,14 +65,22 @@ def main() -> int:
         for seed in range(given.seed, given.seed + given.histories):
             with tempfile.TemporaryDirectory() as folder:
                 if given.kills:
-                    running = after_kills(server, Path(folder), str(seed), given.kills, given.each)
+                    running = after_kills(
+                        server, Path(folder), str(seed), given.kills, given.each, jobs=given.jobs
+                    )
                 elif given.between:
-                    running = in_between(server, Path(folder), str(seed), given.between)
+                    running = in_between(server, Path(folder), str(seed), given.between, jobs=given.jobs)
                 else:
                     faults, one_by_one = Faults[given.faults.upper()], given.engine == "moto"
                     of_all = (given.writers, given.each)
                     running = with_faults(
-                        server, Path(folder), str(seed), faults, *of_all, one_by_one=one_by_one
+                        server,
+                        Path(folder),
+                        str(seed),
+                        faults,
+                        *of_all,
+                        one_by_one=one_by_one,
+                        jobs=given.jobs,
                     )
                 events, found = asyncio.run(running)
             told.update(map(_told, events))

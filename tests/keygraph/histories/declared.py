@@ -13,13 +13,17 @@ from keygraph import (
     average,
     copy,
     counts,
+    degree,
     edge,
     field,
     latest,
+    minimum,
     node,
+    rank,
     record,
     stored,
     sums,
+    top,
     version,
 )
 
@@ -34,7 +38,7 @@ class Mood(Enum):
 @node("PERSON#{name}", by_place("TOWN#{town}#{mood}", "{wealth}"))
 class Person:
     name: ID
-    town: str | None = None
+    town: str | None = stored("home", was="town", default=None)
     mood: Mood = Mood.GOOD
     points: int | None = stored("stats", "all", "points", default=None)
     tags: set[str] | None = stored("stats", "tags", default=None)
@@ -52,6 +56,10 @@ class Person:
     notes_count: int = counts("notes")
     deeds_count: int = counts("deeds")
     rows: int = sums("seats.row")
+    friends_then: int | None = counts("friends", kept="job")
+    most_rounds: list[int] | None = top("friends.rounds", 3)
+    ties: int | None = degree("friends", "seats")
+    place: int | None = rank("points", within="mood")
 
     @field(needs=("points", "name"))
     def wealth(self) -> str:
@@ -68,6 +76,8 @@ class Club:
     since_all: int = sums("members.since")
     last_since: int | None = latest("members.since")
     last_role: str | None = latest("members.role")
+    first_since: int | None = minimum("members.since", kept="job")
+    deeds_of_all: int | None = counts("members.deeds", kept="job")
 
 
 @node("TAG#{tag}", item=False)
@@ -83,6 +93,7 @@ class Note:
     tag: Tag | None = None
     log: list[str] | None = stored("text", "log", default=None)
     town: str | None = copy("author.town", follows=True)
+    town_then: str | None = copy("author.town", kept="job")
 
 
 @node("NOTE#{note_id}")
@@ -99,7 +110,7 @@ class Friend:
     one: Person
     other: Person
     since: int
-    note: str | None = None
+    note: str | None = stored("remark", was="note", default=None)
     rounds: int | None = None
     log: list[str] | None = None
     times: int | None = version()
@@ -144,7 +155,7 @@ class Seated:
 class Deed:
     person: Person
     at: int
-    what: str | None = None
+    what: str | None = stored("did", was="what", default=None)
     log: list[str] | None = None
     town: str | None = copy("person.town", follows=True)
 

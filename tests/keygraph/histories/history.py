@@ -15,9 +15,9 @@ import operator
 import random
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from keygraph.dynamo.store import Store
 from keygraph.errors import StoreError, WriteRefused
@@ -27,6 +27,7 @@ from keygraph.writing.sending.idempotency import IdempotencyKey
 from keygraph.writing.sending.writer import write
 from tests.keygraph.histories.asking import CLUBS, PASSING, PEOPLE, Asking, beginning, note, person
 from tests.keygraph.histories.declared import graph
+from tests.keygraph.histories.derived import wrong_values
 from tests.keygraph.histories.plain import Name, Refused, State, Values, after, name_of, thing, things
 from tests.keygraph.histories.table import contents, mistakes, one
 from tests.tracing import HeldStore
@@ -120,8 +121,11 @@ async def carry_out(store: Store, event: Event, *, is_killed: bool = False) -> N
         event.answer = [(each.record.name, each.identity, each.detached) for each in answer]
 
 
-async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
-    """What so many writers do at the same time, each so many things."""
+Beside: TypeAlias = "Callable[[asyncio.Event], Awaitable[None]]"
+
+
+async def run(store: Store, seed: str, writers: int, each: int, beside: Beside | None = None) -> list[Event]:
+    """What so many writers do at the same time, each so many things. `beside` runs until they are done."""
     clock = itertools.count()
     events: list[Event] = []
 
@@ -145,17 +149,28 @@ async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
             else:
                 await asyncio.gather(*(sends(mine) for _ in range(sent_at_once(mine))))
 
-    await asyncio.gather(*map(works, range(writers)))
+    async def all_work() -> None:
+        await asyncio.gather(*map(works, range(writers)))
+        done.set()
+
+    done = asyncio.Event()
+    await asyncio.gather(all_work(), *([] if beside is None else [beside(done)]))
     return events
 
 
-async def run_between(store: Store, seed: str) -> list[Event]:
-    """What one transaction does, and up to three others of the same things, each between two of its requests."""
+Job: TypeAlias = "Callable[[Store], Awaitable[object]]"
+
+
+async def run_between(store: Store, seed: str, job: Job | None = None) -> list[Event]:
+    """What one transaction does, and up to three others of the same things, each between two of its requests; or what up
+    to three do between those of a job."""
     dice, clock, sent = random.Random(f"{seed} between"), itertools.count(), itertools.count()
     several = (Asking(dice.choice, f"{seed}-{number}").request() for number in itertools.count())
     first = next(several)
     near = (each for each in several if not _touched(first).isdisjoint(_touched(each)))
-    others = {dice.choice([0, 1, 1, 2, 2, 3, 4]): next(near) for _ in range(3)}
+    if job is not None:
+        near = several
+    others = {dice.choice([0, 1, 1, 2, 2, 3, 4] if job is None else range(40)): next(near) for _ in range(3)}
     events: list[Event] = []
 
     async def sends(through: Store, request: WriteRequest) -> None:
@@ -168,7 +183,8 @@ async def run_between(store: Store, seed: str) -> list[Event]:
         if other is not None:
             await sends(store, other)
 
-    await sends(HeldStore(store, before), first)
+    held = HeldStore(store, before)
+    await (sends(held, first) if job is None else job(held))
     return events
 
 
@@ -187,10 +203,14 @@ async def begin(store: Store) -> State:
 # --- What is left ---------------------------------------------------------------------------------------
 
 
-async def problems(store: Store, beginning_: State, events: Sequence[Event]) -> list[str]:
-    """What is wrong with what is left: with the items, with halves, and with what no order explains."""
+async def problems(
+    store: Store, beginning_: State, events: Sequence[Event], *, by_job: bool = False
+) -> list[str]:
+    """What is wrong with what is left: with the items, with halves, and with what no order explains; `by_job` also with
+    what only a job keeps."""
     found = await mistakes(store)
     left = await contents(store)
+    found += await wrong_values(store, left, by_job=by_job)
     return [*found, *_halves(left, events), *_unlike(events), *unexplained(beginning_, left, events)]
 
 

@@ -16,14 +16,18 @@ from keygraph.dynamo.store import Store
 from keygraph.engines.open import open_store
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.history import Event, carry_out, event_of
+from tests.keygraph.histories.jobs import do_until
 
 _TASKS, _PROCESSES = 8, 2
 
 
-def events_of_killed(url: str, notes: Path, seed: str, kills: int, each: int) -> list[Event]:
+def events_of_killed(
+    url: str, notes: Path, seed: str, kills: int, each: int, *, jobs: bool = False
+) -> list[Event]:
     """What processes did to the store at the address, of which one after the other is killed.
 
-    Each of the tasks of a process does so many transactions at most, however fast the machine is.
+    Each of the tasks of a process does so many transactions at most, however fast the machine is. With `jobs`, each
+    process also does one job after the other.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
@@ -35,10 +39,11 @@ def events_of_killed(url: str, notes: Path, seed: str, kills: int, each: int) ->
     died: dict[Path, float] = {}
     for number in range(kills):
         while len(running) < _PROCESSES:
-            path = notes / f"{number}-{len(running)}"
+            place = min({*range(_PROCESSES)} - {int(path.name[-1]) for _, path in running})
+            path = notes / f"{number}-{place}"
             written.append(path)
             process = context.Process(
-                target=_work, args=(url, path, f"{seed}-{path.name}", each), daemon=True
+                target=_work, args=(url, path, f"{seed}-{path.name}", each, jobs), daemon=True
             )
             process.start()
             running.append((process, path))
@@ -86,11 +91,11 @@ def _noted(path: Path, seed: str, until: float) -> Iterator[Event]:
     yield from events.values()
 
 
-def _work(url: str, path: Path, seed: str, each: int) -> None:
-    asyncio.run(_write_on(url, path, seed, each))
+def _work(url: str, path: Path, seed: str, each: int, jobs: bool) -> None:
+    asyncio.run(_write_on(url, path, seed, each, jobs))
 
 
-async def _write_on(url: str, path: Path, seed: str, each: int) -> None:
+async def _write_on(url: str, path: Path, seed: str, each: int, jobs: bool) -> None:
     """Writes until it is killed, or has done all, and notes each transaction before it is sent and after it was answered."""
     notes = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -109,6 +114,10 @@ async def _write_on(url: str, path: Path, seed: str, each: int) -> None:
             # Each once: what several unanswered sends have done could not be decided in time.
             await sends(f"{task}-{turn}", 0, store)
 
+    done = asyncio.Event()
     async with open_store(url, graph.table) as store, asyncio.TaskGroup() as group:
-        for task in range(_TASKS):
-            group.create_task(works(task, store))
+        if jobs:
+            # One that was killed before may have left its work in the same folder.
+            group.create_task(do_until(done, store, path.with_name(f"jobs {path.name[-1]}"), seed))
+        await asyncio.gather(*(works(task, store) for task in range(_TASKS)))
+        done.set()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,8 +15,11 @@ from keygraph.engines.open import open_store
 from keygraph.writing.sending import sender
 from tests.keygraph.faulty import FaultyProxy
 from tests.keygraph.histories.declared import graph
-from tests.keygraph.histories.history import Event, begin, problems, run, run_between, unexplained
+from tests.keygraph.histories.derived import wrong_values
+from tests.keygraph.histories.history import Beside, Event, begin, problems, run, run_between, unexplained
+from tests.keygraph.histories.jobs import JOBS, do, do_until, finish, grow_old
 from tests.keygraph.histories.killed import events_of_killed
+from tests.keygraph.histories.plain import State
 from tests.keygraph.histories.table import contents, mistakes
 
 
@@ -50,45 +54,70 @@ async def with_faults(
     each: int,
     *,
     one_by_one: bool = False,
+    jobs: bool = False,
 ) -> tuple[list[Event], list[str]]:
-    """A history on the server, or on the embedded engine in the folder, and what is wrong with what it leaves."""
+    """A history on the server, or on the embedded engine in the folder, and what is wrong with what it leaves. With
+    `jobs`, the table is old and jobs run at the same time."""
     async with _table(server or f"sqlite:{folder / 'held.db'}") as store:
-        before = await begin(store)
+        before = await _begun(store, seed, jobs=jobs)
+
+        def beside(through: Store) -> Beside | None:
+            return partial(do_until, store=through, folder=folder, seed=seed) if jobs else None
+
         if server is None:
-            events = await run(store, seed, writers, each)
+            events = await run(store, seed, writers, each, beside(store))
         else:
             failing = 0.3 if faults.value else 0
             proxy = FaultyProxy(server, seed, failing, faults.value, one_by_one=one_by_one)
             # Who waits for all others must not ask again meanwhile: both requests would be done.
             deadline = 60.0 if one_by_one else 10.0
             async with proxy.running() as url, open_store(url, graph.table, deadline=deadline) as through:
-                events = await run(through, seed, writers, each)
-        return events, await problems(store, before, events)
+                events = await run(through, seed, writers, each, beside(through))
+        return events, await _ended(store, before, events, folder, jobs=jobs)
 
 
 async def after_kills(
-    server: str | None, folder: Path, seed: str, kills: int, each: int
+    server: str | None, folder: Path, seed: str, kills: int, each: int, *, jobs: bool = False
 ) -> tuple[list[Event], list[str]]:
-    """A history of processes that are killed."""
+    """A history of processes that are killed, with `jobs` also in the middle of jobs."""
     url = server or f"sqlite:{folder / 'held.db'}"
     async with _table(url) as store:
-        before = await begin(store)
-        events = await asyncio.to_thread(events_of_killed, url, folder, seed, kills, each)
-        return events, await problems(store, before, events)
+        before = await _begun(store, seed, jobs=jobs)
+        killed = partial(events_of_killed, url, folder, seed, kills, each, jobs=jobs)
+        events = await asyncio.to_thread(killed)
+        return events, await _ended(store, before, events, folder, jobs=jobs)
+
+
+async def _begun(store: Store, seed: str, *, jobs: bool) -> State:
+    before = await begin(store)
+    if jobs:
+        await grow_old(store, seed)
+    return before
+
+
+async def _ended(store: Store, before: State, events: list[Event], folder: Path, *, jobs: bool) -> list[str]:
+    left = await finish(store, folder) if jobs else []
+    return [*left, *await problems(store, before, events, by_job=jobs)]
 
 
 async def in_between(
-    server: str | None, folder: Path, seed: str, transactions: int
+    server: str | None, folder: Path, seed: str, transactions: int, *, jobs: bool = False
 ) -> tuple[list[Event], list[str]]:
-    """So many histories, one after the other, of a transaction between whose requests others are carried out."""
+    """So many histories, one after the other, of a transaction between whose requests others are carried out; with
+    `jobs`, of a job on an old table."""
     events, found = list[Event](), list[str]()
     async with _table(server or f"sqlite:{folder / 'held.db'}") as store:
         left = await begin(store)
         # Whoever waits for the mark of one who waits for them need not wait long.
         with patch.object(sender, "_PAUSE", 0.0):
             for number in range(transactions):
-                before, own = left, await run_between(store, f"{seed}-{number}")
+                seed_of_one, job = f"{seed}-{number}", None
+                if jobs:
+                    await grow_old(store, seed_of_one)
+                    job = partial(do, JOBS[number % len(JOBS)], folder=folder)
+                before, own = left, await run_between(store, seed_of_one, job)
                 left = await contents(store)
                 events += own
                 found += [*unexplained(before, left, own)]
-        return events, [*found, *await mistakes(store)]
+        found += await finish(store, folder) if jobs else []
+        return events, [*found, *await mistakes(store), *await wrong_values(store, left, by_job=jobs)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keygraph.dynamo.conditions import at_path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
+from keygraph.model.fields import Field
 from keygraph.resolve.derived import COUNTED
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import COPYING
@@ -22,9 +22,9 @@ async def contents(store: Store) -> State:
         for item in page.items:
             if is_note(item):
                 continue
-            name, values = _record(item)
+            name = name_of_item(item)
             assert name not in found, f"two items are {name}"
-            found[name] = values
+            found[name] = _values(item)
     return found
 
 
@@ -34,22 +34,28 @@ async def one(store: Store, name: Name) -> Values | None:
     batch = await store.send(BatchGet(tuple(graph.table_keys(record, name[1])), consistent=True))
     items = [item for item in batch.items if item is not None and graph.recognise(item) is record]
     assert len(items) < 2, f"two items are {name}"
-    return _record(items[0])[1] if items else None
+    return _values(items[0]) if items else None
 
 
-def _record(item: Item) -> tuple[Name, Values]:
+def name_of_item(item: Item) -> Name:
     record = graph.recognise(item)
     assert record is not None, f"an item that is nothing: {item}"
     identity = record.read_identity(item)
     assert identity is not None
-    fields = {field.name: field for field in record.fields.values()}
-    kept = [name for name, field in fields.items() if field.kept in COUNTED]
-    assert all(at_path(item, fields[name].kept_attribute) is not None for name in kept)
-    # They are of other records, and verified by reading those, and so are copies.
-    kept += [name for name, field in fields.items() if field.kept == "copy"]
-    values = {name: record.reader(field)(item) for name, field in fields.items() if name not in kept}
+    return record.name, identity
+
+
+def _values(item: Item) -> Values:
+    record = graph.types[name_of_item(item)[0]]
+    own = [field for field in record.fields.values() if not is_of_others(field)]
+    values = {field.name: record.reader(field)(item) for field in own}
     values |= {end.name: record.end_identity(item, end) for end in record.ends.values()}
-    return (record.name, identity), {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def is_of_others(field: Field) -> bool:
+    """Whether the graph keeps it of other records."""
+    return field.kept in COUNTED or field.kept == "copy" or field.is_by_job
 
 
 async def mistakes(store: Store) -> list[str]:
@@ -57,8 +63,8 @@ async def mistakes(store: Store) -> list[str]:
     async for page in pages(store, Scan(0, 1, consistent=True)):
         for item in page.items:
             if COPYING in item:
-                name, values = _record(item)
-                change = Change(graph.types[name[0]], name[1], {"town": values.get("town")})
+                type_, identity = name_of_item(item)
+                change = Change(graph.types[type_], identity, {"town": _values(item).get("town")})
                 await write(graph, store, [change])
     verification = Verification(graph, store, segments=1)
     await verification.run(lambda _: None)
