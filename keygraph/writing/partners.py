@@ -94,11 +94,18 @@ def keys(write: WriteContext, record: RecordType, items: Iterable[Item | None]) 
     return [key for each in found if each for key in write.graph.table_keys(each.record, each.identity)]
 
 
-def described_key(write: WriteContext, record: RecordType, item: Item) -> Key | None:
-    """Returns the key of an edge's other item, with placeholders for unknowns; None if it is its own mirror."""
+def described(write: WriteContext, record: RecordType, item: Item) -> Item | None:
+    """Returns the key of an edge's other item, with placeholders for unknowns, and its ends as far as they are known;
+    None if it is its own mirror."""
     pair = write.graph.correspondences[record.name]
     key = placeholder_key(pair.other, known=pair.known_identity(item))
-    return None if key == write.key_of(item) else key
+    if key == write.key_of(item):
+        return None
+    made: Item = dict(zip((each.name for each in write.graph.table.keys), key, strict=True))
+    ends = {theirs: record.end_identity(item, record.ends[own]) for theirs, own in pair.ends.items()}
+    known = {name: identity for name, identity in ends.items() if identity is not None}
+    write.maker(pair.other).place(made, known, (), write.separate().refusals)
+    return made
 
 
 def stored(write: WriteContext, record: RecordType, item: Item) -> Item | None:

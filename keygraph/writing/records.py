@@ -431,9 +431,10 @@ def deleted(write: WriteContext, request: Delete) -> Made:
         if other and write.key_of(other) != key:
             others = [_other_deleted(write, request, old, other)]
     elif partner is not None and write.is_described:
-        other_key = partners.described_key(write, record, write.in_key(record, request.identity))
-        if other_key is not None:
-            others = [TransactionStep(actions.DeleteItem(other_key), again, is_partner=True)]
+        other = partners.described(write, record, write.in_key(record, request.identity))
+        if other is not None:
+            delete = actions.DeleteItem(write.key_of(other))
+            others = [TransactionStep(delete, again, is_partner=True, before=other)]
     delete = actions.DeleteItem(key, And(tuple(conditions)))
     refusal = partial(rules.not_as_required, write, request, guarded)
     return [TransactionStep(delete, refusal, before=old), *others], Done(record, request.identity, None)
@@ -517,12 +518,11 @@ def _described_move(write: WriteContext, request: Move, changes: Sequence[action
     key, *_ = graph.table_keys(record, request.identity)
     steps = _put_again(write, request, key, put, identity, None, ())
     if record.name in graph.correspondences:
-        keys = [partners.described_key(write, record, each) for each in (old, old | put)]
-        names = [attribute.name for attribute in graph.table.keys]
+        before, after = (partners.described(write, record, each) for each in (old, old | put))
+        keys = [None if each is None else write.key_of(each) for each in (before, after)]
+        if after is not None and not graph.store_key_fields:
+            after = {key.name: after[key.name] for key in graph.table.keys}
         if keys[0] != keys[1]:
-            before, after = (
-                None if each is None else dict[str, Value](zip(names, each, strict=True)) for each in keys
-            )
             steps += _other_moved(write, request.as_change, before, after, ())
     return [*steps, *_checks_of_move(write, request, old | put)], done
 

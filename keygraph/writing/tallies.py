@@ -327,10 +327,11 @@ def _unread_additions(
         return
     is_put = isinstance(action, PutItem)
     item = write.of_key(record, key_of(action, write.graph.table))
-    if isinstance(action, PutItem):
-        item |= action.item
+    # Of the other item of an edge, the ends may be known and not all of its key.
+    item |= action.item if isinstance(action, PutItem) else step.before or {}
     for tally in write.graph.tallies.get(record.name, ()):
-        node = tally.node(item)
+        # Whether an item that is not read is in the index of the list is not known.
+        node = tally.node(item) if is_put and not step.is_partner else tally.at_end(item)
         if node is not None and not (is_change and tally.is_constant):
             amount = Decimal(1) if tally.is_constant else UNREAD
             for path, one in numbers(tally.field, combined(tally.field, ())):

@@ -151,9 +151,9 @@ class _Describing:
                 else:
                     identity = request.identity
                 item = self._context.in_key(request.record, identity)
-                other = partners.described_key(self._context, request.record, item)
+                other = partners.described(self._context, request.record, item)
                 if other is not None:
-                    yield DescribedRequest("GetItem", None, self._key(other))
+                    yield DescribedRequest("GetItem", None, self._key(self._context.key_of(other)))
 
     def _searches(self, searches: Iterable[Search]) -> Iterator[DescribedRequest]:
         for _, several in groupby(searches, key=lambda each: (each.request, each.reference)):
