@@ -100,10 +100,10 @@ def asked(seed: str) -> list[WriteRequest]:
     return asking.pair() if dice.random() < 0.1 else asking.requests()
 
 
-async def carry_out(store: Store, event: Event, *, is_killed: bool = False) -> None:
+async def carry_out(store: Store, event: Event, *, has_lasting_marks: bool = False) -> None:
     """Carries out the transaction of an event, which then has what was told: nothing where the store failed.
 
-    Where processes are killed, marks stay for a while, also of those who changed what copies follow.
+    Where processes are killed, or jobs run in between, marks stay for a while, also of those who changed what copies follow.
     """
     key = None if event.key is None else IdempotencyKey((event.key,), event.key.encode())
     try:
@@ -111,7 +111,7 @@ async def carry_out(store: Store, event: Event, *, is_killed: bool = False) -> N
     except WriteRefused as refused:
         # That others were faster can be so at any time, and so can the mark on a person who comes and goes.
         is_of_passing = _passing_in(event.requests) or any(each.record is note for each in event.requests)
-        busy = (_BUSY, _MARKED) if is_of_passing or is_killed else _BUSY
+        busy = (_BUSY, _MARKED) if is_of_passing or has_lasting_marks else _BUSY
         found = [each for each in refused.refusals if not each.message.startswith(busy)]
         event.codes = frozenset(each.code for each in found) or frozenset({_BUSY})
     except StoreError:
@@ -132,7 +132,7 @@ async def run(store: Store, seed: str, writers: int, each: int, beside: Beside |
     async def sends(seed: str) -> None:
         event = event_of(seed, next(clock))
         events.append(event)
-        await carry_out(store, event)
+        await carry_out(store, event, has_lasting_marks=beside is not None)
         event.end = next(clock) if event.is_sure else math.inf
 
     async def works(number: int) -> None:

@@ -106,7 +106,7 @@ async def _write_on(url: str, path: Path, seed: str, each: int, jobs: bool) -> N
     async def sends(transaction: str, time: int, store: Store) -> None:
         event = event_of(f"{seed}-{transaction}", 0)
         note(f"{transaction}-{time}")
-        await carry_out(store, event, is_killed=True)
+        await carry_out(store, event, has_lasting_marks=True)
         note(f"{transaction}-{time}", event.codes)
 
     async def works(task: int, store: Store) -> None:
