@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,6 +24,11 @@ from tests.keygraph.summarized import summarize
 from tests.keygraph.verified_net import told
 
 JOBS = ("repair", "backfill", "summarize")
+
+
+def is_old(seed: str) -> bool:
+    """Whether the table of a history is an old one. In others, jobs have nothing to do, and must do nothing."""
+    return random.Random(f"{seed} is old").random() < 0.6
 
 
 async def grow_old(store: Store, seed: str) -> None:
@@ -67,7 +71,7 @@ def _without(item: Item, left_out: str) -> Item:
 
 
 async def do(job: str, store: Store, folder: Path, *, resume: bool = False) -> list[str]:
-    """Does a job. Returns what a repair or a backfill has left. Raises StoreError."""
+    """Does a job. Returns what a repair or a backfill has left, or repaired. Raises StoreError."""
     if job == "summarize":
         await summarize(graph, store, folder, resume=resume, at=datetime.now(UTC))
         return []
@@ -77,23 +81,36 @@ async def do(job: str, store: Store, folder: Path, *, resume: bool = False) -> l
         repairs = Repairs(graph, store, BACKFILLED, lambda *_: None, backfill=Backfill())
     verification = Verification(graph, store, segments=2, repairs=repairs)
     await verification.run(lambda _: None)
-    return told(verification.report)
+    return [*told(verification.report), *(kind.what for kind in verification.report.repaired)]
 
 
-async def do_until(done: asyncio.Event, store: Store, folder: Path, seed: str) -> None:
-    """Does one job after the other until the writers are done. What fails is done again some time."""
-    dice = random.Random(f"{seed} jobs")
-    for number in itertools.count():
-        job = dice.choice(JOBS)
-        with suppress(StoreError):
-            # Half of the summaries go on with what an earlier one has left.
-            await do(job, store, folder, resume=number % 2 == 1)
-        if done.is_set():
-            return
+async def do_until(
+    done: asyncio.Event, store: Store, folder: Path, seed: str, ended: set[str] | None = None
+) -> None:
+    """Does all jobs at the same time, each again and again until the writers are done. What fails is done again.
+
+    `ended` gets the names of those that have read the whole table and found nothing: what is wrong then, they or writers
+    did. A first one need not find what is moved meanwhile.
+    """
+
+    async def works(job: str) -> None:
+        dice = random.Random(f"{seed} {job}")
+        while True:
+            with suppress(StoreError):
+                # Some summaries go on with what an earlier one has left.
+                left = await do(job, store, folder, resume=dice.random() < 0.5)
+                if ended is not None and not left:
+                    ended.add(job)
+            if done.is_set():
+                return
+
+    await asyncio.gather(*map(works, JOBS))
 
 
 async def finish(store: Store, folder: Path) -> list[str]:
     """Does all jobs once nobody writes any more. Returns what they have left."""
-    left = [line for job in ("repair", "backfill", "repair") for line in await do(job, store, folder)]
+    for job in ("repair", "backfill"):
+        await do(job, store, folder)
+    left = [line for job in ("repair", "backfill") for line in await do(job, store, folder)]
     await summarize(graph, store, folder)  # as of a later time than all others
     return left

@@ -17,7 +17,7 @@ from tests.keygraph.faulty import FaultyProxy
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.derived import wrong_values
 from tests.keygraph.histories.history import Beside, Event, begin, problems, run, run_between, unexplained
-from tests.keygraph.histories.jobs import JOBS, do, do_until, finish, grow_old
+from tests.keygraph.histories.jobs import JOBS, do, do_until, finish, grow_old, is_old
 from tests.keygraph.histories.killed import events_of_killed
 from tests.keygraph.histories.plain import State
 from tests.keygraph.histories.table import contents, mistakes
@@ -57,12 +57,14 @@ async def with_faults(
     jobs: bool = False,
 ) -> tuple[list[Event], list[str]]:
     """A history on the server, or on the embedded engine in the folder, and what is wrong with what it leaves. With
-    `jobs`, the table is old and jobs run at the same time."""
+    `jobs`, the table may be old and jobs run at the same time."""
     async with _table(server or f"sqlite:{folder / 'held.db'}") as store:
         before = await _begun(store, seed, jobs=jobs)
 
+        ended = set[str]()
+
         def beside(through: Store) -> Beside | None:
-            return partial(do_until, store=through, folder=folder, seed=seed) if jobs else None
+            return partial(do_until, store=through, folder=folder, seed=seed, ended=ended) if jobs else None
 
         if server is None:
             events = await run(store, seed, writers, each, beside(store))
@@ -73,7 +75,8 @@ async def with_faults(
             deadline = 60.0 if one_by_one else 10.0
             async with proxy.running() as url, open_store(url, graph.table, deadline=deadline) as through:
                 events = await run(through, seed, writers, each, beside(through))
-        return events, await _ended(store, before, events, folder, jobs=jobs)
+        is_right = not is_old(seed) or {"repair", "backfill"} <= ended
+        return events, await _ended(store, before, events, folder if jobs else None, is_right=is_right)
 
 
 async def after_kills(
@@ -85,19 +88,29 @@ async def after_kills(
         before = await _begun(store, seed, jobs=jobs)
         killed = partial(events_of_killed, url, folder, seed, kills, each, jobs=jobs)
         events = await asyncio.to_thread(killed)
-        return events, await _ended(store, before, events, folder, jobs=jobs)
+        ended = _ended(store, before, events, folder if jobs else None, is_right=not is_old(seed))
+        return events, await ended
 
 
 async def _begun(store: Store, seed: str, *, jobs: bool) -> State:
     before = await begin(store)
-    if jobs:
+    if jobs and is_old(seed):
         await grow_old(store, seed)
     return before
 
 
-async def _ended(store: Store, before: State, events: list[Event], folder: Path, *, jobs: bool) -> list[str]:
-    left = await finish(store, folder) if jobs else []
-    return [*left, *await problems(store, before, events, by_job=jobs)]
+async def _ended(
+    store: Store, before: State, events: list[Event], folder: Path | None, *, is_right: bool
+) -> list[str]:
+    """What is wrong. With a folder, jobs did something meanwhile, and finish it. `is_right`: what is wrong before that, they
+    or the writers did."""
+    found = list[str]()
+    if folder is not None:
+        if is_right:
+            found += await mistakes(store)
+            found += await wrong_values(store, await contents(store), by_job=False)
+        found += await finish(store, folder)
+    return [*found, *await problems(store, before, events, by_job=folder is not None)]
 
 
 async def in_between(
