@@ -24,6 +24,8 @@ _EXPOSITION = "server/keygraph_server/telemetry/exposition.py"
 _LOGS = "server/keygraph_server/logs.py"
 _STREAMS = "server/keygraph_server/processes/streams.py"
 _RESOLVERS = "resolvers/keygraph_resolvers"
+_COMMANDS = "server/keygraph_server/commands"
+_JOBS = "server/keygraph_server/jobs"
 _WRITING = "keygraph/writing"
 
 
@@ -493,6 +495,22 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_log_that_was_cut_takes_nothing_else_along": Removal(
         "keygraph/engines/sqlite/files.py", "os.ftruncate(self.log_file.fileno(), self._whole_end)", "pass"
+    ),
+    # --- Commands
+    "test_two_jobs_at_once_do_not_share_a_file": Removal(
+        "keygraph/summaries/local.py", "    PRAGMA locking_mode = EXCLUSIVE;\n", ""
+    ),
+    "test_a_job_is_not_resumed_as_another_one": Removal(
+        f"{_COMMANDS}/summarize.py", 'f"{self.is_dry_run} {self.only_changed}",', ""
+    ),
+    "test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted": Removal(
+        "keygraph/summaries/local.py", "if application != _APPLICATION:", "if False:"
+    ),
+    "test_a_file_that_is_no_state_is_neither_replaced_nor_deleted": Removal(
+        f"{_JOBS}/checkpoint.py", 'if beginning not in (b"", _MARK):', "if False:"
+    ),
+    "test_a_state_is_readable_by_its_owner_and_leaves_nothing_beside_it": Removal(
+        f"{_JOBS}/replacing.py", "        undone.callback(Path(part.name).unlink, missing_ok=True)\n", ""
     ),
     "test_a_full_disk_is_logged_once": Removal(
         "keygraph/engines/sqlite/engine.py", "            self._note(_reason(error))\n", ""

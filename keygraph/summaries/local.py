@@ -12,7 +12,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import groupby, islice
@@ -32,7 +32,11 @@ _BATCH_ROWS = 5000
 _BATCH_WRITES = 200
 IN_FLIGHT = 16
 """The most items that are written at once."""
-_LAYOUT = """
+_APPLICATION = 0x4B677366
+"""The number by which a work file is known (https://www.sqlite.org/fileformat2.html#application_id)."""
+_LAYOUT = f"""
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA application_id = {_APPLICATION};
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = NORMAL;
     PRAGMA cache_size = -32000;
@@ -45,6 +49,7 @@ _LAYOUT = """
     );
     CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 """
+_EMPTY = "DROP TABLE rows; DROP TABLE results; DROP TABLE progress;"
 _STAGES = range(LINKS, WRITES)
 """The stages that are reduced, one after the other."""
 
@@ -53,32 +58,98 @@ Part: TypeAlias = "Callable[[Any], AsyncIterator[tuple[Iterable[GroupRow], int, 
 end. It goes on after a position."""
 
 
+class UnusableWorkFile(ValueError):
+    """A file that is no work file, is used by a running job, or belongs to another one."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.fix = fix
+        super().__init__(problem)
+
+
 class WorkFile:
-    """The file of a job."""
+    """The file of a job, which no other job can use until it is closed.
+
+    Its methods raise sqlite3.Error if it cannot be read or written.
+    """
 
     def __init__(self, path: Path, what: Sequence[str], *, resume: bool) -> None:
-        """`what` identifies the job. Without `resume`, an older file is replaced. Raises ValueError for the file of
-        another job."""
+        """`what` identifies the job. Without `resume`, what an older job has left is removed. Raises UnusableWorkFile,
+        and OSError."""
         self._path = path
-        if not resume:
-            self.delete()
         path.parent.mkdir(parents=True, exist_ok=True)
-        # It holds values of the table.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._database = sqlite3.connect(path, isolation_level=None)
-        self._database.executescript(_LAYOUT)
-        self.is_resumed = self.get("what") is not None
-        if self.get("what", [*what]) != [*what]:
+        with suppress(FileExistsError):
+            # It holds values of the table.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        before = path.stat()
+        try:
+            if before.st_size:
+                self._refuse_other_content()
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=0)
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from None
+        try:
+            self._database.executescript(_LAYOUT)
+            if not self._is(before):
+                raise self._in_use
+            if not resume:
+                self._database.executescript(_EMPTY + _LAYOUT)
+            self.is_resumed = self.get("what") is not None
+            if self.get("what", [*what]) != [*what]:
+                problem = f"{path} does not belong to a job of this table with this model and these options"
+                raise UnusableWorkFile(problem, "Run it without --resume")
+            self.put("what", [*what])
+        except sqlite3.OperationalError as error:
             self._database.close()
-            raise ValueError("the work file of another job")
-        self.put("what", [*what])
+            raise self._unusable(error) from None
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _refuse_other_content(self) -> None:
+        """Raises UnusableWorkFile if something else than a work file is there: it would be changed, and deleted."""
+        # SQLite reads it, because who closes a file that SQLite has open, such as the table, ends its locks.
+        address = f"{self._path.absolute().as_uri()}?immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            try:
+                [application] = database.execute("PRAGMA application_id").fetchone()
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+                    raise
+                application = 0
+        if application != _APPLICATION:
+            problem = f"{self._path} is there, and is not the work file of a job"
+            raise UnusableWorkFile(problem, "Name another file")
+
+    def _is(self, before: os.stat_result) -> bool:
+        """Returns whether the file is still there that was."""
+        try:
+            return os.path.samestat(self._path.stat(), before)
+        except FileNotFoundError:
+            return False
+
+    def _unusable(self, error: sqlite3.OperationalError) -> Exception:
+        return self._in_use if error.sqlite_errorcode == sqlite3.SQLITE_BUSY else error
+
+    @property
+    def _in_use(self) -> UnusableWorkFile:
+        return UnusableWorkFile(
+            f"{self._path} is used by a job that is running", "Wait until it ends, or name another file"
+        )
 
     def close(self) -> None:
         self._database.close()
 
     def delete(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        """Deletes the file, and closes it."""
+        # Without a log of its own, closing it deletes nothing that another job has made by then.
+        self._database.execute("PRAGMA journal_mode = DELETE")
+        try:
+            self._path.unlink(missing_ok=True)
+        except PermissionError:
+            # Windows deletes no file that is open.
+            self._database.close()
+            self._path.unlink(missing_ok=True)
+        self._database.close()
 
     def get(self, name: str, default: Any = None) -> Any:
         """Returns saved progress."""
@@ -95,10 +166,12 @@ class WorkFile:
         self._database.execute("BEGIN")
         try:
             yield
+            self._database.execute("COMMIT")
         except BaseException:
-            self._database.execute("ROLLBACK")
+            # SQLite has ended it already if, for example, the disk is full.
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
             raise
-        self._database.execute("COMMIT")
 
     def add(self, rows: Iterable[GroupRow]) -> None:
         self._database.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", rows)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import sqlite3
 import sys
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.items import Item
-from keygraph.summaries.local import LocalJob, WorkFile
+from keygraph.summaries.local import LocalJob, UnusableWorkFile, WorkFile
 from tests.keygraph.exported import full_export
 from tests.keygraph.league import graph
 from tests.keygraph.summarized import AT
@@ -137,6 +140,126 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
         f"keygraph: {work} does not belong to a job of this table with this model and these options. "
         "Run it without --resume.\n",
     )
+
+
+def test_two_jobs_at_once_do_not_share_a_file() -> None:
+    """The second one is refused, and changes nothing, whether it resumes or not."""
+    fill(FILE)
+    work = WorkFile(Path("work.db"), ["the first one"], resume=False)
+    with work.transaction():
+        work.put("reached", 7)
+    for options in ((), ("--resume",)):
+        result = run("summarize", *MODEL, "--store", FILE, "--work", "work.db", *options)
+        assert (result.exit_code, result.stderr) == (
+            1,
+            "keygraph: work.db is used by a job that is running. Wait until it ends, or name another file.\n",
+        )
+    assert (work.get("what"), work.get("reached")) == (["the first one"], 7)
+    work.delete()
+    assert not [*Path.cwd().glob("work.db*")]
+    assert run("summarize", *MODEL, "--store", FILE, "--work", "work.db", "--resume").exit_code == 0
+    assert values(FILE) == RIGHT
+
+
+def test_a_job_that_has_ended_meanwhile_leaves_no_file_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path("work.db")
+    first = WorkFile(path, [], resume=False)
+    connect = sqlite3.connect
+
+    def late(*words: Any, **options: Any) -> Any:
+        found = connect(*words, **options)
+        if "uri" not in options:
+            found.execute("SELECT count(*) FROM sqlite_schema")
+            path.unlink()
+        return found
+
+    first.close()
+    monkeypatch.setattr("keygraph.summaries.local.sqlite3.connect", late)
+    with pytest.raises(UnusableWorkFile, match="is used by a job that is running"):
+        WorkFile(path, [], resume=True)
+
+
+@pytest.mark.parametrize("options", [("--dry-run",), ("--only-changed",)])
+def test_a_job_is_not_resumed_as_another_one(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dry run that was interrupted while it printed has written nothing."""
+    fill(FILE)
+    original = LocalJob.write
+
+    async def interrupted(job: LocalJob, *args: Any) -> None:
+        await original(job, *args)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalJob, "write", interrupted)
+        assert run("summarize", *MODEL, "--store", FILE, "--work", "work.db", *options).exit_code == 130
+    result = run("summarize", *MODEL, "--store", FILE, "--work", "work.db", "--resume")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: work.db does not belong to a job of this table with this model and these options. "
+        "Run it without --resume.\n",
+    )
+    assert run("summarize", *MODEL, "--store", FILE, "--resume").exit_code == 0
+    assert values(FILE) == RIGHT
+
+
+@pytest.mark.parametrize("name", ["table.db", "model.py", "other.db"])
+def test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted(name: str) -> None:
+    fill(FILE)
+    Path("model.py").write_text("# something else\n" * 100, "utf-8")
+    with closing(sqlite3.connect("other.db")) as database:
+        database.execute("CREATE TABLE mine (text)")
+    before = Path(name).read_bytes()
+    for options in ((), ("--resume",)):
+        result = run("summarize", *MODEL, "--store", FILE, "--work", name, *options)
+        assert (result.exit_code, result.stderr) == (
+            1,
+            f"keygraph: {name} is there, and is not the work file of a job. Name another file.\n",
+        )
+    assert Path(name).read_bytes() == before
+    assert len(items_in(FILE, graph.table)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("folder", "unable to open database file"),
+        ("file/x/work.db", "Not a directory"),
+        ("file/work.db", "File exists"),
+    ],
+)
+def test_a_work_file_that_cannot_be_made_is_one_line(name: str, reason: str) -> None:
+    fill(FILE)
+    Path("folder").mkdir()
+    Path("file").touch()
+    result = run("summarize", *MODEL, "--store", FILE, "--work", name)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"keygraph: the work file {name} cannot be used ({reason}). Nothing was done. --work names another file.\n",
+    )
+
+
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(FILE)
+
+    def full(file: WorkFile, rows: Any) -> None:
+        file._database.execute("PRAGMA max_page_count = 1")
+        file._database.executemany(
+            "INSERT INTO rows VALUES (1, 1, '', '', ?)", ((b"x" * 100_000,) for _ in range(99))
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkFile, "add", full)
+        result = run("summarize", *MODEL, "--store", FILE, "--work", "work.db")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: the work file work.db cannot be used (database or disk is full). Nothing was done. "
+        "--work names another file.\n",
+    )
+    assert run("summarize", *MODEL, "--store", FILE, "--work", "work.db", "--resume").exit_code == 0
+    assert values(FILE) == RIGHT
 
 
 def test_a_model_without_summaries() -> None:

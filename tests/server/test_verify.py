@@ -16,6 +16,7 @@ from keygraph.dynamo.table import Table
 from keygraph.errors import Throttled
 from keygraph.tables.verify import Verification
 from keygraph_examples.social import graph as social
+from keygraph_server.jobs.checkpoint import StateFile
 from tests.server.command_line import run
 from tests.server.tables import FILE, make_table
 
@@ -351,7 +352,7 @@ def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -
     for words in (("--segments", "2"), ("--examples", "9")):
         result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume", *words)
         assert (result.exit_code, result.stderr) == (1, message)
-    Path("state.json").write_text("[1]", "utf-8")
+    StateFile(Path("state.json")).save([1])
     result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume")
     assert (result.exit_code, result.stderr) == (1, message)
 

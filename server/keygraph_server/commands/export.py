@@ -6,10 +6,9 @@ import asyncio
 import gzip
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Generator
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -20,6 +19,7 @@ from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.jobs.replacing import replacing
 from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
@@ -118,22 +118,16 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
 @contextmanager
 def _replacing(path: Path, *, is_packed: bool) -> Generator[IO[bytes], None, None]:
     """A file beside this one, which takes its place after all was written without an error."""
-    with ExitStack() as undone:
-        part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
-            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-        )
-        undone.callback(Path(part.name).unlink, missing_ok=True)
-        with part:
-            if is_packed:
-                # No name and no time in the header, so that an unchanged table gives an unchanged file.
-                with gzip.GzipFile(filename="", fileobj=part, mode="wb", mtime=0) as packed:
-                    yield packed  # type: ignore[misc]  # a GzipFile takes bytes as a file does
-            else:
-                yield part
-            part.flush()
-            os.fsync(part.fileno())
+    with replacing(path) as part:
+        if is_packed:
+            # No name and no time in the header, so that an unchanged table gives an unchanged file.
+            with gzip.GzipFile(filename="", fileobj=part, mode="wb", mtime=0) as packed:
+                yield packed  # type: ignore[misc]  # a GzipFile takes bytes as a file does
+        else:
+            yield part
+        part.flush()
+        os.fsync(part.fileno())
         Path(part.name).chmod(0o666 & ~_umask())
-        Path(part.name).replace(path)
 
 
 def _umask() -> int:

@@ -112,7 +112,8 @@ def load(
     settings = read_settings(model=model, store=store)
     loaded = load_model(settings.model)
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))
-    file = StateFile.named("loads", settings.store_address, loaded.graph.table.name, source.name)
+    mode = ["--if-absent"] if if_absent else ["--upsert"] if upsert else []
+    file = StateFile.named("loads", settings.store_address, loaded.graph.table.name, source.name, *mode)
     reading = Batches(
         loaded.graph,
         source,
@@ -190,7 +191,7 @@ class Batches:
             size, count, done = 0, before.entries, before.items
 
             def batch() -> Batch:
-                last = self.interchange.write(items[-1], "typed").decode() if items else before.last
+                last = self._key_line(items[-1]) if items else before.last
                 return items, LoadPosition(count, done + len(items), digest.hexdigest(), last)
 
             try:
@@ -211,6 +212,10 @@ class Batches:
                 raise
             if items:
                 yield batch()
+
+    def _key_line(self, item: Item) -> str:
+        key = {each.name: item[each.name] for each in self.graph.table.keys}
+        return self.interchange.write(key, "typed").decode()
 
     def _skip_loaded(self, entries: Iterator[SourceEntry], before: LoadPosition) -> hashlib._Hash:
         """Skips what was loaded before, and returns its digest. Raises CommandError if that has changed."""

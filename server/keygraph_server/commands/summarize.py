@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +22,7 @@ from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.keys.types import moment_text
 from keygraph.summaries.exports import Exports, UnusableExport
-from keygraph.summaries.local import LocalJob, WorkFile, scanned
+from keygraph.summaries.local import LocalJob, UnusableWorkFile, WorkFile, scanned
 from keygraph.summaries.spark import SparkJob, exports_at
 from keygraph.summaries.spark import summarize as summarize_on_spark
 from keygraph.summaries.work import Summaries
@@ -31,6 +33,7 @@ from keygraph.tables.repair import ItemChange, Repairs
 from keygraph.tables.verify import LATE_SECONDS, Verification
 from keygraph_server.errors import INTERRUPTED, CommandError
 from keygraph_server.jobs.checkpoint import StateFile
+from keygraph_server.jobs.declaration import declaration_digest
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, RateOption, ReportOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -188,25 +191,29 @@ class _Summarizing:
         what = [
             self.settings.store_address,
             self.graph.table.name,
+            declaration_digest(self.graph),
+            f"{self.is_dry_run} {self.only_changed}",
             *self.source.names,
-            *(f"{each.record.name}.{each.field.name} {each.field.kept_of}" for each in self._work.summaries),
         ]
         path = self.file or StateFile.named("summaries", *what).path.with_suffix(".db")
         async with open_table(self.settings.patient, self.graph.table) as (store, _, _):
             try:
                 file = WorkFile(path, what, resume=resume)
-            except ValueError:
-                problem = f"{path} does not belong to a job of this table with this model and these options"
-                raise CommandError(problem, "Run it without --resume") from None
-            if resume and not file.is_resumed:
-                typer.echo("Found no interrupted job to resume. Starting from the beginning.", err=True)
-            try:
-                await self._run(store, file)
+                if resume and not file.is_resumed:
+                    typer.echo("Found no interrupted job to resume. Starting from the beginning.", err=True)
+                with closing(file):
+                    await self._run(store, file)
+                    file.delete()
+            except UnusableWorkFile as error:
+                raise CommandError(str(error), error.fix) from None
             except (KeygraphError, UnusableExport) as error:
                 raise CommandError(str(error).removesuffix("."), self.so_far.removesuffix(".")) from None
-            finally:
-                file.close()
-            file.delete()
+            except (OSError, sqlite3.Error) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise CommandError(
+                    f"the work file {path} cannot be used ({reason})",
+                    f"{self.so_far} --work names another file",
+                ) from None
 
     @property
     def _work(self) -> Summaries:

@@ -20,6 +20,7 @@ from keygraph.tables.repair import REPAIRS, Repairs
 from keygraph.tables.verify import LATE_SECONDS, Verification
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
+from keygraph_server.jobs.declaration import declaration_digest
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, ReportOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -152,14 +153,14 @@ class RunningVerification:
             graph.table.name,
             str(segments),
             str(examples),
-            _declared(graph),
+            declaration_digest(graph),
             *(
                 f"{name} {repairs.keywords.get(name)}"
                 for name in ("kinds", "is_dry_run", "backfill")
                 if repairs
             ),
         ]
-        self._file = StateFile(state) if state else StateFile.named("verifications", *self._what)
+        self._file = StateFile.at(state) if state else StateFile.named("verifications", *self._what)
         self._verified = 0
         self._verification: Verification | None = None
         self._progress = SavedProgress(self._file, self._state, lambda: self.so_far)
@@ -236,26 +237,6 @@ def _refuse_other_keys(declared: Table, found: Table) -> None:
             f"the keys of the table {declared.name} are {found.shown_keys}, the model declares {declared.shown_keys}",
             "Fix the model, or name another store",
         )
-
-
-def _declared(graph: Graph) -> str:
-    """The model's declaration as one name. A changed model finds other problems."""
-    parts: list[str] = [str(graph.type_attribute)]
-    for record in graph.types.values():
-        parts.append(
-            f"{record.kind} {record.name} {record.type_value} {record.is_virtual} {record.is_mirrored}"
-        )
-        parts += [f"{name} {keys} {keys.shards}" for name, keys in record.keys.items()]
-        parts += [
-            f"{field.name} {field.type} {field.optional} {field.has_default} {field.attribute}"
-            for field in record.fields.values()
-        ]
-        parts += [
-            f"{end.name} {end.type_name} {end.optional} {end.attributes} {end.written is not None}"
-            for end in (*record.ends.values(), *record.list_ends.values())
-        ]
-        parts.append(str(record.counterpart))
-    return StateFile.named("", *parts).path.stem
 
 
 # --- Repairs ------------------------------------------------------------------------------------------

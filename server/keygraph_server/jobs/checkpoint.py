@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import typer
 from keygraph.dynamo.items import base64_text
 from keygraph.errors import KeygraphError
 from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.jobs.replacing import replacing
 from keygraph_server.settings import DATA_FOLDER
 
 Result = TypeVar("Result")
@@ -36,10 +36,14 @@ class LoadPosition:
     digest: str
     """The digest of these entries. It shows whether they are still the same."""
     last: str = ""
-    """The typed line of the last item in the table."""
+    """The typed line of the key of the last item in the table."""
 
 
 NOWHERE = LoadPosition(0, 0, "")
+
+
+_MARK = b'{"saved_by":"keygraph"'
+"""How the content of each such file begins."""
 
 
 class StateFile:
@@ -54,19 +58,36 @@ class StateFile:
         name = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
         return cls(Path(DATA_FOLDER) / folder / f"{name}.json")
 
+    @classmethod
+    def at(cls, path: Path) -> StateFile:
+        """The file that a user names. Raises CommandError if it has something else, which would be replaced."""
+        try:
+            beginning = b""
+            if path.exists():
+                if not path.is_file():
+                    raise CommandError(f"{path} is not a file", "Name another file")
+                with path.open("rb") as file:
+                    beginning = file.read(len(_MARK))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CommandError(f"{path} cannot be read ({reason})", "Name another file") from None
+        if beginning not in (b"", _MARK):
+            problem = f"{path} is there, and is not the progress of a Keygraph command"
+            raise CommandError(problem, "Name another file")
+        return cls(path)
+
     def read(self) -> Any:
         """The saved content; None if there is no readable file."""
         try:
-            return orjson.loads(self.path.read_bytes())
-        except (OSError, orjson.JSONDecodeError):
+            return orjson.loads(self.path.read_bytes())["state"]
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def save(self, content: object) -> None:
-        """Saves the content, with bytes as base64. The file is replaced atomically."""
+        """Saves the content, with bytes as base64. The file is replaced atomically, and readable by its owner alone."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = self.path.with_suffix(f".{os.getpid()}.new")
-        new.write_bytes(orjson.dumps(content, default=base64_text))
-        new.replace(self.path)
+        with replacing(self.path) as new:
+            new.write(orjson.dumps({"saved_by": "keygraph", "state": content}, default=base64_text))
 
     def clear(self) -> None:
         """Deletes the file: the command is done, or starts over."""

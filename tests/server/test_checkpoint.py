@@ -1,0 +1,107 @@
+"""The files that keep the progress of a command, and by what they know whose progress it is."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from keygraph import Graph
+from keygraph_server.jobs.checkpoint import StateFile
+from keygraph_server.jobs.declaration import declaration_digest
+from tests.server.command_line import run
+from tests.server.tables import FILE, make_table
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.mark.parametrize("command", ["verify", "backfill"])
+@pytest.mark.parametrize("name", ["table.db", "notes.json", "folder", "folder/latin"])
+def test_a_file_that_is_no_state_is_neither_replaced_nor_deleted(name: str, command: str) -> None:
+    make_table(FILE)
+    Path("notes.json").write_text('{"what": []}', "utf-8")
+    Path("folder").mkdir()
+    Path("folder/latin").write_bytes(b"\xff")
+    before = b"" if name == "folder" else Path(name).read_bytes()
+    result = run(command, "--store", FILE, "--state", name)
+    what = "is not a file" if name == "folder" else "is there, and is not the progress of a Keygraph command"
+    assert (result.exit_code, result.stderr) == (1, f"keygraph: {name} {what}. Name another file.\n")
+    assert Path(name).is_dir() or Path(name).read_bytes() == before
+
+
+def test_an_empty_file_is_taken() -> None:
+    Path("state.json").touch()
+    StateFile.at(Path("state.json")).save({"items": 3})
+    assert StateFile.at(Path("state.json")).read() == {"items": 3}
+
+
+def test_a_state_is_readable_by_its_owner_and_leaves_nothing_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = StateFile.named("loads", "name")
+    file.save({"last": "a value"})
+    assert file.path.stat().st_mode & 0o777 == 0o600
+
+    def full(path: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        file.save({"last": "another"})
+    assert [each.name for each in file.path.parent.iterdir()] == [file.path.name]
+    assert file.read() == {"last": "a value"}
+
+
+MODEL = """
+from __future__ import annotations
+from enum import Enum
+from keygraph import ID, Graph, Many, Table, counts, node, record, stored
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+@node("BOX#{box_id}")
+class Box:
+    "A box."
+    box_id: ID
+    label: str = stored("label", default="none")
+    things: Many[Thing]
+    red_count: int | None = counts("things", where={"size": {"gt": 3}}, kept="job")
+
+@record("{box}", "THING#{number}")
+class Thing:
+    box: Box
+    number: int
+    size: int
+    color: Color
+
+graph = Graph(Table("Boxes", partition_key="pk", sort_key="sk"), Box, Thing)
+"""
+
+
+def digest(model: str) -> str:
+    module = ModuleType("boxes")
+    sys.modules["boxes"] = module
+    exec(compile(model, "boxes.py", "exec"), module.__dict__)
+    found: Graph = module.graph  # type: ignore[attr-defined]
+    return declaration_digest(found.check())
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "is_same"),
+    [
+        ("A box.", "A box or a crate.", True),
+        ('BLUE = "blue"', 'BLUE = "azure"', False),
+        ('where={"size": {"gt": 3}}, ', "", False),
+        ('default="none"', 'default="no label"', False),
+        ('stored("label"', 'stored("name"', False),
+        ("THING#{number}", "THING#{number:04d}", False),
+    ],
+)
+def test_a_job_is_resumed_with_the_model_that_it_began_with(text: str, instead: str, is_same: bool) -> None:
+    assert text in MODEL
+    assert (digest(MODEL) == digest(MODEL.replace(text, instead))) is is_same
