@@ -496,6 +496,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_log_that_was_cut_takes_nothing_else_along": Removal(
         "keygraph/engines/sqlite/files.py", "os.ftruncate(self.log_file.fileno(), self._whole_end)", "pass"
     ),
+    "test_both_names_are_read_and_compared": Removal(
+        "keygraph/model/comparisons.py", "present = And(_present(attribute))", "present = Exists(attribute)"
+    ),
     # --- Commands
     "test_two_jobs_at_once_do_not_share_a_file": Removal(
         "keygraph/summaries/local.py", "    PRAGMA locking_mode = EXCLUSIVE;\n", ""

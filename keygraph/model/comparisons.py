@@ -272,7 +272,7 @@ def with_empty_text(condition: Condition, path: Path) -> Condition:
 
 def of_either(condition: Condition, attribute: Path, former: Path) -> Condition:
     """Returns the condition on one attribute for items that hold its value there, or else in the former one."""
-    present = Exists(attribute)
+    present = And(_present(attribute))
     of_former = with_comparisons(condition, lambda each: replace(each, path=former))
     return Or((And((present, condition)), And((Not(present), of_former))))
 

@@ -167,7 +167,8 @@ def in_either(read: ValueReader, field: Field) -> ValueReader:
 def in_present_attributes(item: Mapping[str, Value], fields: Iterable[Field]) -> Mapping[str, Value]:
     """Returns the item with the values of these fields in their present attributes."""
     for field in fields:
-        if field.former is None or at_path(item, field.attribute, MISSING) is not MISSING:
+        # A stored null is no value.
+        if field.former is None or at_path(item, field.attribute) is not None:
             continue
         value = cast(Value, at_path(item, field.former))
         if value is not None:

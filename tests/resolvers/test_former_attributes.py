@@ -118,18 +118,20 @@ NEW: list[Item] = [
 
 
 def older(item: Item, dice: random.Random, share: float) -> Item:
-    """The item with some of its values in their former attributes."""
-    names = FORMER[str(item["t"])]
-    return {
-        names[name] if name in names and dice.random() < share else name: value
-        for name, value in item.items()
-    }
+    """The item with some of its values in their former attributes, and a null in the present ones of some of these."""
+    names, found = FORMER[str(item["t"])], Item()
+    for name, value in item.items():
+        is_moved = name in names and dice.random() < share
+        found[names[name] if is_moved else name] = value
+        if is_moved and dice.random() < 0.5:
+            found[name] = None
+    return found
 
 
 def newer(item: Item) -> Item:
     """The item with all values in their present attributes."""
     names = {former: name for name, former in FORMER[str(item["t"])].items()}
-    return {names.get(name, name): value for name, value in item.items()}
+    return {names.get(name, name): value for name, value in item.items() if value is not None}
 
 
 SHARES = [1.0, 0.5]
