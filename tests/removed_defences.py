@@ -500,6 +500,21 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/model/comparisons.py", "present = And(_present(attribute))", "present = Exists(attribute)"
     ),
     # --- Commands
+    "test_exports_of_other_tables_in_the_same_folder_are_not_read": Removal(
+        "keygraph/summaries/exports.py", "if each.table == table]", "]"
+    ),
+    "test_a_line_without_an_end_is_not_read": Removal(
+        "keygraph/summaries/exports.py", "file.readline(most + 1)", "file.readline()"
+    ),
+    "test_a_list_of_files_that_cannot_be_used": Removal(
+        "keygraph/summaries/exports.py", 'below.is_absolute() or ".." in below.parts or ', ""
+    ),
+    "test_a_sum_that_no_number_holds_is_left_and_stops_nothing_else": Removal(
+        "keygraph/summaries/work.py", "        return to_typed(value)\n    except ValueError:", "        return to_typed(value)\n    except KeyError:"
+    ),
+    "test_an_age_that_cannot_be_read_is_overwritten": Removal(
+        "keygraph/dynamo/conditions.py", "        except TypeError:\n            # A list", "        except KeyError:\n            # A list"
+    ),
     "test_two_jobs_at_once_do_not_share_a_file": Removal(
         "keygraph/summaries/local.py", "    PRAGMA locking_mode = EXCLUSIVE;\n", ""
     ),

@@ -32,6 +32,13 @@ class _Compared(_SentValue):
     path: Path
     value: Value
 
+    def __hash__(self) -> int:
+        try:
+            return hash((self.path, self.value))
+        except TypeError:
+            # A list or a map. Equal ones may be in another order.
+            return hash(self.path)
+
 
 class Eq(_Compared): ...
 

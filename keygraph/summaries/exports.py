@@ -11,10 +11,9 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import islice
-from pathlib import Path
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, NamedTuple
 
 import orjson
 
@@ -23,13 +22,29 @@ from keygraph.summaries.local import Part
 from keygraph.summaries.work import GroupRow, Summaries
 
 _SUMMARY, _FILES = "manifest-summary.json", "manifest-files.json"
-_BATCH_LINES = 1000
+_BATCH_LINES, _BATCH_BYTES = 1000, 2**24
 _ROOT = "AWSDynamoDB"
 """The folder that DynamoDB makes in a bucket. Keys of files have it."""
+_LINE_BYTES = 2**23
+"""More than a line can have: an item has 400 KB, of which JSON makes 7 times as much at most (a list of nulls), and an
+incremental export may have an item before and after a change."""
+_MANIFEST_BYTES = 2**16
+"""More than a summary, or a line of a list of files, can have."""
+_CLOCK_MINUTES = 10
+"""How much clocks may differ."""
 
 
 class UnusableExport(ValueError):
-    """A folder without an export, or with one that is not complete."""
+    """A folder without an export, or with one that is not complete, or damaged."""
+
+
+class ExportFile(NamedTuple):
+    """A file of an export, by its manifest."""
+
+    below: str
+    """Its path below the folder of all exports."""
+    items: int
+    """The number of its items."""
 
 
 @dataclass(frozen=True)
@@ -42,34 +57,58 @@ class _Export:
     """The time from which an incremental export has changes."""
     end: datetime
     """The time of a full export, or to which an incremental one has changes."""
+    address: str
+    """The table's address (ARN)."""
+    table_id: str | None
+    """Another one if the table was deleted and created again."""
 
-    def listed(self) -> Iterator[tuple[str, int]]:
-        """Yields the files in its manifest, by their paths below the folder of all exports, with their numbers of items."""
-        for line in (self.folder / _FILES).read_bytes().splitlines():
-            file = orjson.loads(line)
-            yield str(file["dataFileS3Key"]).rpartition(f"{_ROOT}/")[2], int(file["itemCount"])
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        return self.address.rpartition(":table/")[2]
 
-    def files(self) -> Iterator[tuple[Path, int]]:
-        """Yields the files with their numbers of items. Raises UnusableExport if one is missing."""
-        for below, count in self.listed():
-            name = Path(below).name
+    def listed(self) -> Iterator[ExportFile]:
+        """Yields the files in its manifest. Raises UnusableExport."""
+        path = self.folder / _FILES
+        try:
+            with path.open("rb") as lines:
+                for line in _lines(lines, _MANIFEST_BYTES):
+                    if line.strip():
+                        yield _listed(orjson.loads(line))
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UnusableExport(f"{path} is no list of the files of an export") from None
+
+    def files(self) -> Iterator[tuple[Path, ExportFile]]:
+        """Yields the files. Raises UnusableExport if one is missing."""
+        for file in self.listed():
+            name = Path(file.below).name
             places = (
-                self.folder.parent / below,
+                self.folder.parent / file.below,
                 self.folder / "data" / name,
                 self.folder.parent / "data" / name,
             )
-            found = next((place for place in places if place.is_file()), None)
+            try:
+                found = next((place for place in places if place.is_file()), None)
+            except OSError:
+                found = None
             if found is None:
-                raise UnusableExport(f"{self.folder} lacks the file {name}, which its manifest lists")
-            yield found, count
+                raise UnusableExport(f"{self.folder} lacks the file {name[:200]}, which its manifest lists")
+            yield found, file
 
 
 class Exports:
-    """The latest full export in a folder, and the incremental ones that follow it."""
+    """The latest full export of a table in a folder, and the incremental ones that follow it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Raises UnusableExport."""
-        found = [_manifest(path) for path in folder.glob(f"**/{_SUMMARY}")]
+    def __init__(self, folder: Path, table: str) -> None:
+        """`table` is the table's name: the folder may have exports of others. Raises UnusableExport."""
+        every = [_manifest(path) for path in folder.glob(f"**/{_SUMMARY}")]
+        found = [each for each in every if each.table == table]
+        if every and not found:
+            others = ", ".join(sorted({each.table for each in every}))
+            raise UnusableExport(f"{folder} has no export of the table {table}, but of {others}")
+        addresses = sorted({each.address for each in found})
+        if len(addresses) > 1:
+            raise UnusableExport(f"{folder} has exports of several tables: {', '.join(addresses)}")
         full = max((each for each in found if each.is_full), key=lambda each: each.end, default=None)
         if full is None:
             what = "only incremental exports, which need the full one before them" if found else "no export"
@@ -80,12 +119,16 @@ class Exports:
             before = self._exports[-1].end
             if each.begin is None or each.begin > before:
                 raise UnusableExport(f"no export has what has changed between {before} and {each.begin}")
+            if each.table_id != full.table_id:
+                raise UnusableExport(f"{table} was created again after {full.folder.name}: export it again")
             self._exports.append(each)
         self.as_of = self._exports[-1].end.replace(microsecond=0)
         """The time at which the table was as they say."""
+        if self.as_of > datetime.now(UTC) + timedelta(minutes=_CLOCK_MINUTES):
+            raise UnusableExport(f"{self.names[-1]} is of a time in the future, {self.as_of}")
 
-    def listed(self) -> list[tuple[str, int]]:
-        """Returns the files of all of them, by their paths below the folder of all exports, with their numbers of items."""
+    def listed(self) -> list[ExportFile]:
+        """Returns the files of all of them. Raises UnusableExport."""
         return [file for each in self._exports for file in each.listed()]
 
     @property
@@ -96,55 +139,111 @@ class Exports:
         """Returns the files as parts. Raises UnusableExport if one is missing. `at` is the time in seconds since 1970."""
         is_alone = len(self._exports) == 1
         return {
-            f"{export.folder.name} {path.name}": _part(work, at, path, count, is_image=not is_alone)
+            f"{export.folder.name} {path.name}": _part(work, at, path, file, is_image=not is_alone)
             for export in self._exports
-            for path, count in export.files()
+            for path, file in export.files()
         }
 
 
 def _manifest(path: Path) -> _Export:
     try:
-        found = orjson.loads(path.read_bytes())
-        format_ = found.get("outputFormat", "DYNAMODB_JSON")
+        with path.open("rb") as file:
+            found = orjson.loads(file.read(_MANIFEST_BYTES))
+        format_ = str(found.get("outputFormat", "DYNAMODB_JSON"))[:100]
         is_full = found.get("exportType", "FULL_EXPORT") == "FULL_EXPORT"
-        begin = None if is_full else datetime.fromisoformat(found["exportFromTime"])
-        end = datetime.fromisoformat(found["exportTime" if is_full else "exportToTime"])
+        begin = None if is_full else _time(found["exportFromTime"])
+        end = _time(found["exportTime" if is_full else "exportToTime"])
+        address, table_id = found["tableArn"], found.get("tableId")
+        if not isinstance(address, str):
+            raise TypeError("no address of a table")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UnusableExport(f"{path} is no manifest of an export") from None
     if format_ != "DYNAMODB_JSON":
         raise UnusableExport(f"{path.parent} is in the format {format_}; export it as DYNAMODB_JSON")
-    return _Export(path.parent, is_full, begin, end)
+    return _Export(path.parent, is_full, begin, end, address, table_id)
 
 
-def _part(work: Summaries, at: Any, path: Path, count: int, *, is_image: bool) -> Part:
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError("a time without a time zone")
+    return found
+
+
+def _listed(file: Any) -> ExportFile:
+    """Returns a file in a manifest. Raises ValueError, KeyError or TypeError."""
+    key, count = file["dataFileS3Key"], file["itemCount"]
+    if not (isinstance(key, str) and isinstance(count, int)):
+        raise TypeError("no file of an export")
+    below = PurePosixPath(key.rpartition(f"{_ROOT}/")[2])
+    if below.is_absolute() or ".." in below.parts or "\0" in key:
+        raise ValueError("a file outside the folder of all exports")
+    return ExportFile(str(below), count)
+
+
+def _lines(file: IO[bytes] | gzip.GzipFile, most: int) -> Iterator[bytes]:
+    """Yields lines. Raises ValueError for one of more bytes than these."""
+    while line := file.readline(most + 1):
+        if len(line) > most:
+            raise ValueError(f"a line of more than {most:,} bytes")
+        yield line
+
+
+def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Yields several lines at a time, in bounded memory."""
+    several, size = list[bytes](), 0
+    for line in lines:
+        several.append(line)
+        size += len(line)
+        if len(several) == _BATCH_LINES or size >= _BATCH_BYTES:
+            yield several
+            several, size = [], 0
+    if several:
+        yield several
+
+
+def _part(work: Summaries, at: Any, path: Path, file: ExportFile, *, is_image: bool) -> Part:
     async def read(after: Any) -> AsyncIterator[tuple[Iterable[GroupRow], int, Any]]:
         done = after or 0
         try:
-            with gzip.open(path) as lines:
-                skipped = islice(lines, done, None)
-                while several := [*islice(skipped, _BATCH_LINES)]:
+            with gzip.open(path) as unpacked:
+                lines = _lines(unpacked, _LINE_BYTES)
+                for _ in zip(range(done), lines, strict=False):
+                    pass
+                for several in _batches(lines):
                     done += len(several)
-                    yield rows_of(work, at, several, is_image=is_image), len(several), done
-        except (OSError, EOFError, zlib.error) as error:
+                    if done > file.items:
+                        break
+                    yield [*rows_of(work, at, several, is_image=is_image)], len(several), done
+        except (OSError, EOFError, ValueError, zlib.error) as error:
             raise UnusableExport(f"{path} cannot be read: {error}") from None
-        if done != count:
-            raise UnusableExport(f"{path} has {done:,} items, and its manifest says {count:,}: copy it again")
+        if done != file.items:
+            more = "more than " if done > file.items else ""
+            raise UnusableExport(
+                f"{path} has {more}{min(done, file.items):,} items, and its manifest says {file.items:,}: copy it again"
+            )
         yield (), 0, None
 
     return read
 
 
 def rows_of(work: Summaries, at: Any, lines: Iterable[bytes], *, is_image: bool) -> Iterator[GroupRow]:
-    """Yields the rows of lines of an export. `is_image`: other exports have the same items."""
+    """Yields the rows of lines of an export. `is_image`: other exports have the same items. Raises ValueError for a line
+    that has no item."""
     for line in lines:
-        found = orjson.loads(line)
-        if not is_image:
-            yield from work.rows(untyped_item(found["Item"]), at)
-            continue
-        typed, time = found.get("Item"), 0
-        if typed is None:
-            # A change. Without a new image, the item was deleted.
-            typed, written = found.get("NewImage"), found["Metadata"]["WriteTimestampMicros"]
-            time = int(written["N"] if isinstance(written, dict) else written)
-        key: Item = untyped_item(found.get("Keys") or typed)
-        yield work.image(key, time, typed)
+        try:
+            found = orjson.loads(line)
+            read: Item | GroupRow = _image(work, found) if is_image else untyped_item(found["Item"])
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            raise ValueError("it has a line that is no item of an export") from None
+        yield from (read,) if isinstance(read, GroupRow) else work.rows(read, at)
+
+
+def _image(work: Summaries, line: Any) -> GroupRow:
+    typed, time = line.get("Item"), 0
+    if typed is None:
+        # A change. Without a new image, the item was deleted.
+        typed, written = line.get("NewImage"), line["Metadata"]["WriteTimestampMicros"]
+        time = int(written["N"] if isinstance(written, dict) else written)
+    item: Item = {} if typed is None else untyped_item(typed)
+    return work.image(untyped_item(line["Keys"]) if "Keys" in line else item, time, typed)

@@ -76,6 +76,7 @@ class WorkFile:
         """`what` identifies the job. Without `resume`, what an older job has left is removed. Raises UnusableWorkFile,
         and OSError."""
         self._path = path
+        self._reading = list[sqlite3.Cursor]()
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             # It holds values of the table.
@@ -137,19 +138,31 @@ class WorkFile:
         )
 
     def close(self) -> None:
+        self._end_reading()
         self._database.close()
+
+    def _end_reading(self) -> None:
+        """Ends all statements: one that was not read to its end keeps the lock."""
+        while self._reading:
+            self._reading.pop().close()
+
+    def _read(self, statement: str, values: tuple[int, ...]) -> sqlite3.Cursor:
+        cursor = self._database.cursor()
+        self._reading.append(cursor)
+        return cursor.execute(statement, values)
 
     def delete(self) -> None:
         """Deletes the file, and closes it."""
+        self._end_reading()
         # Without a log of its own, closing it deletes nothing that another job has made by then.
         self._database.execute("PRAGMA journal_mode = DELETE")
         try:
             self._path.unlink(missing_ok=True)
         except PermissionError:
             # Windows deletes no file that is open.
-            self._database.close()
+            self.close()
             self._path.unlink(missing_ok=True)
-        self._database.close()
+        self.close()
 
     def get(self, name: str, default: Any = None) -> Any:
         """Returns saved progress."""
@@ -179,7 +192,7 @@ class WorkFile:
     def sorted(self, stage: int) -> Iterator[GroupRow]:
         """Yields the rows of a stage in their order, and of the last one by the key of the item."""
         order = "key, summary" if stage == WRITES else "summary, key, place"
-        found = self._database.execute(f"SELECT * FROM rows WHERE stage = ? ORDER BY {order}", (stage,))
+        found = self._read(f"SELECT * FROM rows WHERE stage = ? ORDER BY {order}", (stage,))
         return map(GroupRow._make, found)
 
     def keep_results(self) -> None:
@@ -193,7 +206,7 @@ class WorkFile:
 
     def results(self, after: int) -> Iterator[tuple[int, GroupRow]]:
         """Yields the results with their numbers."""
-        found = self._database.execute("SELECT * FROM results WHERE number > ? ORDER BY number", (after,))
+        found = self._read("SELECT * FROM results WHERE number > ? ORDER BY number", (after,))
         return ((number, GroupRow(*row)) for number, *row in found)
 
     @property

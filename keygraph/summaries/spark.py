@@ -142,8 +142,8 @@ def _order(row: GroupRow) -> tuple[Any, ...]:
 # --- On the driver --------------------------------------------------------------------------------------
 
 
-def exports_at(context: Any, address: str) -> tuple[Exports, list[tuple[str, int, bool]]]:
-    """Returns the exports below an address (`s3://bucket/AWSDynamoDB`, or a local folder), and the address of each of
+def exports_at(context: Any, address: str, table: str) -> tuple[Exports, list[tuple[str, int, bool]]]:
+    """Returns the exports of a table below an address (`s3://bucket/AWSDynamoDB`, or a local folder), and the address of each of
     their files with its number of items and whether it is one of several exports. Raises UnusableExport."""
     root = address if "://" in address else Path(address).resolve().as_uri()
     root = root.rstrip("/") if root.rstrip("/").endswith(_ROOT) else f"{root.rstrip('/')}/{_ROOT}"
@@ -157,8 +157,8 @@ def exports_at(context: Any, address: str) -> tuple[Exports, list[tuple[str, int
             place = Path(folder, _ROOT, *path.rsplit("/", 2)[1:])
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, "utf-8")
-        exports = Exports(Path(folder))
-        files = [(f"{root}/{below}", count) for below, count in exports.listed()]
+        exports = Exports(Path(folder), table)
+        files = [(f"{root}/{file.below}", file.items) for file in exports.listed()]
     return exports, [(file, count, len(exports.names) > 1) for file, count in files]
 
 
@@ -205,7 +205,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--only-changed", action="store_true")
     given = parser.parse_args(words)
     context = import_module("pyspark").SparkContext.getOrCreate()
-    exports, files = exports_at(context, given.input)
+    exports, files = exports_at(context, given.input, _loaded(given.model).graph.table.name)
     job = SparkJob(given.model, given.store, exports.as_of, given.rate, only_changed=given.only_changed)
     total = Counter[str]()
     for counted in summarize(context, job, files, context.defaultParallelism):

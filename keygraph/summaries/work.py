@@ -48,6 +48,7 @@ the item that is written."""
 _CONTRIBUTION, _TARGET, _UNRANKED = b"0", b"1", b"2"
 """The order of rows within a group."""
 NO_GROUP = ""
+_BEYOND = "beyond"
 
 
 class GroupRow(NamedTuple):
@@ -297,7 +298,12 @@ class OfRank(Summary):
             value = None
         if value is None:
             return _UNRANKED
-        return _TARGET + number_bytes(number(Decimal(str(value)).copy_negate()))
+        try:
+            negated = number(Decimal(str(value)).copy_negate())
+        except ValueError:
+            # An average may be nearer to 0 than any number that DynamoDB holds.
+            negated = Decimal(0)
+        return _TARGET + number_bytes(negated)
 
     def results(self, group: str, rows: Iterable[GroupRow]) -> Iterator[tuple[bytes, Value]]:
         before, place = b"", 0
@@ -454,19 +460,18 @@ class Summaries:
         """Yields what is to be written, and what is ranked by it."""
         part = orjson.loads(before)
         key = orjson.dumps([part[key.name] for key in self.graph.table.keys]).decode()
-        yield GroupRow(WRITES, index, key, b"", orjson.dumps([to_typed(value), part], default=base64_text))
+        yield GroupRow(WRITES, index, key, b"", orjson.dumps([_typed(value), part], default=base64_text))
         ranks = self._ranks_of.get(self.summaries[index], ())
         if ranks:
             item, path = untyped_item(part), self.summaries[index].field.kept_attribute
-            if value is not None:
-                put_at_path(item, path, value)
+            put_at_path(item, path, None if is_beyond(value) else value)
             for number_, rank in ranks:
                 yield self._target(number_, rank, item, before)
 
     def result(self, row: GroupRow) -> Result:
         """Returns the value in a row of the last stage."""
         value, before = orjson.loads(row.content)
-        return Result(self.summaries[row.summary], from_typed(value), untyped_item(before))
+        return Result(self.summaries[row.summary], _untyped(value), untyped_item(before))
 
 
 def _tally(owner: RecordType, declared: Field, path: AccessPath) -> Tally:
@@ -486,9 +491,36 @@ def _text(parts: Sequence[str]) -> str:
     return orjson.dumps(parts).decode()
 
 
+def is_beyond(value: Value) -> bool:
+    """Returns whether a value has a sum that DynamoDB cannot hold: too large, or of too many digits."""
+    return _BEYOND in _typed(value)
+
+
+def _typed(value: Value) -> Mapping[str, Any]:
+    """Returns the value in DynamoDB's typed form, or a sum that DynamoDB cannot hold in one like it: other items may
+    still make it smaller."""
+    try:
+        return to_typed(value)
+    except ValueError:
+        if isinstance(value, dict):
+            return {_BEYOND: {name: str(each) for name, each in value.items()}}
+        return {_BEYOND: str(value)}
+
+
+def _untyped(typed: Mapping[str, Any]) -> Value:
+    beyond = typed.get(_BEYOND)
+    if beyond is None:
+        return from_typed(typed)
+    return (
+        {name: Decimal(each) for name, each in beyond.items()}
+        if isinstance(beyond, dict)
+        else Decimal(beyond)
+    )
+
+
 def _dumped(value: Value) -> bytes:
-    return orjson.dumps(to_typed(value), default=base64_text)
+    return orjson.dumps(_typed(value), default=base64_text)
 
 
 def _loaded(content: bytes) -> Value:
-    return from_typed(orjson.loads(content))
+    return _untyped(orjson.loads(content))

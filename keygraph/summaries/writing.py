@@ -26,7 +26,7 @@ from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import as_stored, stored_value
 from keygraph.resolve.fields import VALUE
-from keygraph.summaries.work import Result
+from keygraph.summaries.work import Result, is_beyond
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange
@@ -148,6 +148,8 @@ def _is_of_same(result: Result, before: Item, item: Item) -> bool:
 
 
 def _is_unfit(declared: Field, value: Value) -> bool:
-    """Returns whether a value is larger than its field can hold."""
+    """Returns whether a value is larger than its field, or a number of DynamoDB, can hold."""
     number = value.get(VALUE) if isinstance(value, dict) else value
-    return declared.type.kind == "int" and isinstance(number, Decimal) and abs(number) > _LARGEST_INT
+    if declared.type.kind == "int" and isinstance(number, Decimal) and abs(number) > _LARGEST_INT:
+        return True
+    return is_beyond(value)

@@ -11,19 +11,22 @@ from typing import Any
 
 from keygraph.dynamo.items import Item, base64_text, typed_item
 
+TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/"
 Change = tuple[Item, Item | None, int]
 """A key, the item after a change or None if it was deleted, and when in microseconds."""
 
 
-def full_export(bucket: Path, name: str, at: datetime, items: Sequence[Item], files: int = 2) -> Path:
+def full_export(
+    bucket: Path, name: str, at: datetime, items: Sequence[Item], files: int = 2, table: str = "Guild"
+) -> Path:
     """Writes a full export, whose files are in its own folder."""
     lines = [[{"Item": typed_item(item)} for item in items[number::files]] for number in range(files)]
-    summary = {"version": "2020-06-30", "exportTime": _text(at), "outputFormat": "DYNAMODB_JSON"}
+    summary = {"version": "2020-06-30", "exportTime": _text(at), **_of(table)}
     return _write(bucket, name, f"AWSDynamoDB/{name}/data", summary, lines)
 
 
 def incremental_export(
-    bucket: Path, name: str, begin: datetime, end: datetime, changes: Iterable[Change]
+    bucket: Path, name: str, begin: datetime, end: datetime, changes: Iterable[Change], table: str = "Guild"
 ) -> Path:
     """Writes an incremental export, whose files are in a folder that all share."""
     lines = []
@@ -38,8 +41,8 @@ def incremental_export(
         "exportFromTime": _text(begin),
         "exportToTime": _text(end),
         "exportType": "INCREMENTAL_EXPORT",
-        "outputFormat": "DYNAMODB_JSON",
         "outputView": "NEW_IMAGE",
+        **_of(table),
     }
     return _write(bucket, name, "AWSDynamoDB/data", summary, [lines])
 
@@ -59,6 +62,14 @@ def _write(
     (folder / "manifest-files.json").write_text("".join(json.dumps(each) + "\n" for each in listed))
     (folder / "manifest-summary.json").write_text(json.dumps(summary))
     return folder
+
+
+def _of(table: str) -> dict[str, str]:
+    return {
+        "outputFormat": "DYNAMODB_JSON",
+        "tableArn": f"{TABLE}{table}",
+        "tableId": table,
+    }
 
 
 def _text(at: datetime) -> str:

@@ -23,8 +23,8 @@ from keygraph.tables.repair import ItemChange, Repairs
 from keygraph.tables.verify import Verification
 from tests.tracing import HeldStore
 
-AT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
-AS_OF = "2030-01-02T03:04:05Z"
+AT = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
+AS_OF = "2020-01-02T03:04:05Z"
 
 
 class Stopped(Exception):
@@ -47,7 +47,7 @@ async def summarize(
     work = graph.made(Summaries)
     file = WorkFile(folder / "work.db", [], resume=resume)
     try:
-        exports = None if folder_of_exports is None else Exports(folder_of_exports)
+        exports = None if folder_of_exports is None else Exports(folder_of_exports, graph.table.name)
         job = LocalJob(work, file, at if exports is None else exports.as_of)
         scan = scanned(work, store, job.at, 3)
         await job.read(scan if exports is None else exports.parts(work, job.at), read)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
-from datetime import timedelta
+import json
+import tracemalloc
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.summaries.exports import Exports, UnusableExport
+from keygraph.summaries.work import Summaries
 from tests.conftest import MakeStore
 from tests.keygraph.exported import full_export, incremental_export
 from tests.keygraph.guild import graph
@@ -37,7 +41,7 @@ async def test_a_full_export_gives_what_the_table_gives(store: Store, tmp_path: 
     await summarize(graph, store, tmp_path, folder_of_exports=tmp_path / "bucket")
     found = await contents(store)
     assert computed(found) == expected(items)
-    assert {item["degree_as_of"] for item in found if "degree_as_of" in item} == {"2030-01-02T03:04:05Z"}
+    assert {item["degree_as_of"] for item in found if "degree_as_of" in item} == {"2020-01-02T03:04:05Z"}
 
 
 async def test_incremental_exports_change_what_the_full_one_has(store: Store, tmp_path: Path) -> None:
@@ -64,7 +68,7 @@ async def test_incremental_exports_change_what_the_full_one_has(store: Store, tm
     incremental_export(bucket, "03", noon, night, [(key_of(one), one, 70), (key_of(other), None, 60)])
     now = [one, town, three, *rest]
     await store.send(BatchWrite(tuple(now)))
-    exports = Exports(bucket)
+    exports = Exports(bucket, "Guild")
     assert exports.names == ["01", "02", "03"]
     assert exports.as_of == night
     await summarize(graph, store, tmp_path, folder_of_exports=bucket)
@@ -112,22 +116,182 @@ async def test_a_job_goes_on_in_the_middle_of_a_file(
 def test_a_folder_that_cannot_be_used(tmp_path: Path, engine: str) -> None:
     bucket = tmp_path / "bucket"
     with pytest.raises(UnusableExport, match=r"bucket has no export$"):
-        Exports(bucket)
+        Exports(bucket, "Guild")
     later = AT + timedelta(days=1)
     incremental_export(bucket, "02", later, later + timedelta(days=1), [])
     with pytest.raises(UnusableExport, match="only incremental exports, which need the full one before them"):
-        Exports(bucket)
+        Exports(bucket, "Guild")
     full = full_export(bucket, "01", AT, [])
-    with pytest.raises(UnusableExport, match="no export has what has changed between 2030-01-02 03:04:05"):
-        Exports(bucket)
-    (full / "manifest-summary.json").write_text("{")
+    with pytest.raises(UnusableExport, match="no export has what has changed between 2020-01-02 03:04:05"):
+        Exports(bucket, "Guild")
+    for text in (
+        "{",
+        "[]",
+        "\0",
+        '{"exportTime": 5}',
+        '{"exportTime": "2020-01-01T00:00:00", "tableArn": "a"}',
+    ):
+        (full / "manifest-summary.json").write_text(text)
+        with pytest.raises(UnusableExport, match=r"manifest-summary\.json is no manifest of an export"):
+            Exports(bucket, "Guild")
     with pytest.raises(UnusableExport, match=r"manifest-summary\.json is no manifest of an export"):
-        Exports(bucket)
+        Exports(bucket, "Guild")
     (full / "manifest-summary.json").write_text(
-        '{"exportTime": "2030-01-01T00:00:00Z", "outputFormat": "ION"}'
+        '{"exportTime": "2020-01-01T00:00:00Z", "outputFormat": "ION", "tableArn": "arn:x:table/Guild"}'
     )
     with pytest.raises(UnusableExport, match="01 is in the format ION; export it as DYNAMODB_JSON"):
-        Exports(bucket)
+        Exports(bucket, "Guild")
+
+
+async def test_exports_of_other_tables_in_the_same_folder_are_not_read(store: Store, tmp_path: Path) -> None:
+    """Those of a prefix are in one folder, however many tables were exported there."""
+    bucket, items = tmp_path / "bucket", guild(1)
+    await store.send(BatchWrite(tuple(items)))
+    later = AT + timedelta(days=1)
+    full_export(bucket, "01", AT, items)
+    full_export(bucket, "02", later, [], table="GuildOfTests")
+    gone = [(key_of(item), None, 1) for item in items]
+    incremental_export(bucket, "03", AT, later, gone, table="GuildOfTests")
+    assert Exports(bucket, "Guild").names == ["01"]
+    assert Exports(bucket, "GuildOfTests").names == ["02"]
+    with pytest.raises(
+        UnusableExport, match=r"has no export of the table Another, but of Guild, GuildOfTests$"
+    ):
+        Exports(bucket, "Another")
+    await summarize(graph, store, tmp_path, folder_of_exports=bucket)
+    assert computed(await contents(store)) == expected(items)
+
+
+def test_exports_of_two_tables_with_one_name_are_refused(tmp_path: Path, engine: str) -> None:
+    bucket, later = tmp_path / "bucket", AT + timedelta(days=1)
+    full_export(bucket, "01", AT, [])
+    other = incremental_export(bucket, "02", AT, later, [])
+    summary = (other / "manifest-summary.json").read_text()
+    (other / "manifest-summary.json").write_text(summary.replace('"tableId": "Guild"', '"tableId": "2"'))
+    with pytest.raises(UnusableExport, match=r"^Guild was created again after 01: export it again$"):
+        Exports(bucket, "Guild")
+    (other / "manifest-summary.json").write_text(summary.replace("123456789012", "210987654321"))
+    with pytest.raises(
+        UnusableExport, match=r"has exports of several tables: arn:aws:dynamodb:.*12.*, arn:.*21"
+    ):
+        Exports(bucket, "Guild")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"{nope\n",
+        b"[1]\n",
+        b'{"x": 1}\n',
+        b'{"Item": [1]}\n',
+        b'{"Item": {"pk": "text"}}\n',
+        b'{"Item": {"pk": {"Q": "1"}}}\n',
+        b'{"Item": {"pk": {"N": "NaN"}}}\n',
+        b'{"Item": {"pk": {"N": "1e99999999"}}}\n',
+        b'{"Item": {"pk": {"B": "%%%"}}}\n',
+        b'{"Item": {"pk": ' + b'{"L": [' * 600 + b"]}" * 600 + b"}}\n",
+        b'{"Item": {"pk": ' + b'{"L": [' * 200_000 + b"]}" * 200_000 + b"}}\n",
+        b"\xff\n",
+    ],
+)
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_a_line_that_is_no_item_is_named(
+    lines: bytes, is_alone: bool, store: Store, tmp_path: Path
+) -> None:
+    bucket = tmp_path / "bucket"
+    full = full_export(bucket, "01", AT, [{"pk": "a", "sk": "a"}], files=1)
+    (full / "data" / "010.json.gz").write_bytes(gzip.compress(lines))
+    if not is_alone:
+        incremental_export(bucket, "02", AT, AT + timedelta(days=1), [])
+    with pytest.raises(
+        UnusableExport, match=r"010\.json\.gz cannot be read: it has a line that is no item of an export$"
+    ):
+        await summarize(graph, store, tmp_path, folder_of_exports=bucket)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"Keys": {"pk": {"S": "a"}}},
+        {"Keys": [1]},
+        {"Metadata": {}},
+        {"Metadata": {"WriteTimestampMicros": {"N": "x"}}},
+        {"Metadata": {"WriteTimestampMicros": {"N": "-1"}}},
+        {"Metadata": {"WriteTimestampMicros": {"N": "1" * 30}}},
+        {"NewImage": {"pk": {"Q": "1"}}},
+    ],
+)
+async def test_a_change_that_cannot_be_read_is_named(
+    change: dict[str, Any], store: Store, tmp_path: Path
+) -> None:
+    bucket = tmp_path / "bucket"
+    full_export(bucket, "01", AT, [])
+    incremental_export(bucket, "02", AT, AT + timedelta(days=1), [({"pk": "a", "sk": "a"}, None, 1)])
+    [file] = (bucket / "AWSDynamoDB/data").iterdir()
+    line = json.loads(gzip.decompress(file.read_bytes()))
+    file.write_bytes(gzip.compress(json.dumps({**line, **change}).encode()))
+    with pytest.raises(UnusableExport, match=r"cannot be read: it has a line that is no item of an export$"):
+        await summarize(graph, store, tmp_path, folder_of_exports=bucket)
+
+
+async def test_a_line_without_an_end_is_not_read(store: Store, tmp_path: Path) -> None:
+    """A file of 200 KB may have a line of 200 MB."""
+    bucket = tmp_path / "bucket"
+    full = full_export(bucket, "01", AT, [{"pk": "a", "sk": "a"}], files=1)
+    with gzip.open(full / "data" / "010.json.gz", "wb") as file:
+        for _ in range(200):
+            file.write(b" " * 2**20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnusableExport, match=r"cannot be read: a line of more than 8,388,608 bytes$"):
+            await summarize(graph, store, tmp_path, folder_of_exports=bucket)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+
+
+async def test_more_items_than_the_manifest_says_are_not_read(store: Store, tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    full = full_export(bucket, "01", AT, [{"pk": "a", "sk": "a"}], files=1)
+    line = gzip.decompress((full / "data" / "010.json.gz").read_bytes())
+    (full / "data" / "010.json.gz").write_bytes(gzip.compress(line * 3))
+    with pytest.raises(
+        UnusableExport, match=r"has more than 1 items, and its manifest says 1: copy it again$"
+    ):
+        await summarize(graph, store, tmp_path, folder_of_exports=bucket)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "nope",
+        "[1, 2]",
+        '{"itemCount": null, "dataFileS3Key": null}',
+        '{"itemCount": 1, "dataFileS3Key": "/etc/passwd"}',
+        '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/../../x.gz"}',
+        '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/01/../../../x.gz"}',
+        '{"itemCount": 1, "dataFileS3Key": "a\\u0000b"}',
+        " " * 70_000,
+    ],
+)
+def test_a_list_of_files_that_cannot_be_used(manifest: str, tmp_path: Path, engine: str) -> None:
+    """It leads to no file outside the folder."""
+    bucket = tmp_path / "bucket"
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b'{"Item": {}}'))
+    full = full_export(bucket, "01", AT, [])
+    (full / "manifest-files.json").write_text(manifest)
+    with pytest.raises(UnusableExport, match=r"manifest-files\.json is no list of the files of an export$"):
+        Exports(bucket, "Guild").parts(graph.made(Summaries), 0)
+    (full / "manifest-files.json").unlink()
+    with pytest.raises(UnusableExport, match=r"manifest-files\.json is no list of the files of an export$"):
+        Exports(bucket, "Guild").parts(graph.made(Summaries), 0)
+
+
+def test_an_export_of_the_future(tmp_path: Path, engine: str) -> None:
+    """Its values would be newer than those of every later job."""
+    full_export(tmp_path, "01", datetime(9999, 12, 31, tzinfo=UTC), [])
+    with pytest.raises(UnusableExport, match=r"^01 is of a time in the future, 9999-12-31"):
+        Exports(tmp_path, "Guild")
 
 
 async def test_an_export_that_is_not_complete(store: Store, tmp_path: Path) -> None:

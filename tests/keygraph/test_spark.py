@@ -56,7 +56,7 @@ async def items_in(address: str) -> list[Item]:
 
 
 def run(context: Any, address: str, bucket: Path, **options: Any) -> list[Any]:
-    exports, files = exports_at(context, str(bucket))
+    exports, files = exports_at(context, str(bucket), "Guild")
     return [*summarize(context, SparkJob(MODEL, address, exports.as_of, **options), files, 3)]
 
 
@@ -130,7 +130,7 @@ async def test_an_export_that_is_not_complete(context: Any, tmp_path: Path) -> N
     with pytest.raises(UnusableExport, match=problem):
         run(context, address, bucket)
     with pytest.raises(UnusableExport, match="cannot be read"):
-        exports_at(context, str(tmp_path / "nothing"))
+        exports_at(context, str(tmp_path / "nothing"), "Guild")
 
 
 async def test_as_a_program(context: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +138,7 @@ async def test_as_a_program(context: Any, tmp_path: Path, capsys: pytest.Capture
     full_export(bucket, "01", AT, items)
     await filled(address, items)
     assert main(["--model", MODEL, "--store", address, "--input", str(bucket)]) == 0
-    assert capsys.readouterr().out.startswith("As of 2030-01-02T03:04:05+00:00: {'written': ")
+    assert capsys.readouterr().out.startswith("As of 2020-01-02T03:04:05+00:00: {'written': ")
     assert computed(await items_in(address)) == expected(items)
 
 
@@ -151,5 +151,5 @@ async def test_as_a_command(context: Any, tmp_path: Path, monkeypatch: pytest.Mo
     result = await asyncio.to_thread(command, *words)
     assert result.exit_code == 0
     assert f" {len(items)} items in " in result.stderr
-    assert f"as of 2030-01-02T03:04:05Z: {len(expected(items))} items with new values" in result.stderr
+    assert f"as of 2020-01-02T03:04:05Z: {len(expected(items))} items with new values" in result.stderr
     assert computed(await items_in(address)) == expected(items)

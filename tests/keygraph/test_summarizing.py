@@ -115,7 +115,7 @@ async def test_only_items_with_a_value_that_changes_are_written(store: Store, tm
     }
     items = await contents(store)
     assert [item["team_name_as_of"] for item in items if item.get("team_name") == "Antlers"] == [
-        "2030-01-03T03:04:05Z"
+        "2020-01-03T03:04:05Z"
     ] * 3
     assert [item["member_count_as_of"] for item in items if "member_count" in item] == [AS_OF] * 2
 
@@ -203,7 +203,7 @@ async def test_an_older_value_that_another_job_wrote_meanwhile_is_overwritten(
     store: Store, tmp_path: Path
 ) -> None:
     async def act() -> None:
-        await change(store, BEES, member_count=Decimal(60), member_count_as_of="2029-01-01T00:00:00Z")
+        await change(store, BEES, member_count=Decimal(60), member_count_as_of="2019-01-01T00:00:00Z")
 
     await summarize(graph, before_first(store, Write, act), tmp_path)
     assert (await kept(store))["TEAM#b TEAM#b"] == {"member_count": 1, "points": 7}
@@ -229,6 +229,57 @@ async def test_values_that_do_not_fit_are_left(
     found = await kept(store)
     assert found["TEAM#a TEAM#a"] == {"points": Decimal("2.25")}
     assert found["TEAM#b TEAM#b"] == {"member_count": 1, "points": 7}
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("scores", "points"),
+    [
+        (["9.9E125", "9.9E125"], None),
+        (["-9.9E125", "-9.9E125"], None),
+        (["1E125", "1E-130"], None),
+        (["9.9E125", "9.9E125", "-9.9E125"], Decimal("9.9E125")),
+    ],
+)
+async def test_a_sum_that_no_number_holds_is_left_and_stops_nothing_else(
+    scores: list[str], points: Decimal | None, store: Store, tmp_path: Path
+) -> None:
+    """A client may write such values; only the sum of all decides."""
+    await write(graph, store, [Create(team, {"team_id": "c", "name": "Cats"})])
+    keys = [
+        {"pk": "TEAM#c", "sk": f"MEMBER#{number}", "gp": f"PLAYER#{number}", "gs": "TEAM#c"}
+        for number in range(4, 4 + len(scores))
+    ]
+    members: list[Item] = [
+        {**each, "score": Decimal(score)} for each, score in zip(keys, scores, strict=True)
+    ]
+    await store.send(BatchWrite(tuple(members)))
+    counted = await summarize(graph, store, tmp_path)
+    assert counted["refused"] == (points is None)
+    found = await kept(store)
+    own = {} if points is None else {"points": points}
+    assert found.pop("TEAM#c TEAM#c") == {"member_count": len(scores), **own}
+    assert found == {
+        **RIGHT,
+        **{f"TEAM#c MEMBER#{number + 4}": {"team_name": "Cats"} for number in range(len(scores))},
+    }
+
+
+@on_all_engines
+@pytest.mark.parametrize("odd", [{}, {"a": Decimal(1)}, [], [[]], frozenset({"a"}), True, "soon"])
+async def test_an_age_that_cannot_be_read_is_overwritten(odd: Any, store: Store, tmp_path: Path) -> None:
+    await change(store, BEES, member_count=Decimal(60), member_count_as_of=odd)
+    await change(store, ("TEAM#b", "MEMBER#1"), team_name_as_of=odd)
+    assert await summarize(graph, store, tmp_path) == {"written": 9}
+    assert await kept(store) == RIGHT
+
+
+@on_sqlite
+@pytest.mark.parametrize("odd", [{}, [], True])
+async def test_an_end_that_cannot_be_read_has_no_copy(odd: Any, store: Store, tmp_path: Path) -> None:
+    await change(store, ("TEAM#b", "MEMBER#1"), team_id=odd)
+    await summarize(graph, store, tmp_path)
+    assert (await kept(store))["TEAM#a MEMBER#1"] == {"team_name": "Ants"}
 
 
 # --- Interruptions ----------------------------------------------------------------------------------------
@@ -302,7 +353,7 @@ async def test_a_job_that_stops_while_it_combines_does_that_again(
 def test_the_work_file_of_another_job_is_refused(tmp_path: Path) -> None:
     WorkFile(tmp_path / "work.db", ["one"], resume=False).close()
     assert (tmp_path / "work.db").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(ValueError, match="another job"):
+    with pytest.raises(ValueError, match="does not belong to a job"):
         WorkFile(tmp_path / "work.db", ["two"], resume=True)
     file = WorkFile(tmp_path / "work.db", ["two"], resume=False)
     assert not file.is_resumed

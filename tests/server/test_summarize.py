@@ -274,10 +274,10 @@ def test_a_model_without_summaries() -> None:
 def test_it_reads_an_export(tmp_path: Path) -> None:
     fill(FILE)
     bucket = tmp_path / "bucket"
-    full_export(bucket, "01", AT, ITEMS)
+    full_export(bucket, "01", AT, ITEMS, table="League")
     result = run("summarize", *MODEL, "--store", FILE, "--input", bucket)
     assert result.exit_code == 0
-    assert "of League as of 2030-01-02T03:04:05Z: 3 items with new values" in result.stderr
+    assert "of League as of 2020-01-02T03:04:05Z: 3 items with new values" in result.stderr
     assert values(FILE) == RIGHT
 
 
@@ -291,7 +291,7 @@ def test_a_folder_without_an_export(tmp_path: Path) -> None:
 
 def test_an_export_that_lacks_a_file(tmp_path: Path) -> None:
     fill(FILE)
-    folder = full_export(tmp_path / "bucket", "01", AT, ITEMS)
+    folder = full_export(tmp_path / "bucket", "01", AT, ITEMS, table="League")
     (folder / "data" / "010.json.gz").unlink()
     result = run("summarize", *MODEL, "--store", FILE, "--input", tmp_path)
     assert (result.exit_code, result.stderr) == (

@@ -107,9 +107,9 @@ def summarize(
     changes = PrintedChanges(graph, is_json=format_ == "json")
     job: _Summarizing | _OnSpark
     if engine == "spark":
-        job = _OnSpark(settings, input_, changes, rate, dry_run, only_changed)
+        job = _OnSpark(graph.table.name, settings, input_, changes, rate, dry_run, only_changed)
     else:
-        source = _JobInput(segments, None if input_ is None else Path(input_))
+        source = _JobInput(graph.table.name, segments, None if input_ is None else Path(input_))
         job = _Summarizing(
             graph, settings, source, work_file, changes, WriteRate(rate), dry_run, only_changed
         )
@@ -150,11 +150,11 @@ _NOTES = {
 class _JobInput:
     """What a job reads: segments of the table, or exports."""
 
-    def __init__(self, segments: int, folder: Path | None) -> None:
-        """Raises CommandError if the folder has no usable export."""
+    def __init__(self, table: str, segments: int, folder: Path | None) -> None:
+        """Raises CommandError if the folder has no usable export of the table."""
         self.segments = segments
         try:
-            self.exports = None if folder is None else Exports(folder)
+            self.exports = None if folder is None else Exports(folder, table)
         except UnusableExport as error:
             raise CommandError(
                 str(error), "Name the folder to which the bucket's AWSDynamoDB was copied"
@@ -268,6 +268,7 @@ class _Summarizing:
 class _OnSpark:
     """A job on Spark."""
 
+    table: str
     settings: Settings
     input: str | None
     changes: PrintedChanges
@@ -297,7 +298,7 @@ class _OnSpark:
             ) from None
         total = Counter[str]()
         try:
-            exports, files = exports_at(context, self.input)
+            exports, files = exports_at(context, self.input, self.table)
             self.items, self.as_of = sum(count for _, count, _ in files), moment_text(exports.as_of)
             job = SparkJob(
                 self.settings.model,
