@@ -131,6 +131,61 @@ def test_an_answer_that_is_too_large_is_not_read(framing: bytes, part: bytes) ->
     assert Reply(2000).feed(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n" + part * 9) is None
 
 
+@pytest.mark.parametrize("step", [1_000, 65_536])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"1\r\n \r\n",
+        b"2\r\n  \r\n",
+        b"40\r\n" + b" " * 64 + b"\r\n",
+        b"1;" + b"x" * 10_000 + b"\r\n \r\n",
+        b"0\r\n" + b"a:\r\n" * 60_000,
+        b"0\r\n" + (b"a:" + b"x" * 9_000 + b"\r\n") * 60,
+    ],
+    ids=lambda line: line[:5],
+)
+def test_an_answer_is_not_mostly_framing(line: bytes, step: int) -> None:
+    sent = line * max(1, 300_000 // len(line))
+    taken = 0
+
+    def receive() -> None:
+        nonlocal taken
+        reply = Reply()
+        reply.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while taken < len(sent):
+            taken += step
+            reply.feed(sent[taken - step : taken])
+
+    with pytest.raises(Malformed):
+        receive()
+    assert taken <= 40_000 + step
+
+
+@pytest.mark.parametrize("step", [1, 700, 65_536])
+@pytest.mark.parametrize("size", [1, 64, 1_024, 100_000])
+def test_chunks_of_a_usual_size_are_read(size: int, step: int) -> None:
+    count = {1: 120, 64: 120}.get(size, 300_000 // size)
+    sent = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sent += b"%x;a=b\r\n%s\r\n" % (size, b"x" * size) * count + b"0\r\na: b\r\n\r\n"
+    reply = Reply()
+    found = [reply.feed(sent[start : start + step]) for start in range(0, len(sent), step)]
+    assert found[:-1] == [None] * (len(found) - 1)
+    assert found[-1] is reply
+    assert reply.body == b"x" * size * count
+
+
+def test_interim_answers_have_an_end() -> None:
+    interim, answer = (
+        b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    )
+    reply = Reply().feed(interim * 16 + answer)
+    assert reply is not None
+    assert (reply.status, reply.body) == (200, b"{}")
+    with pytest.raises(Malformed):
+        Reply().feed(interim * 17 + answer)
+
+
 # --- Connections --------------------------------------------------------------------------------------
 
 

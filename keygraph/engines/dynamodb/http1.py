@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
+from keygraph.chunks import is_mostly_framing
 from keygraph.dynamo.limits import BATCH_GET_BYTES
 from keygraph.errors import without_frames
 
@@ -28,7 +29,9 @@ _CLOSE_SECONDS = 1.0
 _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
 """How many times within `read_seconds` the pool checks for silent connections."""
-_HEAD_BYTES = 64 * 1024
+_HEAD_BYTES = 16 * 1024
+_INTERIM_ANSWERS = 16
+"""How many may come before an answer. DynamoDB sends none, and each takes as long as an answer."""
 ANSWER_BYTES = 4 * BATCH_GET_BYTES
 """The largest body: DynamoDB's largest answer in JSON, which takes about two to four times as many bytes."""
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
@@ -66,6 +69,8 @@ class Reply:
     _is_until_end = False
     """Whether the body ends with the connection. Then the missing bytes are those that make it too large."""
     _chunked: _Chunks | None = None
+    _interim = 0
+    """How many interim answers have come."""
 
     def __init__(self, most: int = ANSWER_BYTES) -> None:
         """`most` is the size of the largest body, in bytes."""
@@ -130,6 +135,9 @@ class Reply:
             self.status, is_kept = int(status[2]), status[1] == b"1"
             if self.status < 200:
                 # An interim answer comes before the answer itself.
+                self._interim += 1
+                if self._interim > _INTERIM_ANSWERS:
+                    raise Malformed("interim answers without an end")
                 return
         self.head = head
         lines = head.lower()
@@ -169,19 +177,29 @@ class _Chunks:
     """A body in chunks; trailers are skipped."""
 
     def __init__(self, most: int) -> None:
-        self._left = most
-        """How many bytes may follow."""
+        self._most = most
         self.rest = bytearray()
         self._parts: list[bytes] = []
         self._in_trailers = False
+        self._body = 0
+        """How many bytes of the body have come."""
+        self._lines = 0
+        """Its chunks and trailers, without one for each time that bytes came."""
+        self._framing = 0
+        """The bytes of their lines."""
 
     def feed(self, data: bytes) -> bytes | None:
         """Returns the body if this is the last of it. Raises Malformed."""
         rest = self.rest
         rest += data
+        self._lines -= 1
         while (end := rest.find(b"\r\n")) >= 0:
+            self._lines += 1
+            if is_mostly_framing(self._body, self._lines, self._framing, _HEAD_BYTES):
+                raise Malformed("more framing than body")
             if self._in_trailers:
                 del rest[: end + 2]
+                self._framing += end + 2
                 if end == 0:
                     return b"".join(self._parts)
                 continue
@@ -196,14 +214,15 @@ class _Chunks:
                 self._in_trailers = True
                 del rest[: end + 2]
                 continue
-            if length > self._left:
+            if length > self._most - self._body:
                 raise AnswerTooLarge
             if len(rest) < after + 2:
                 return None
             if rest[after : after + 2] != b"\r\n":
                 raise Malformed("a chunk of the wrong size")
             self._parts.append(bytes(rest[end + 2 : after]))
-            self._left -= length
+            self._body += length
+            self._framing += end + 4
             del rest[: after + 2]
         if len(rest) > _HEAD_BYTES:
             raise Malformed("a line that does not end")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from keygraph.chunks import is_mostly_framing
 from keygraph_server.connections import BEGAN, BEGINS
 from keygraph_server.connections.gate import ConnectionGate, network_of, unmapped
 from keygraph_server.connections.refusals import (
@@ -30,9 +31,6 @@ PROGRESS = 16 * 1024
 """A timeout starts again when the client has sent or taken this many bytes."""
 _UNSENT_BYTES = 16 * 1024
 """With more unsent bytes, a connection waits for its client to read before it reads and answers the next request."""
-_CHUNKS, _CHUNK = 128, 1_024
-"""The chunks that a body may have, and one more for so many of its bytes. Each takes about a microsecond, as long as
-reading hundreds of bytes takes; on h11 it is seven."""
 _SMALL = 8 * 1024
 """Bodies up to this size are not counted: counting would cost more than they take. Those of requests that wait are."""
 _WAITING_BYTES, _FIELD_BYTES = 2_000, 200
@@ -219,9 +217,8 @@ class GuardedConnection(asyncio.Protocol):
         if self.reading is HEAD and self.received > limit:
             self.refuse(head_too_large(limit))
         elif self.reading is BODY:
-            has_many_chunks = self._chunks > _CHUNKS + self.bodies[-1] // _CHUNK
-            # Chunk extensions, or endless trailers.
-            if has_many_chunks or self.received > limit + self.bodies[-1] * 5 // 4:
+            body = self.bodies[-1]
+            if is_mostly_framing(body, self._chunks, self.received - body, limit):
                 self.refuse(NOT_HTTP)
 
     def eof_received(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from keygraph_server.http.requests import OFFERED, HeaderFields, parse_media_type
+from keygraph_server.http.requests import OFFERED, HeaderFields
 
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\*\.)?([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+|:\*)?")
 _DEFAULT_PORT = re.compile(":(80|443)$")
@@ -99,5 +99,7 @@ def _is_preflighted_by_value(headers: HeaderFields) -> bool:
     `text/plain; application/json` is text to it (https://mimesniff.spec.whatwg.org), and it repeats the credentials of
     `Basic`, `Digest` and `Negotiate` without being told.
     """
-    media_type, _ = parse_media_type(headers.get(b"content-type", b"").decode("latin-1"))
-    return media_type in OFFERED or headers.get(b"authorization", b"").lower().startswith(b"bearer ")
+    media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    return media_type.decode("latin-1") in OFFERED or headers.get(b"authorization", b"").lower().startswith(
+        b"bearer "
+    )
