@@ -182,9 +182,6 @@ REMOVALS: dict[str, Removal] = {
     "test_the_schema_is_printed_once_and_beside_others": Removal(
         f"{_RESOLVERS}/schema/federation.py", "await asyncio.to_thread(once)", "printed()"
     ),
-    "test_large_answers_of_one_client_keep_no_others_waiting": Removal(
-        f"{_RESOLVERS}/read/meter.py", "large_answers.enter(clients=self._clients)", "large_answers.enter()"
-    ),
     "test_others_are_refused_before_they_are_read": Removal(
         "server/keygraph_server/documents/known.py",
         "if self.is_open or text in self._trusted_texts or may_send_it:",
@@ -264,6 +261,9 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_larger_one_in_chunks_is_not_read_to_its_end": Removal(
         f"{_HTTP}/middleware.py", 'count += len(message.get("body", b""))', "count += 0"
+    ),
+    "test_the_turns_of_large_answers_go_from_client_to_client": Removal(
+        f"{_RESOLVERS}/read/meter.py", "large_answers.enter(clients=self.clients)", "large_answers.enter()"
     ),
     "test_one_client_never_has_all_places": Removal(
         "keygraph/admission.py", "dict.fromkeys(names, self._half)", "{}"

@@ -3,7 +3,6 @@ application's own."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from graphql import (
 from graphql.execution.values import VariableValues
 
 from keygraph.access.claims import ANONYMOUS, Viewer
+from keygraph.admission import Admission
 from keygraph.lists.projection import Attributes
 from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.plan.cost import exceeded_error
@@ -56,7 +56,7 @@ class CoreExecution:
         self._no_attributes = Attributes.of(schema.graph, {})
         self._documents = documents
         self._thread = thread
-        self._introspecting = asyncio.Lock()
+        self._introspecting = Admission(1, sys.maxsize)
         self._hides_suggestions = not suggestions
 
     async def introspection(
@@ -64,7 +64,8 @@ class CoreExecution:
     ) -> dict[str, Any]:
         """Returns the answer to introspection, made in a thread because it takes long, and kept if always the same."""
         operation = _of_fields(prepared.operation.node, fields)
-        async with self._introspecting:
+        holding = requested.meter.holding
+        async with self._introspecting.place(clients=() if holding is None else holding.clients):
             hidden, core = Hidden(), self._core
             if self.visible is not None and requested.access is not None:
                 hidden, core = await self._thread.run(self.visible.of, requested.access)

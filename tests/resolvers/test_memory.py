@@ -294,19 +294,38 @@ async def test_large_answers_take_turns_until_they_are_sent() -> None:
         await asyncio.wait_for(third.wait_to_answer(), 5)
 
 
-async def test_large_answers_of_one_client_keep_no_others_waiting() -> None:
-    memory = Memory(1_000_000)
-    begun = list[str]()
+async def test_the_turns_of_large_answers_go_from_client_to_client() -> None:
+    memory, order = Memory(1_000_000), list[str]()
 
     async def answer(address: str) -> None:
         with memory.holding(address) as holding:
             await holding.wait_to_answer()
-            begun.append(address)
+            order.append(address)
+            holding.answers()
             await asyncio.sleep(0)
 
-    await asyncio.gather(*(answer("crowd") for _ in range(100)), answer("other"))
-    assert begun.index("other") <= 2
-    assert len(begun) == 101
+    many = [asyncio.create_task(answer("192.0.2.1")) for _ in range(100)]
+    await asyncio.sleep(0)
+    await asyncio.gather(answer("192.0.2.2"), answer("192.0.2.2"), answer("192.0.2.3"), *many)
+    assert sorted(order[:7].count(f"192.0.2.{client}") for client in (1, 2, 3)) == [1, 2, 4]
+    assert len(order) == 103
+
+
+async def test_a_turn_for_which_nobody_waits_any_longer_is_given_up() -> None:
+    memory = Memory(1_000_000)
+    with (
+        memory.holding("192.0.2.1") as first,
+        memory.holding("192.0.2.1") as second,
+        memory.holding() as third,
+    ):
+        await first.wait_to_answer()
+        waiting = [asyncio.create_task(each.wait_to_answer()) for each in (second, third)]
+        await asyncio.sleep(0)
+        first.answers()
+        waiting[0].cancel()
+        await asyncio.wait_for(waiting[1], 5)
+        assert (second.turn, third.turn is None) == (None, False)
+    assert memory.large_answers.running == memory.large_answers.waiting == 0
 
 
 def chains(root: str, levels: int) -> list[Item]:

@@ -402,7 +402,7 @@ class Memory:
 class Holding:
     """The memory that one operation holds, until it leaves this context manager."""
 
-    __slots__ = ("_memory", "_turn", "address", "body", "held", "refusal")
+    __slots__ = ("_memory", "address", "body", "held", "refusal", "turn")
 
     def __init__(self, memory: Memory, address: str) -> None:
         self._memory = memory
@@ -410,19 +410,20 @@ class Holding:
         self.held = 0
         self.refusal: KeygraphError | None = None
         """Why the operation is given up."""
-        self._turn: Place | None = None
+        self.turn: Place | None = None
         """Its turn to write a large answer."""
         self.body: Place | None = None
         """The place of its large body."""
 
     @property
-    def _clients(self) -> tuple[str, ...]:
+    def clients(self) -> tuple[str, ...]:
+        """Whoever has sent the operation, as `Admission` takes it."""
         return (self.address,) if self.address else ()
 
     async def wait_to_read_body(self, size: int) -> None:
         """Waits for the turn to read a large body of so many bytes. It lasts until the body is no longer needed. Raises
         Overloaded if too much waits already."""
-        self.body = await self._memory.large_bodies.enter(size, self._clients)
+        self.body = await self._memory.large_bodies.enter(size, self.clients)
 
     def forget_body(self) -> None:
         """What was read of the body is no longer needed."""
@@ -433,12 +434,12 @@ class Holding:
     async def wait_to_answer(self) -> None:
         """Waits for the turn to complete and write a large answer, which goes to the clients in turn. It lasts until the
         answer is sent, or this is left."""
-        if self._turn is None:
-            self._turn = await self._memory.large_answers.enter(clients=self._clients)
+        if self.turn is None:
+            self.turn = await self._memory.large_answers.enter(clients=self.clients)
 
     def answers(self) -> None:
         """Called before the answer is sent. The next one gets the turn soon, even with slow sending."""
-        turn, self._turn = self._turn, None
+        turn, self.turn = self.turn, None
         if turn is not None:
             asyncio.get_running_loop().call_soon(self._memory.large_answers.leave, turn)
 
@@ -454,8 +455,8 @@ class Holding:
         """Holds nothing anymore."""
         self._memory.held -= self.held
         self.forget_body()
-        if self._turn is not None:
-            self._memory.large_answers.leave(self._turn)
+        if self.turn is not None:
+            self._memory.large_answers.leave(self.turn)
 
     def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> int:
         """Holds items, for which so much was read; returns how many bytes. Raises the refusal if the operation has to
