@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 55_696, ("server",): 11_880, ("tests",): 90_596}
+LINES = {("keygraph", "resolvers"): 56_303, ("server",): 11_967, ("tests",): 92_024}
 
 
 @pytest.mark.parametrize("folders", LINES)
