@@ -344,7 +344,7 @@ class Refusing:
         self.sent.append(wire)
         if self.errors:
             raise self.errors.pop(0)
-        return Received({})
+        return Received(dict)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -103,7 +103,7 @@ class ClientTransport:
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise ResponseParserError("an answer that botocore cannot read") from error
-        return Received(answer, int(sent) if sent.isdecimal() else 0)
+        return Received(lambda: answer, int(sent) if sent.isdecimal() else 0)
 
     async def close(self) -> None:
         """Closes the client and its connections."""

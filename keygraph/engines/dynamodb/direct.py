@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -78,7 +79,7 @@ class DirectTransport:
                 checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
             )
         if reply.status == 200:
-            return Received(_answer(reply), len(reply.body))
+            return Received(partial(_answer, reply), len(reply.body))
         raise self._refusal(operation, reply, now)
 
     async def close(self) -> None:

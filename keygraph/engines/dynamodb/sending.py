@@ -119,10 +119,13 @@ class Sender:
 
     async def _decoded(self, wire: Wire, received: Received) -> Answered:
         """Returns the content of an answer. That of a large one is made in a thread: it may be thousands of values."""
+
+        def content() -> Answered:
+            return decoded(wire, received.body(), self.table)
+
         if received.size <= _DECODED_AT_ONCE:
-            return decoded(wire, received.body, self.table)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_DECODING, decoded, wire, received.body, self.table)
+            return content()
+        return await asyncio.get_running_loop().run_in_executor(_DECODING, content)
 
     def _throttled(self) -> Throttled:
         return Throttled(f"DynamoDB throttles batches for the table {self.table.name}")

@@ -6,6 +6,7 @@ which takes a tenth of its processor time (`python -m bench.transport`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from keygraph.engines.dynamodb.requests import Wire
@@ -16,9 +17,9 @@ TransportName: TypeAlias = Literal["direct", "aioboto3"]
 
 
 class Received(NamedTuple):
-    """An answer."""
+    """An answer that was received and may not be parsed yet: that takes time and much memory."""
 
-    body: Body
+    body: Callable[[], Body]
     """Binary values in it are bytes or base64."""
     size: int = 0
     """The length of its JSON."""
