@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -112,5 +112,5 @@ async def finish(store: Store, folder: Path) -> list[str]:
     for job in ("repair", "backfill"):
         await do(job, store, folder)
     left = [line for job in ("repair", "backfill") for line in await do(job, store, folder)]
-    await summarize(graph, store, folder)  # as of a later time than all others
+    await summarize(graph, store, folder, at=datetime.now(UTC) + timedelta(hours=1))  # later than all others
     return left
