@@ -164,19 +164,37 @@ def _rules_of(access: TypeAccess, action: Action, name: str) -> list[set[str]]:
 
 def _lengths_in_keys(record: RecordType, access: TypeAccess) -> _Wrong:
     """Finds hidden fields whose length follows from how long the other part of a key can be."""
-    if "update" not in _writes(record):
-        return
     for template in (each for keys in record.keys.values() for each in keys.templates):
         for hidden, other in ((one, two) for one in template.slots for two in template.slots):
             name, free = hidden.path[0], other.path[0]
             if hidden.is_shard or free in (name, *access.key) or not access.is_restricted(name):
                 continue
-            writers = [*access.grants("update"), *access.grants("update", free)]
-            is_revealed = _has_any_length(other) and not _has_one_length(hidden)
-            if is_revealed and not _are_within(writers, access.grants("read", name), of_same=True):
-                problem = f"it is in a key with {free}, so how long {free} can be would tell its length to viewers who may not read it."
-                fix = f"Put them into two keys, or let only those write {free} who may read {name}."
-                yield f"{record.name}.{name}", problem, fix
+            if not _has_any_length(other) or _has_one_length(hidden):
+                continue
+            readers = access.grants("read", name)
+            for writers, of_same, what in _writers(record, access, free):
+                if not _are_within(writers, readers, of_same=of_same):
+                    problem = f"it is in a key with {free}, so how long {what} can be would tell its length to viewers who may not read it."
+                    fix = f"Put them into two keys, or let only those write {what} who may read {name}."
+                    yield f"{record.name}.{name}", problem, fix
+
+
+def _writers(
+    record: RecordType, access: TypeAccess, name: str
+) -> Iterator[tuple[Sequence[Grants], bool, str]]:
+    """Yields the rules for who may change a field, whether they are those of the same type, and of what: itself, or the
+    field that a copy follows."""
+    if "update" in _writes(record):
+        yield [*access.grants("update"), *access.grants("update", name)], True, name
+    field = record.fields.get(name)
+    if field is None or not field.follows:
+        return
+    end, _, of = field.kept_of.partition(".")
+    for node in record.ends[end].members:
+        if "update" in _writes(node):
+            rules = node.access
+            writers = [] if rules is None else [*rules.grants("update"), *rules.grants("update", of)]
+            yield writers, False, f"{node.name}.{of}"
 
 
 def _has_any_length(slot: Slot) -> bool:

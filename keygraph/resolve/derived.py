@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from keygraph.declare.declaration import OF_ENDS
 from keygraph.dynamo.conditions import Condition, Path, at_path, holds
-from keygraph.dynamo.items import Item, Value, exact_sum
+from keygraph.dynamo.items import Item, Value, exact_sum, to_typed
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.errors import CorruptItem, Mistake
 from keygraph.keys.template import Slot
@@ -49,6 +49,15 @@ def combined(field: Field, values: Iterable[Value]) -> Value:
         several = [cast(dict[str, Decimal], value) for value in values]
         return {name: exact_sum(each[name] for each in several) for name in AVERAGE_PARTS}
     return exact_sum(cast(Decimal, value) for value in values)
+
+
+def is_storable(value: Value) -> bool:
+    """Returns whether DynamoDB can hold such a value: a sum may be too large, or have too many digits."""
+    try:
+        to_typed(value)
+    except ValueError:
+        return False
+    return True
 
 
 def stored_value(field: Field, item: Item) -> Value:

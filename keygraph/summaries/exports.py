@@ -13,21 +13,19 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from keygraph.dynamo.items import Item, untyped_item
 from keygraph.summaries.local import Part
 from keygraph.summaries.work import GroupRow, Summaries
+from keygraph.tables.interchange import lines_of
 
 _SUMMARY, _FILES = "manifest-summary.json", "manifest-files.json"
 _BATCH_LINES, _BATCH_BYTES = 1000, 2**24
 _ROOT = "AWSDynamoDB"
 """The folder that DynamoDB makes in a bucket. Keys of files have it."""
-_LINE_BYTES = 2**23
-"""More than a line can have: an item has 400 KB, of which JSON makes 7 times as much at most (a list of nulls), and an
-incremental export may have an item before and after a change."""
 _MANIFEST_BYTES = 2**16
 """More than a summary, or a line of a list of files, can have."""
 _CLOCK_MINUTES = 10
@@ -72,7 +70,7 @@ class _Export:
         path = self.folder / _FILES
         try:
             with path.open("rb") as lines:
-                for line in _lines(lines, _MANIFEST_BYTES):
+                for line in lines_of(lines, _MANIFEST_BYTES):
                     if line.strip():
                         yield _listed(orjson.loads(line))
         except (OSError, ValueError, KeyError, TypeError):
@@ -181,14 +179,6 @@ def _listed(file: Any) -> ExportFile:
     return ExportFile(str(below), count)
 
 
-def _lines(file: IO[bytes] | gzip.GzipFile, most: int) -> Iterator[bytes]:
-    """Yields lines. Raises ValueError for one of more bytes than these."""
-    while line := file.readline(most + 1):
-        if len(line) > most:
-            raise ValueError(f"a line of more than {most:,} bytes")
-        yield line
-
-
 def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Yields several lines at a time, in bounded memory."""
     several, size = list[bytes](), 0
@@ -207,7 +197,7 @@ def _part(work: Summaries, at: Any, path: Path, file: ExportFile, *, is_image: b
         done = after or 0
         try:
             with gzip.open(path) as unpacked:
-                lines = _lines(unpacked, _LINE_BYTES)
+                lines = lines_of(unpacked)
                 for _ in zip(range(done), lines, strict=False):
                     pass
                 for several in _batches(lines):

@@ -38,7 +38,7 @@ from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined
+from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined, is_storable
 from keygraph.tables.totals import is_listed
 from keygraph.writing.sending.idempotency import is_note
 
@@ -464,7 +464,7 @@ class Summaries:
         ranks = self._ranks_of.get(self.summaries[index], ())
         if ranks:
             item, path = untyped_item(part), self.summaries[index].field.kept_attribute
-            put_at_path(item, path, None if is_beyond(value) else value)
+            put_at_path(item, path, value if is_storable(value) else None)
             for number_, rank in ranks:
                 yield self._target(number_, rank, item, before)
 
@@ -489,11 +489,6 @@ def _by_type(tallies: Iterable[Tally]) -> dict[RecordType, list[Tally]]:
 
 def _text(parts: Sequence[str]) -> str:
     return orjson.dumps(parts).decode()
-
-
-def is_beyond(value: Value) -> bool:
-    """Returns whether a value has a sum that DynamoDB cannot hold: too large, or of too many digits."""
-    return _BEYOND in _typed(value)
 
 
 def _typed(value: Value) -> Mapping[str, Any]:

@@ -24,9 +24,9 @@ from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import as_stored, stored_value
+from keygraph.resolve.derived import as_stored, is_storable, stored_value
 from keygraph.resolve.fields import VALUE
-from keygraph.summaries.work import Result, is_beyond
+from keygraph.summaries.work import Result
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange
@@ -152,4 +152,4 @@ def _is_unfit(declared: Field, value: Value) -> bool:
     number = value.get(VALUE) if isinstance(value, dict) else value
     if declared.type.kind == "int" and isinstance(number, Decimal) and abs(number) > _LARGEST_INT:
         return True
-    return is_beyond(value)
+    return not is_storable(value)

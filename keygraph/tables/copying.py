@@ -12,10 +12,11 @@ from typing import Any
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
-from keygraph.dynamo.store import BatchWrite, Scan, Store, pages
+from keygraph.dynamo.store import BatchGet, BatchWrite, Scan, Store, pages
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
 from keygraph.tables.bulk import BATCH_ITEMS, SegmentPositions, WriteRate, gathered
+from keygraph.tables.findings import key_from_json, key_to_json
 
 
 class RefusedItem(BadUserInput):
@@ -37,6 +38,7 @@ class TableCopy:
         self._rate = rate
         self._batch = BATCH_WRITE_ITEMS if rate.is_limited else BATCH_ITEMS
         self._reached = SegmentPositions(segments)
+        self._last: Key | None = None
 
     async def run(self, advance: Callable[[int], None]) -> None:
         """Copies what was not copied yet. `advance` is called after each page with the number of items so far.
@@ -52,6 +54,7 @@ class TableCopy:
                 await self._write(page.items[start : start + self._batch])
             # No await between these: an interruption leaves the number and the position in step.
             self.items += len(page.items)
+            self._last = self._source.table.key_of(page.items[-1]) if page.items else self._last
             self._reached.advance(segment, page.last)
             advance(self.items)
 
@@ -68,13 +71,24 @@ class TableCopy:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the progress as JSON, except that keys may hold bytes, which are to be written in base64."""
-        return {"items": self.items, **self._reached.to_json()}
+        return {
+            "items": self.items,
+            "last": self._last and key_to_json(self._last),
+            **self._reached.to_json(),
+        }
 
     def resume(self, kept: Mapping[str, Any]) -> None:
         """Continues another copy that was interrupted, with the same number of segments.
 
         Raises KeyError, TypeError or ValueError, and changes nothing, if `kept` is malformed.
         """
-        items = int(kept["items"])
+        items, last = int(kept["items"]), kept["last"] and key_from_json(kept["last"])
         self._reached.resume(kept)
-        self.items = items
+        self.items, self._last = items, last
+
+    async def is_there(self) -> bool:
+        """Returns whether the other table has the last item that was copied: it may be another one since. Raises
+        StoreError."""
+        if self._last is None:
+            return True
+        return (await self._target.send(BatchGet((self._last,), consistent=True))).items != [None]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any, Literal, NoReturn, TypeAlias, cast
+from typing import IO, Any, Literal, NoReturn, TypeAlias, cast
 
 import orjson
 
@@ -24,6 +25,19 @@ from keygraph.keys.types import FieldType
 from keygraph.model.records import RecordType
 
 LineFormat: TypeAlias = Literal["plain", "typed"]
+
+
+LINE_BYTES = 2**23
+"""More than a line of an item can have: an item has 400 KB, of which typed JSON makes 7 times as much at most (a list of
+nulls), and an incremental export may have an item before and after a change."""
+
+
+def lines_of(file: IO[bytes] | gzip.GzipFile, most: int = LINE_BYTES) -> Iterator[bytes]:
+    """Yields the lines of a file. Raises ValueError for one of more bytes than these, before it reads more of it."""
+    while line := file.readline(most + 1):
+        if len(line) > most:
+            raise ValueError(f"a line of more than {most:,} bytes")
+        yield line
 
 
 class Interchange:

@@ -46,7 +46,7 @@ from keygraph.graph import Graph
 from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
-from keygraph.resolve.derived import as_stored, combined, stored_value
+from keygraph.resolve.derived import as_stored, combined, is_storable, stored_value
 from keygraph.tables.backfill import Backfill, filled
 from keygraph.tables.bulk import RatedStore, WriteRate
 from keygraph.tables.findings import Finding, FindingKind, Problem
@@ -270,11 +270,12 @@ def _is_right(write: WriteContext, record: RecordType, item: Item, other: Item) 
     return write.key_of(item) < write.key_of(other)
 
 
-def _with_numbers(
-    write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]
-) -> list[TransactionStep]:
+def _with_numbers(write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]) -> Steps:
     """Returns the step that sets counts and sums. A missing one is first set to 0, so that mutations add to it."""
     wrong = [each for each in findings if each.kind.problem == "miscounted" and each.right is not None]
+    wrong = [each for each in wrong if is_storable(each.right)]
+    if not wrong:
+        return "no number can hold it"
     fields = [(record.fields[each.name or ""], each.right) for each in wrong]
     right = [SetTo(field.kept_attribute, as_stored(field, value, item)) for field, value in fields]
     missing = [

@@ -16,11 +16,11 @@ from __future__ import annotations
 import time
 import uuid
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import BeginsWith, Condition, Eq, Exists, Not
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Position
 
 MARK = "keygraph:deleting"
@@ -87,6 +87,9 @@ class CopyingMark(NamedTuple):
     until: Decimal = Decimal(0)
     """When somebody else goes on, in seconds since 1970."""
 
+    unreadable: Value = None
+    """What is there instead of a mark that can be read: its copies are searched from the beginning."""
+
     @property
     def renewed(self) -> CopyingMark:
         return self._replace(until=Decimal(int(time.time()) + SECONDS))
@@ -105,14 +108,24 @@ class CopyingMark(NamedTuple):
     @property
     def is_there(self) -> Condition:
         """The condition that no other write has replaced or removed it."""
+        if self.unreadable is not None:
+            return Eq(_COPYING_PATH, self.unreadable)
         return Eq((COPYING, "token"), self.token)
 
 
 def copying_mark(item: Item) -> CopyingMark:
     """Returns the mark of a node whose copies are not all written."""
-    stored: Any = item[COPYING]
-    token, search, after = stored["token"], int(stored["search"]), tuple(stored["after"])
-    return CopyingMark(token, search, after, stored["repeated"], stored["until"])
+    match item[COPYING]:
+        case {
+            "token": str(token),
+            "search": Decimal() as search,
+            "after": list(after),
+            "repeated": bool(is_repeated),
+            "until": Decimal() as until,
+        } if search >= 0 and all(isinstance(each, str | Decimal | bytes) for each in after):
+            position = cast(Position, tuple(after))
+            return CopyingMark(token, int(search), position, is_repeated, until)
+    return CopyingMark(new_token(), unreadable=item[COPYING])
 
 
 def is_left(item: Item) -> bool:

@@ -328,6 +328,37 @@ def test_a_key_whose_length_tells_of_a_hidden_part() -> None:
     assert wrong("{secret}#{title}", own=[read(), write(role="hr")]) == []
 
 
+def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
+    """Who changes the source of the copy makes the key longer."""
+
+    def wrong(*own: Any, follows: bool = True) -> list[str]:
+        by_title = Index("by-title", "shelf", "size_key")
+
+        @node("BOOK#{book_id}", access=[read(), *own])
+        class Book:
+            book_id: ID
+            title: str
+
+        @node(
+            "PLACE#{place_id}",
+            by_title("{shelf}", "{title}#{secret}"),
+            access=[read(), write(role="hr")],
+        )
+        class Place:
+            place_id: ID
+            shelf: str
+            book: Book
+            secret: str = stored(access=HIDDEN)
+            title: str = copy("book.title", follows=follows)
+
+        graph = Graph(Table("Books", partition_key="PK", sort_key="SK", indexes=[by_title]), Book, Place)
+        return [f"{each.where}: {each.problem}" for each in graph.mistakes if "length" in each.problem]
+
+    told = "it is in a key with title, so how long Book.title can be would tell its length to viewers who may not read it."
+    assert wrong(update(role="editor")) == [f"Place.secret: {told}"]
+    assert wrong(write(role="hr")) == wrong(update(role="editor"), follows=False) == []
+
+
 def test_a_field_of_every_rule_hides_nothing() -> None:
     """Whoever sees a record sees a field that all rules cover; another server's field decides nothing."""
 

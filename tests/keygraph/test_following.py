@@ -504,3 +504,40 @@ async def test_a_node_in_shards(make_store: MakeStore) -> None:
         items = [item async for page in pages(store.store, Scan(consistent=True)) for item in page.items]
         assert {item["city_name"] for item in items if item["kind"] == "Street"} == {name}
         assert not [item for item in items if {MARK, COPYING} & item.keys()]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "?",
+        Decimal(3),
+        None,
+        {},
+        [[]],
+        {
+            "token": "x",
+            "until": Decimal(0),
+            "search": Decimal(-1),
+            "after": [],
+            "repeated": False,
+        },
+        {"token": "x", "until": "0", "search": Decimal(0), "after": [{}], "repeated": False},
+    ],
+)
+async def test_a_mark_that_cannot_be_read_is_one_that_was_left(odd: Any, make_store: MakeStore) -> None:
+    """Another program, or a backup, may have stored it. The next write makes all copies again."""
+    store = await make_store(graph.table)
+    await write(graph, store, [Create(person, {"person_id": "ann", "name": "Ann"})])
+    await write(graph, store, [Create(task, {"task_id": "1", "owner": ("PERSON#ann",)})])
+    await store.send(
+        Write(UpdateItem(("PERSON#ann",) * 2, (SetTo((COPYING,), odd), SetTo(("name",), "Anna"))))
+    )
+    verification = Verification(graph, store)
+    await verification.run(lambda _: None)
+    assert [kind.problem for kind in verification.report.found] == ["stale"]
+    await write(graph, store, [Change(task, ("1",), {"owner": ("PERSON#ann",)})])
+    await write(graph, store, [Change(person, ANN, {"age": 3})])
+    await write(graph, store, [Change(person, ANN, {"name": "Anne"})])
+    items = [item async for page in pages(store, Scan()) for item in page.items]
+    assert not any(COPYING in item for item in items)
+    assert {item["owner_name"] for item in items if "owner_name" in item} == {"Anne"}

@@ -21,6 +21,7 @@ from keygraph import (
     Index,
     Many,
     Table,
+    average,
     copy,
     counts,
     edge,
@@ -28,6 +29,7 @@ from keygraph import (
     node,
     record,
     stored,
+    sums,
     ttl,
     version,
 )
@@ -38,10 +40,11 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import Unavailable
 from keygraph.model.expiry import now
 from keygraph.resolve.derived import WRITES
+from keygraph.tables.backfill import Backfill
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import FindingKind, Report
 from keygraph.tables.interchange import Interchange
-from keygraph.tables.repair import REPAIRS, ItemChange, Repairs
+from keygraph.tables.repair import BACKFILLED, REPAIRS, ItemChange, Repairs
 from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Put
 from keygraph.writing.sending.writer import write
@@ -681,3 +684,38 @@ async def test_what_others_change_all_the_time_is_left(
         "ByState: the item is not in the index: it has no lane and no rank "
         "(not repaired: others change it all the time)"
     ]
+
+
+@pytest.mark.parametrize("kinds", [["counts"], [*BACKFILLED]])
+async def test_a_number_that_none_can_hold_stays_missing(kinds: list[str], make_store: MakeStore) -> None:
+    """What can be computed is written; of the rest nothing is, as mutations would add to it."""
+
+    @node("JAR#{name}")
+    class Jar:
+        name: ID
+        coins: Many[Coin]
+        coins_count: int | None = counts("coins")
+        worth: Decimal | None = sums("coins.value")
+        mean: float | None = average("coins.value")
+
+    @record("{jar}", "COIN#{number}")
+    class Coin:
+        jar: Jar
+        number: int
+        value: Decimal
+
+    jars = Graph(Table("Jars", partition_key="pk", sort_key="sk"), Jar, Coin).check()
+    store = await make_store(jars.table)
+    coins: list[Item] = [
+        {"pk": "JAR#a", "sk": f"COIN#{number}", "number": Decimal(number), "value": Decimal("9.9E125")}
+        for number in range(2)
+    ]
+    await store.send(BatchWrite(({"pk": "JAR#a", "sk": "JAR#a", "name": "a"}, *coins)))
+    backfill = Backfill() if len(kinds) > 1 else None
+    for _ in range(2):
+        repairs = Repairs(jars, store, kinds, lambda *_: None, backfill=backfill)
+        verification = Verification(jars, store, repairs=repairs)
+        await verification.run(lambda _: None)
+        items = await items_of(store)
+        assert items["JAR#a", "JAR#a"] == {"pk": "JAR#a", "sk": "JAR#a", "name": "a", "coins_count": 2}
+        assert {kind.what.partition(" ")[0] for kind in verification.report.found} == {"mean", "worth"}

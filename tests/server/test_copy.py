@@ -58,11 +58,20 @@ def test_a_table_of_another_name_gets_the_indexes_of_the_model(address: str) -> 
             "the table Users there has the keys PK (S), this one PK (S) and SK (S). Copy into a table with the same keys.",
         ),
         (("--to", "nowhere"), "'nowhere' is not a store"),
+        (("--to", "sqlite:./table.db"), "a table cannot be copied into itself."),
+        (("--to", "sqlite:link.db"), "a table cannot be copied into itself."),
+        (("--to", "sqlite:none/../table.db"), "a table cannot be copied into itself."),
+        (
+            ("--store", "http://127.0.0.1:9", "--to", "http://localhost:9/"),
+            "a table cannot be copied into itself.",
+        ),
     ],
 )
 def test_where_it_cannot_be_copied(words: tuple[str, ...], message: str) -> None:
     make_table(FILE, ITEMS, social.table)
     make_table(OTHER, (), Table("Users", partition_key="PK"))
+    Path("link.db").symlink_to("table.db")
+    Path("none").mkdir()
     result = run("copy", *MODEL, "--store", FILE, *words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
@@ -90,6 +99,15 @@ def test_an_interrupted_copy_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         result.stderr
         == "keygraph: interrupted. 4 items are copied. Run it again with --resume to continue.\n"
     )
+    kept = Path("other.db").read_bytes()
+    make_table(OTHER, [], social.table)
+    result = run(*words, "--resume")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: the copy cannot be resumed: the other table does not have the last item that was copied. "
+        "Run it without --resume.\n",
+    )
+    Path("other.db").write_bytes(kept)
     result = run(*words, "--resume")
     assert (result.exit_code, ", 4 copied earlier.\n" in result.stdout) == (0, True)
     assert len(items_in(OTHER, social.table)) == 9

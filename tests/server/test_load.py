@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,26 @@ def test_the_first_load_without_a_store_creates_the_table() -> None:
         "Created the table Documents in sqlite:.keygraph/docs.sqlite.\nLoaded 1 item in N s into Documents.\n"
     )
     assert run("export", "-", "--model", "docs").stdout == '{"PK": "DOC#1", "SK": "DOC#1"}\n'
+
+
+def test_a_line_without_an_end_is_not_read() -> None:
+    """A file of 100 KB may have a line of 100 MB."""
+    make_table(FILE)
+    with gzip.open("long.jsonl.gz", "wb") as file:
+        file.write(b'{"PK": "')
+        for _ in range(100):
+            file.write(b"x" * 2**20)
+    tracemalloc.start()
+    try:
+        result = run("load", "long.jsonl.gz", "--store", FILE)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: long.jsonl.gz cannot be read after line 0 (a line of more than 8,388,608 bytes). Fix the file. "
+        "Nothing was loaded.\n",
+    )
 
 
 # --- Samples ------------------------------------------------------------------------------------------

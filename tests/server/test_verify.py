@@ -16,6 +16,7 @@ from keygraph.dynamo.table import Table
 from keygraph.errors import Throttled
 from keygraph.tables.verify import Verification
 from keygraph_examples.social import graph as social
+from keygraph_server.errors import printable
 from keygraph_server.jobs.checkpoint import StateFile
 from tests.server.command_line import run
 from tests.server.tables import FILE, make_table
@@ -296,6 +297,30 @@ def report_of(*options: str) -> Any:
     result = run("verify", *MODEL, "--store", FILE, "--format", "json", *options)
     assert result.exit_code == 3, result.output
     return json.loads(result.stdout)
+
+
+ODD = "\x1b]0;title\x07 \x9b31m \u202e \u2028 \U000e0041"
+"""Text that a terminal obeys, or displays as something else."""
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "json")])
+@pytest.mark.parametrize(
+    "command", [("verify",), ("verify", "--repair"), ("backfill", "--dry-run"), ("table", "diff")]
+)
+def test_no_text_of_an_item_is_obeyed_by_a_terminal(
+    command: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    """Names of attributes and values are escaped, as keys are; the JSON has the same values."""
+    copied: Item = {"PK": f"USER#{ODD}", "SK": f"FRIEND#Ann{ODD}", "friendship_since": ODD, ODD: ODD}
+    fill(FILE, [{"PK": f"USER#{ODD}", "SK": "PROFILE", "name": ODD, ODD: ODD}, copied, *WRONG])
+    if command[0] == "table":
+        options = ("--json",) if options else ()
+    result = run(*command, *MODEL, "--store", FILE, *options)
+    assert result.exit_code in (0, 3), result.output
+    printed = result.output.replace("\n", "")
+    assert printable(printed) == printed
+    if options:
+        assert repr(ODD)[1:-1] in str(json.loads(result.stdout))
 
 
 @pytest.mark.parametrize("options", [(), ("--state", "state.json")])

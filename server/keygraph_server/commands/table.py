@@ -37,7 +37,7 @@ from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import comparison, open_answering_store, open_table
-from keygraph_server.terminal.output import grid, out, progress
+from keygraph_server.terminal.output import grid, json_text, out, progress
 
 table_app = typer.Typer(
     name="table",
@@ -126,7 +126,7 @@ def diff(
     differences = [*of_table, *_unused(graph.table, found), *(_of_items(graph, sampled) if sampled else ())]
     if as_json:
         listed = [each._asdict() for each in differences]
-        typer.echo(orjson.dumps({"sample": len(sampled), "differences": listed}).decode())
+        typer.echo(json_text({"sample": len(sampled), "differences": listed}))
     elif differences:
         rows = [(each.where, f"{each.items:,}" if each.items else "", *each[2:]) for each in differences]
         out().print(grid(f"Table {graph.table.name}", ("where", "items", "difference", "what to do"), rows))

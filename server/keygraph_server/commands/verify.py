@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from keygraph.dynamo.table import Table
@@ -26,7 +25,7 @@ from keygraph_server.options import ModelOption, ReportOption, SegmentsOption, S
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.changes import PrintedChanges, key_as_json
-from keygraph_server.terminal.output import counted, grid, key_line, out, progress
+from keygraph_server.terminal.output import counted, grid, json_text, key_line, out, progress
 
 FOUND = 3
 """The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""
@@ -259,7 +258,7 @@ def _kinds(only: str | None) -> list[str] | None:
 def print_report(graph: Graph, report: Report, changes: PrintedChanges | None, *, is_json: bool) -> None:
     """Prints the report, which follows the changes. Raises Exit if there are problems."""
     if is_json:
-        text = orjson.dumps(_as_json(graph, report), option=orjson.OPT_INDENT_2).decode()
+        text = json_text(_as_json(graph, report), is_indented=True)
         typer.echo(changes.followed_by(text) if changes else text)
     else:
         _draw(graph, report)

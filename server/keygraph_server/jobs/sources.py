@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
+from keygraph.tables.interchange import lines_of
 from keygraph_server.errors import CommandError
 from keygraph_server.models import Model, example_names, load_model
 
@@ -98,10 +99,10 @@ class Lines:
 def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Generator[SourceEntry, None, None]:
     number = 0
     try:
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(lines_of(lines), 1):
             content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             yield SourceEntry(f"{name}:{number}", content, None)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = " ".join(str(error).split())
         raise CommandError(f"{name} cannot be read after line {number} ({reason})", "Fix the file") from None
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import orjson
 import typer
 
-from keygraph.dynamo.items import Item, base64_text, to_typed, typed_item
+from keygraph.dynamo.items import Item, to_typed, typed_item
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange
-from keygraph_server.terminal.output import key_line, key_text
+from keygraph_server.terminal.output import json_text, key_line, key_text
 
 _LONGEST = 200
 """Longer values are shortened in text, in characters."""
@@ -42,7 +41,7 @@ class PrintedChanges:
                     "after": after and typed_item({name: new[name] for name in names if name in new}),
                 }
                 opening = '{"changes": [\n' if self.count == 1 and not number else ",\n"
-                typer.echo(opening + orjson.dumps(change, default=base64_text).decode(), nl=False)
+                typer.echo(opening + json_text(change), nl=False)
                 continue
             sign = "+" if before is None else "-" if after is None else "~"
             why = "" if number else f": {kind.type}: {kind.what}"
@@ -58,7 +57,7 @@ class PrintedChanges:
 def _value(item: Item, name: str) -> str:
     if name not in item:
         return "none"
-    text = orjson.dumps(to_typed(item[name]), default=base64_text).decode()
+    text = json_text(to_typed(item[name]))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

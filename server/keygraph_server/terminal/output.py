@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import orjson
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from keygraph.dynamo.items import Item, Value, number_text
+from keygraph.dynamo.items import Item, Value, base64_text, number_text
 from keygraph.graph import Graph
+from keygraph_server.errors import printable
 
 _WIDTH = 100
 
@@ -46,8 +48,18 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> T
     for column in columns:
         drawn.add_column(Text(column), overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
+        drawn.add_row(*(Text(_printable_lines(cell)) for cell in row))
     return drawn
+
+
+def json_text(value: Any, *, is_indented: bool = False) -> str:
+    """JSON to print. Characters that a terminal would obey, or that are not displayed as they are, are escaped."""
+    option = orjson.OPT_INDENT_2 if is_indented else None
+    return _printable_lines(orjson.dumps(value, default=base64_text, option=option).decode())
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 Advance: TypeAlias = Callable[[int, int], None]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -69,7 +71,7 @@ class _RunningCopy:
         self._rate = rate
         self._segments = segments
         self._what = [settings.store_address, target.store_address, table.name, name, str(segments)]
-        if self._what[0] == self._what[1] and table.name == name:
+        if table.name == name and _is_same_store(settings, target):
             raise CommandError("a table cannot be copied into itself", "Name another store, or another table")
         self._progress = SavedProgress(
             StateFile.named("copies", *self._what), self._state, lambda: self.so_far
@@ -104,7 +106,7 @@ class _RunningCopy:
                 )
             self._copy = copying = TableCopy(source, target, self._rate, segments=self._segments)
             if resume:
-                self._take_up(copying)
+                await self._take_up(copying)
             with progress("Copying") as advance:
 
                 def copied(items: int) -> None:
@@ -119,8 +121,9 @@ class _RunningCopy:
                         raise CommandError(problem, "Change the item, or the other table") from None
         return copying.items
 
-    def _take_up(self, copying: TableCopy) -> None:
-        """Resumes from the saved state. Raises CommandError if it cannot be read."""
+    async def _take_up(self, copying: TableCopy) -> None:
+        """Resumes from the saved state. Raises CommandError if it cannot be read, or the other table lacks the last item
+        that was copied."""
         kept = self._progress.file.read()
         if kept is None:
             typer.echo("Found no interrupted copy to resume. Copying from the start.", err=True)
@@ -131,7 +134,36 @@ class _RunningCopy:
             raise CannotResumeError(
                 f"{self._progress.file.path} does not belong to this copy", "Run it without --resume"
             ) from None
+        if not await copying.is_there():
+            raise CannotResumeError(
+                "the copy cannot be resumed: the other table does not have the last item that was copied",
+                "Run it without --resume",
+            )
         self.before = copying.items
 
     def _state(self) -> dict[str, Any] | None:
         return self._copy.to_json() if self._copy is not None and self._copy.items else None
+
+
+def _is_same_store(one: Settings, other: Settings) -> bool:
+    """Whether two addresses lead to one store: links and other spellings of a file, other names of a host."""
+    if one.sqlite_file is not None and other.sqlite_file is not None:
+        files = one.sqlite_file, other.sqlite_file
+        if all(file.exists() for file in files):
+            return files[0].samefile(files[1])
+        return files[0].resolve() == files[1].resolve()
+    if one.store_address == other.store_address:
+        return True
+    return not _endpoints(one.store_address).isdisjoint(_endpoints(other.store_address))
+
+
+def _endpoints(address: str) -> set[tuple[Any, ...]]:
+    """The network addresses with ports of a server with DynamoDB's API; none for other stores."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or parts.hostname is None:
+        return set()
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        return {found[4][:2] for found in socket.getaddrinfo(parts.hostname, port)}
+    except OSError:
+        return set()
