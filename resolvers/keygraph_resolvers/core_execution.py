@@ -64,8 +64,8 @@ class CoreExecution:
     ) -> dict[str, Any]:
         """Returns the answer to introspection, made in a thread because it takes long, and kept if always the same."""
         operation = _of_fields(prepared.operation.node, fields)
-        holding = requested.meter.holding
-        async with self._introspecting.place(clients=() if holding is None else holding.clients):
+        lease = requested.meter.holding
+        async with self._introspecting.place(clients=() if lease is None else lease.clients):
             hidden, core = Hidden(), self._core
             if self.visible is not None and requested.access is not None:
                 hidden, core = await self._thread.run(self.visible.of, requested.access)

@@ -354,8 +354,8 @@ def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
         graph = Graph(Table("Books", partition_key="PK", sort_key="SK", indexes=[by_title]), Book, Place)
         return [f"{each.where}: {each.problem}" for each in graph.mistakes if "length" in each.problem]
 
-    told = "it is in a key with title, so how long Book.title can be would tell its length to viewers who may not read it."
-    assert wrong(update(role="editor")) == [f"Place.secret: {told}"]
+    problem = "it is in a key with title, so how long Book.title can be would tell its length to viewers who may not read it."
+    assert wrong(update(role="editor")) == [f"Place.secret: {problem}"]
     assert wrong(write(role="hr")) == wrong(update(role="editor"), follows=False) == []
 
 
