@@ -541,3 +541,16 @@ async def test_a_mark_that_cannot_be_read_is_one_that_was_left(odd: Any, make_st
     items = [item async for page in pages(store, Scan()) for item in page.items]
     assert not any(COPYING in item for item in items)
     assert {item["owner_name"] for item in items if "owner_name" in item} == {"Anne"}
+
+
+async def test_a_mark_of_a_node_that_no_copy_follows_is_removed(make_store: MakeStore) -> None:
+    """The model may have had such copies."""
+    store = await make_store(graph.table)
+    await write(graph, store, [Create(person, {"person_id": "ann", "name": "Ann"})])
+    await write(graph, store, [Create(task, {"task_id": "1", "owner": ("PERSON#ann",)})])
+    for _ in range(2):
+        await store.send(Write(UpdateItem(("TASK#1",) * 2, (SetTo((COPYING,), "?"),))))
+        repairs = Repairs(graph, store, None, lambda *_: None)
+        await Verification(graph, store, repairs=repairs).run(lambda _: None)
+        items = [item async for page in pages(store, Scan()) for item in page.items]
+        assert not any(COPYING in item for item in items)

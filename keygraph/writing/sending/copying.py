@@ -205,7 +205,8 @@ async def copy_to_rest(
 ) -> None:
     """Goes on with the copies of a node that has a mark for them: all, or one page unless `is_whole`."""
     write = sender.graph.made(WriteContext)
-    several = sender.graph.followers[record.name]
+    # A model that has no such copies any more leaves the mark.
+    several = sender.graph.followers.get(record.name, ())
     names = [copy.sources[record].name for each in several for copy in each.copies]
     wanted = searches(write, [Change(record, identity, dict.fromkeys(names))])
     keys = tuple(sender.graph.table_keys(record, identity))
