@@ -406,7 +406,8 @@ class RecordTypes:
         """Returns the templates nearest to a key of the item, and what is wrong with each."""
         found = [(record, record.table_keys.mismatch(item)) for record in group]
         nearest = max(mismatch[:2] for _, mismatch in found)
-        number, _ = nearest
+        # Keys that fit all templates may still not be read back.
+        number = min(nearest[0], len(self.table.keys) - 1)
         described = [
             f"{record.table_keys.templates[number]} of {record.name} ({mismatch.why})"
             for record, mismatch in found

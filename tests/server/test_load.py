@@ -110,6 +110,14 @@ def test_the_first_load_without_a_store_creates_the_table() -> None:
     assert run("export", "-", "--model", "docs").stdout == '{"PK": "DOC#1", "SK": "DOC#1"}\n'
 
 
+def test_an_attribute_without_a_name_is_one_line() -> None:
+    make_table(FILE)
+    lines = write_lines("users.jsonl", [{**user(1), "": "x"}])
+    result = run("load", lines, "--store", FILE)
+    assert result.exit_code == 1
+    assert "SK does not fit USER#{user_id} of User (it cannot be read back)" in result.stderr
+
+
 def test_a_line_without_an_end_is_not_read() -> None:
     """A file of 100 KB may have a line of 100 MB."""
     make_table(FILE)
