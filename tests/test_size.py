@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 56_362, ("server",): 12_010, ("tests",): 92_217}
+LINES = {("keygraph", "resolvers"): 56_368, ("server",): 12_010, ("tests",): 92_254}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -172,6 +172,22 @@ async def test_a_file_that_cannot_be_used_is_one_clear_line(
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
+@pytest.mark.parametrize("content", [b"{nope", b"\xff\xfe", b""])
+async def test_a_damaged_item_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as store:
+        await store.send(CreateTable())
+        await put(store, {"PK": "p", "SK": "1"})
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        find = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%item BLOB%'"
+        for (name,) in connection.execute(find).fetchall():
+            connection.execute(f'UPDATE "{name}" SET item = ?', (content,))
+    async with open_sqlite(path, SHOP) as store:
+        for request in (Scan(), Query("p"), BatchGet((("p", "1"),))):
+            with pytest.raises(Unavailable, match=r"cannot be used: an item in it is damaged$"):
+                await store.send(request)
+
+
 async def test_folders_are_made(tmp_path: Path) -> None:
     async with open_sqlite(tmp_path / "a" / "b" / "shop.db", SHOP) as store:
         assert await store.send(DescribeTable()) is None

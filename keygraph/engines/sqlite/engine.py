@@ -21,6 +21,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
+import orjson
+
 from keygraph.dynamo.store import (
     Answer,
     BatchGet,
@@ -336,6 +338,8 @@ class SQLiteStore:
         connection.execute("BEGIN")
         try:
             return self._answer(connection, request, allowed)
+        except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
+            raise Unavailable("the table's file cannot be used: an item in it is damaged") from error
         finally:
             if connection.in_transaction:
                 connection.execute("COMMIT")
