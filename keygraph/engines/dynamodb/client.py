@@ -15,6 +15,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Iterable
@@ -25,15 +26,41 @@ import orjson
 from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
 from aiohttp import ClientResponse, ClientSession
+from aiohttp.abc import AbstractResolver, ResolveResult
 from botocore.exceptions import BotoCoreError
 from botocore.parsers import ResponseParserError
 
-from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, AnswerTooLarge, Malformed
+from keygraph.daemon_thread import in_daemon_thread
+from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, AnswerTooLarge, Malformed, addresses_of
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.transport import Body, Received
 
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 """The positions where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
+
+
+class Resolver(AbstractResolver):
+    """Looks up addresses without keeping a process from ending while no name server answers."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Returns the addresses of a host. Raises OSError."""
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=flags,
+            )
+            for address in await in_daemon_thread(addresses_of, host, port, family)
+        ]
+
+    async def close(self) -> None:
+        """There is nothing to close."""
 
 
 class VerifyingSession(AIOHTTPSession):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import ssl
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from botocore import exceptions as boto
 
 from keygraph.chunks import is_mostly_framing
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.limits import BATCH_GET_BYTES
 from keygraph.errors import without_frames
 
@@ -333,6 +335,12 @@ class _HttpConnection(asyncio.BufferedProtocol):
             self._fail(ConnectionResetError("the connection was cut"))
 
 
+def addresses_of(host: str, port: int, family: int = 0) -> list[str]:
+    """Returns the addresses of a name, in the system's order. Raises OSError."""
+    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+    return [*dict.fromkeys(str(address[0]) for *_, address in found)]
+
+
 class Pool:
     """Connections to one endpoint, kept open and reused: as many as there are requests at one time."""
 
@@ -357,6 +365,7 @@ class Pool:
             raise ValueError(f"{path!r} cannot be the path of a request")
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
+        self._looking_up: asyncio.Future[list[str]] | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._idle: deque[_HttpConnection] = deque()
         self._open: set[_HttpConnection] = set()
@@ -448,15 +457,37 @@ class Pool:
         try:
             async with asyncio.timeout(self._connect_seconds):
                 # One address after the other: asyncio's race of addresses loses sockets if it is cancelled.
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    _HttpConnection,
-                    self._host,
-                    self._port,
-                    ssl=self._tls,
-                    server_hostname=self._host if self._tls else None,
-                )
+                *others, last = await self._addresses()
+                for address in others:
+                    try:
+                        return await self._connected_to(address)
+                    except ssl.SSLError:
+                        raise
+                    except OSError:
+                        continue
+                return await self._connected_to(last)
         except OSError as error:
             raise self._told(error, boto.ConnectTimeoutError, boto.EndpointConnectionError) from error
+
+    async def _addresses(self) -> list[str]:
+        """Returns the addresses of the endpoint. While no name server answers, which the system waits for, all wait for
+        one lookup."""
+        if self._looking_up is None:
+            self._looking_up = in_daemon_thread(addresses_of, self._host, self._port)
+            self._looking_up.add_done_callback(self._looked_up)
+        return await asyncio.shield(self._looking_up)
+
+    def _looked_up(self, _: object) -> None:
+        self._looking_up = None
+
+    async def _connected_to(self, address: str) -> _HttpConnection:
+        _, connection = await asyncio.get_running_loop().create_connection(
+            _HttpConnection,
+            address,
+            self._port,
+            ssl=self._tls,
+            server_hostname=self._host if self._tls else None,
+        )
         self._open.add(connection)
         connection.lost.add_done_callback(lambda _: self._open.discard(connection))
         return connection

@@ -21,7 +21,7 @@ from botocore.exceptions import (
 )
 from botocore.utils import get_environ_proxies
 
-from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession, ending_processes
+from keygraph.engines.dynamodb.client import ClientTransport, Resolver, VerifyingSession, ending_processes
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.environment import tls_of
 from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
@@ -65,6 +65,7 @@ async def open_transport(
         region = region or "us-east-1"
     config = AioConfig(
         http_session_cls=VerifyingSession,
+        connector_args={"resolver": Resolver()},
         max_pool_connections=connections,
         # Keygraph's own retries know the deadline and count every attempt.
         retries={"total_max_attempts": 1, "mode": "standard"},

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 import orjson
 
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.store import (
     Answer,
     BatchGet,
@@ -191,7 +192,7 @@ class SQLiteStore:
     async def _close(self) -> None:
         while self._asking:  # noqa: ASYNC110  # each ends when the loop runs it next
             await asyncio.sleep(0)
-        await asyncio.get_running_loop().run_in_executor(None, self._let_go)
+        await in_daemon_thread(self._let_go)
 
     def _let_go(self) -> None:
         self._reading.close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from threading import Lock
 from typing import Any, cast
 
 import strawberry
@@ -17,6 +16,7 @@ from strawberry.federation.schema import FederationAny
 from strawberry.federation.schema_directives import External, Key, Requires, Shareable
 from strawberry.types.field import StrawberryField
 
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.declare.declaration import NO_NOTES
 from keygraph.dynamo.conditions import put_at_path
 from keygraph.dynamo.items import Item
@@ -55,15 +55,13 @@ class SubgraphService:
 def service_field(printed: Callable[[], str]) -> StrawberryField:
     """The field that returns the schema to a router."""
 
-    kept, printing = cache(printed), Lock()
-
-    def once() -> str:
-        with printing:
-            return kept()
+    kept, turn = cache(printed), asyncio.Lock()
 
     async def resolve() -> SubgraphService:
-        # The first time it takes long.
-        return SubgraphService(sdl=await asyncio.to_thread(once))
+        async with turn:
+            if not kept.cache_info().currsize:  # the first time it takes long
+                await in_daemon_thread(kept)
+        return SubgraphService(sdl=kept())
 
     made: StrawberryField = cast(Any, strawberry.field)(
         resolver=resolve, name="_service", description=_SERVICE

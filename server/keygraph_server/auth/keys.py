@@ -26,6 +26,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from jwt import PyJWK
 
+from keygraph.daemon_thread import in_daemon_thread
+
 _log = logging.getLogger(__name__)
 
 _SHARED = {"HS256": 32, "HS384": 48, "HS512": 64}
@@ -147,7 +149,7 @@ class PublishedKeys:
 
     async def _fetch(self) -> None:
         connecting = _Connecting()
-        fetching = asyncio.get_running_loop().run_in_executor(None, _published, self._url, connecting)
+        fetching = in_daemon_thread(_published, self._url, connecting)
         try:
             left = FETCH_SECONDS
             while not (await asyncio.wait({fetching}, timeout=left))[0]:

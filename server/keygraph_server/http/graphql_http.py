@@ -25,6 +25,7 @@ from keygraph_resolvers.answer.text import as_json, as_long_json
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.read.meter import Holding, Sent
+from keygraph_resolvers.worker_thread import WorkerThread
 from keygraph_server.connections import BEGAN
 from keygraph_server.connections.gate import network_of
 from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
@@ -221,6 +222,7 @@ class GraphQLEndpoint:
         self._options = options = options or EndpointOptions()
         self._cache_control = (b"cache-control", options.cache_control.encode())
         self._unwatched: Deadlines | None = None
+        self._thread = WorkerThread()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope.get(READ_HEADERS) or request_headers(scope)
@@ -386,7 +388,7 @@ class GraphQLEndpoint:
         if 0 < options.compress_above < len(body) and takes_gzip(
             observation.headers.fields.get(b"accept-encoding", b"")
         ):
-            body = await compressed(body)
+            body = await compressed(body, self._thread)
             headers.append((b"content-encoding", b"gzip"))
         if status == 503:
             headers.append(_RETRY_AFTER)
@@ -399,7 +401,7 @@ class GraphQLEndpoint:
         try:
             return as_json(response)
         except TypeError:
-            return await asyncio.to_thread(as_long_json, response)
+            return await self._thread.run(as_long_json, response)
 
 
 def _accepted_type(headers: RequestHeaders) -> str:

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.items import Item, base64_text, typed_item
 from keygraph.dynamo.store import Query, Store
 from keygraph.errors import BadUserInput, KeygraphError
@@ -59,7 +60,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
             return without_items()
         # They take tens of milliseconds.
         async with turn:
-            return await asyncio.to_thread(examples, await _table_values(graph, store))
+            return await in_daemon_thread(examples, await _table_values(graph, store))
 
     async def ask_description(store: Store, content: dict[str, Any]) -> Any:
         return described()

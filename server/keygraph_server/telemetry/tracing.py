@@ -16,11 +16,11 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.store import BatchGet, Count, Query, Scan
 from keygraph_resolvers.plan.cost import operation_name
 from keygraph_resolvers.read.meter import Failed, MeteredStore, Sent
@@ -56,11 +56,10 @@ class Tracing:
     async def close(self) -> None:
         """Sends the remaining spans, if the collector takes them soon."""
         if self._own is not None:
-            # The process ends without a daemon thread.
-            sending = Thread(target=self._own.shutdown, name="last-spans", daemon=True)
-            sending.start()
-            await asyncio.to_thread(sending.join, _LAST_SECONDS)
-            if sending.is_alive():
+            try:
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await in_daemon_thread(self._own.shutdown)
+            except TimeoutError:
                 _log.warning("The last traces are lost: the collector does not take them")
 
     def begin(self, operation: HTTPObservation, /) -> None:
