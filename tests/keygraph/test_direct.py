@@ -14,11 +14,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
+from traceback import format_exception
 from typing import Any, get_args
 
 import orjson
 import pytest
 from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import ClientError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -422,6 +424,51 @@ async def test_an_answer_without_an_end_is_not_read(
     # Once, and what the system holds back besides.
     assert len(sent) == 1
     assert sent[0] < 2**23 + 2**24
+
+
+@pytest.mark.parametrize("name", get_args(TransportName))
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"__type": "x#ValidationException", "message": "m" * 3_000_000}, ClientError),
+        ({"__type": "x#ValidationException", "message": "Item size " * 5_000}, ClientError),
+        ({"__type": "x#ValidationException", "message": "SPECIFIED INDEX\n\x1b" * 100_000}, ClientError),
+        ({"__type": "x#" + "Y" * 3_000_000, "message": "m"}, Unavailable),
+        ({"__type": "x#LimitExceededException", "message": "x" * 5_000_000}, Unavailable),
+        (
+            {
+                "__type": "x#TransactionCanceledException",
+                "CancellationReasons": [{"Code": "ValidationError", "Message": "Item size " * 5_000}] * 20,
+            },
+            Unavailable,
+        ),
+        (
+            {"__type": "x#TransactionCanceledException", "CancellationReasons": [{"Code": "Y"}] * 10_000},
+            Unavailable,
+        ),
+    ],
+    ids=["long", "repeating", "escaped", "name", "too large", "reasons", "many reasons"],
+)
+async def test_a_long_refusal_takes_no_time(
+    name: TransportName, told: dict[str, Any], expected: type[Exception], aws: pytest.MonkeyPatch
+) -> None:
+    body = orjson.dumps(told)
+    refused = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(refused)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with open_dynamodb(table, f"http://{host}", transport=name) as store:
+            began = time.thread_time()
+            with pytest.raises(expected) as error:
+                await store.send(Query("A"))
+            assert len("".join(format_exception(error.value))) < 50_000
+            assert time.thread_time() - began < 0.25
 
 
 @pytest.mark.parametrize("name", get_args(TransportName))

@@ -27,11 +27,18 @@ from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
 from aiohttp import ClientResponse, ClientSession
 from aiohttp.abc import AbstractResolver, ResolveResult
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from keygraph.daemon_thread import in_daemon_thread
-from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, AnswerTooLarge, Malformed, addresses_of
+from keygraph.engines.dynamodb.errors import refusal
+from keygraph.engines.dynamodb.http1 import (
+    ANSWER_BYTES,
+    REFUSAL_BYTES,
+    AnswerTooLarge,
+    Malformed,
+    addresses_of,
+)
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.transport import Body, Received
 
@@ -97,10 +104,10 @@ class _Response:
 
     async def read(self) -> bytes:
         """Returns the body. Raises Malformed if it is too large, or has text that is not Unicode."""
-        received = bytearray()
+        received, most = bytearray(), ANSWER_BYTES if self._response.status == 200 else REFUSAL_BYTES
         async for part in self._response.content.iter_any():
             received += part
-            if len(received) > ANSWER_BYTES:
+            if len(received) > most:
                 self._response.close()
                 raise AnswerTooLarge
         body = bytes(received)
@@ -127,6 +134,11 @@ class ClientTransport:
             sent = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length", "")
         except BotoCoreError:
             raise
+        except ClientError as error:
+            refused = error.response.get("Error", {})
+            raise refusal(
+                wire.operation, refused.get("Code"), refused.get("Message"), {**error.response}
+            ) from None
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise ResponseParserError("an answer that botocore cannot read") from error

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
 
 import orjson
 from botocore import exceptions as boto
@@ -21,7 +20,7 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
-from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
+from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal, short
 from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
@@ -35,6 +34,8 @@ _MANAGED = {
 _ANSWER_BYTES = {"GetItem": 8 * ITEM_BYTES, "Query": 8 * PAGE_BYTES, "Scan": 8 * PAGE_BYTES}
 """The largest answers with one item or one page. What DynamoDB counts as one byte takes eight at most in JSON, but for
 rarities: a list of booleans."""
+_REFUSAL_SEPARATORS = 200_000
+"""The most commas, lists and maps in a refusal, which may contain the items of a transaction. More take long to read."""
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
 
@@ -91,19 +92,16 @@ class DirectTransport:
 
     def _refusal(self, operation: str, reply: Reply, now: float) -> boto.ClientError:
         code, message, details = _told(reply)
-        parsed: Any = {
-            **details,
-            "Error": {"Code": code, "Message": message},
-            "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": reply.headers},
-        }
+        answered = {"HTTPStatusCode": reply.status, "HTTPHeaders": reply.headers}
+        error = refusal(operation, code, message, {**details, "ResponseMetadata": answered})
         if is_skewed(code, message):
             with suppress(KeyError, ValueError):  # its answer may have no date
                 theirs = parsedate_to_datetime(reply.headers["date"]).timestamp()
                 if abs(theirs - now) >= _SKEW_SECONDS:
                     # Not added up: other requests signed with the same wrong clock are refused too.
                     self._offset = theirs - self._clock()
-                    return ClockCorrected(parsed, operation)
-        return boto.ClientError(parsed, operation)
+                    return ClockCorrected(error.response, operation)
+        return error
 
 
 def encoded(body: object) -> bytes:
@@ -131,9 +129,11 @@ def _answer(reply: Reply) -> Body:
 
 def _told(reply: Reply) -> tuple[str, str, Body]:
     """Returns the code, message and details of a refusal; the status as code if the answer is not DynamoDB's."""
+    if sum(map(reply.body.count, b",[{")) > _REFUSAL_SEPARATORS:
+        return str(reply.status), "", {}
     try:
         told = _answer(reply)
     except (ResponseParserError, boto.IncompleteReadError):
         return str(reply.status), "", {}
-    code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
-    return code, str(told.get("message") or told.get("Message") or ""), told
+    code = (short(told.get("__type")) or "").rpartition("#")[2].partition(":")[0]
+    return code, short(told.get("message") or told.get("Message")) or "", told

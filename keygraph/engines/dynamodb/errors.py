@@ -16,7 +16,7 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.actions import UNFIT_SUM
 from keygraph.dynamo.items import Item, answered_items
-from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES, TRANSACTION_ACTIONS
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.http1 import AnswerTooLarge
 from keygraph.errors import (
@@ -75,6 +75,8 @@ _WRITES = {
     "TransactionCanceled",
     "TransactionConflict",
 }
+_MOST_CHARACTERS = 1_000
+"""The longest code or message that is read. Those of DynamoDB are shorter, or begin with what matters."""
 _NAME = re.compile(r"[A-Za-z0-9]{1,80}")
 """The names of errors that a message may repeat."""
 _THROTTLED_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError"}
@@ -85,7 +87,6 @@ _SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECA
 _KEY_SIZE = re.compile(
     r"key attribute cannot contain an empty|exceeded the (maximum )?size limit", re.IGNORECASE
 )
-_ITEM_SIZE = re.compile(r"Item size .*exceeded", re.IGNORECASE)
 _SUM = re.compile(r"38 (significant )?digits|number (over|under)flow", re.IGNORECASE)
 _UNFIT = re.compile(
     r"incorrect data type|document path provided in the update expression is invalid", re.IGNORECASE
@@ -112,6 +113,17 @@ class Failure:
 
     error: KeygraphError
     is_passing: bool = False
+
+
+def refusal(operation: str, code: object, message: object, response: Mapping[str, Any]) -> boto.ClientError:
+    """Returns the error of a refused call, with short texts and the rest of its response."""
+    parsed: Any = {**response, "Error": {"Code": short(code), "Message": short(message)}}
+    return boto.ClientError(parsed, operation)
+
+
+def short(text: object) -> str | None:
+    """Returns the beginning of a text; None for anything else."""
+    return text[:_MOST_CHARACTERS] if isinstance(text, str) else None
 
 
 def is_skewed(code: str, message: str) -> bool:
@@ -231,6 +243,8 @@ def _unwritten(kind: str, error: boto.ClientError, table: Table, actions: int) -
             # The latter: another region writes the same item.
             return _conflict(actions)
     given = told.get("CancellationReasons") or ()
+    if len(given) > TRANSACTION_ACTIONS:
+        raise ValueError("more reasons than a transaction has actions")
     reasons = [
         None if each.get("Code") in {None, "None"} else Reason(each["Code"], _item(each, table))
         for each in given
@@ -257,7 +271,8 @@ def _conflict(actions: int) -> Failure:
 
 def _unfit(message: str) -> BadUserInput | None:
     """Returns the error of a write that does not fit the stored item; None for another refusal."""
-    if _ITEM_SIZE.search(message):
+    message = message[:_MOST_CHARACTERS]
+    if "item size " in message.lower() and "exceeded" in message.lower():
         return ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
     if _SUM.search(message):
         return BadUserInput(UNFIT_SUM)

@@ -20,7 +20,7 @@ from botocore import exceptions as boto
 
 from keygraph.chunks import is_mostly_framing
 from keygraph.daemon_thread import in_daemon_thread
-from keygraph.dynamo.limits import BATCH_GET_BYTES
+from keygraph.dynamo.limits import BATCH_GET_BYTES, TRANSACTION_BYTES
 from keygraph.errors import without_frames
 
 CONNECT_SHARE, READ_SHARE = 4, 2
@@ -36,6 +36,8 @@ _INTERIM_ANSWERS = 16
 """How many may come before an answer. DynamoDB sends none, and each takes as long as an answer."""
 ANSWER_BYTES = 4 * BATCH_GET_BYTES
 """The largest body: DynamoDB's largest answer in JSON, which takes about two to four times as many bytes."""
+REFUSAL_BYTES = TRANSACTION_BYTES
+"""The largest body of any status but 200: a refusal contains the items of a transaction at most."""
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
 _OK = b"HTTP/1.1 200 OK\r\n"
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
@@ -141,6 +143,8 @@ class Reply:
                 if self._interim > _INTERIM_ANSWERS:
                     raise Malformed("interim answers without an end")
                 return
+            if self.status != 200:
+                self._most = min(self._most, REFUSAL_BYTES)
         self.head = head
         lines = head.lower()
         self.checksum = _value(lines, b"\r\nx-amz-crc32:")
