@@ -43,6 +43,7 @@ from keygraph_resolvers.plan import validation
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.documents.samples import files_of
 from tests.documents.served import lines_of
+from tests.resolvers.alike_worlds import one_value, one_value_items, sharing, sharing_items
 from tests.resolvers.everything import everything
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import Choose, Maker, Words, words_of
@@ -65,7 +66,8 @@ from tests.resolvers.worlds import (
 from tests.tracing import PassingStore
 
 EXAMPLES = ("commerce", "cargo", "education", "billing", "social", "talent")
-MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
+MADE = ("library", "everything", "methodical", "several", "several_by_keys", "walks", "sharing", "one_value")
+MODELS = (*EXAMPLES, *MADE)
 
 
 @lru_cache
@@ -81,6 +83,8 @@ def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
         "several": (several, several_items),
         "several_by_keys": (told_by_keys_alone, several_items),
         "walks": (walks, walk_items),
+        "sharing": (sharing, sharing_items),
+        "one_value": (one_value, one_value_items),
     }[name]
     return build_schema(graph, query=Extra if graph is methodical else None), tuple(items())
 

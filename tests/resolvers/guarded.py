@@ -32,7 +32,7 @@ from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.inputs import conditions
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
-from tests.resolvers.differential import EXAMPLES, Served, model, run_served
+from tests.resolvers.differential import MODELS, Served, model, run_served
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import words_of
 from tests.resolvers.made_rules import Rules, guarded, known_value, made_rules
@@ -42,9 +42,6 @@ from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
 from tests.resolvers.naive_walks import NaiveWalks, Refused, Step
 from tests.resolvers.naive_ways import Ask
 from tests.resolvers.worlds import SECRET
-
-MODELS = (*EXAMPLES, "library", "everything", "methodical", "several", "several_by_keys", "walks")
-
 
 # --- The naive reader ---------------------------------------------------------------------------------
 

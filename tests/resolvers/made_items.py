@@ -57,8 +57,9 @@ def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int)
         sources: dict[str, Item] = {}
         for keys in record.keys.values():
             for slot in keys.slots:
-                # What stands in several keys, in one format or another, is one value.
-                source = sources.setdefault(repr(slot.path), random.choice((one, other)))
+                # What stands in several keys, in one format or another, or in one attribute, is one value.
+                place = record.attribute_of(slot.path) or slot.path
+                source = sources.setdefault(repr(place), random.choice((one, other)))
                 text = (keys.parse(source) or {}).get(slot.name)
                 if text is not None:
                     texts.setdefault(slot.name, text)
@@ -68,19 +69,18 @@ def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int)
                 text = template.render(texts)
                 if text is not None and attribute.name in one:
                     item[attribute.name] = attribute.value(text)
-        for name, end in record.ends.items():
+        for end in record.ends.values():
             for attribute in end.attributes.values():
                 if len(attribute) == 1 and attribute[0] in item and attribute[0] not in _keys(graph):
-                    source = sources.get(repr((name, *end.identity[0].path)), one)
+                    source = sources.get(repr(attribute), one)
                     item[attribute[0]] = source.get(attribute[0], item[attribute[0]])
         # An item that says of a field what one of its keys does not is a fault of whoever wrote it.
         in_keys = {slot.path[0] for keys in record.keys.values() for slot in keys.slots}
         for name in in_keys & record.fields.keys():
             attribute_name = record.fields[name].attribute[0]
             if attribute_name in item and attribute_name not in _keys(graph):
-                item[attribute_name] = sources.get(repr((name,)), one).get(
-                    attribute_name, item[attribute_name]
-                )
+                source = sources.get(repr(record.fields[name].attribute), one)
+                item[attribute_name] = source.get(attribute_name, item[attribute_name])
         for each in record.fields.values():
             number = item.get(each.attribute[0]) if each.name not in in_keys else None
             if isinstance(number, Decimal) and abs(number) < 1_000 and random.randrange(2):
