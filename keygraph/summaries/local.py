@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -25,13 +25,12 @@ from keygraph.dynamo.items import Item, base64_text
 from keygraph.dynamo.store import Scan, Store, pages
 from keygraph.summaries.work import IMAGES, LINKS, WRITES, GroupRow, Summaries
 from keygraph.summaries.writing import SummaryWriter
+from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_from_json, key_to_json
 
 _PAGE_ITEMS = 1000
 _BATCH_ROWS = 5000
-_BATCH_WRITES = 200
-IN_FLIGHT = 16
-"""The most items that are written at once."""
+_BATCH_WRITES = 1000
 _APPLICATION = 0x4B677366
 """The number by which a work file is known (https://www.sqlite.org/fileformat2.html#application_id)."""
 _LAYOUT = f"""
@@ -239,7 +238,7 @@ class LocalJob:
         Raises StoreError.
         """
         self._file.put("as_of", self.as_of.isoformat())
-        await _all_of(self._read(name, part, advance) for name, part in parts.items())
+        await gathered(self._read(name, part, advance) for name, part in parts.items())
 
     async def _read(self, name: str, part: Part, advance: Callable[[int], None]) -> None:
         reached = self._file.get(name, {"after": None})
@@ -276,15 +275,9 @@ class LocalJob:
 
         Raises StoreError.
         """
-        gate = asyncio.Semaphore(IN_FLIGHT)
-
-        async def write(rows: list[GroupRow]) -> None:
-            async with gate:
-                await writer.write([self._work.result(row) for row in rows])
-
         items = groupby(self._file.results(self._file.get("reached", 0)), key=lambda each: each[1].key)
         for several in _batches(([*own] for _, own in items), _BATCH_WRITES):
-            await _all_of(write([row for _, row in own]) for own in several)
+            await gathered(writer.write([self._work.result(row) for _, row in own]) for own in several)
             reached = several[-1][-1][0]
             self._file.put("reached", reached)
             advance(reached)
@@ -311,17 +304,6 @@ def _batches(several: Iterable[_Each], size: int) -> Iterator[list[_Each]]:
     iterator = iter(several)
     while batch := [*islice(iterator, size)]:
         yield batch
-
-
-async def _all_of(several: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Runs all at once; if one fails, no other goes on."""
-    tasks = [asyncio.create_task(each) for each in several]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _rows(work: Summaries, items: Iterable[Item], at: Decimal) -> Iterator[GroupRow]:

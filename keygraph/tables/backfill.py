@@ -104,13 +104,15 @@ def _result(record: RecordType, method: Method, field: Field, item: Item) -> Val
 
 
 def filled(write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]) -> Item:
-    """Returns the item with the missing attributes, and with the keys of indexes that hold their values."""
-    new = dict(item)
+    """Returns the item with the missing attributes, and with the keys of indexes that hold their values, or that findings
+    are about."""
+    new, wrong = dict(item), set[str]()
     for each in findings:
+        if each.kind.problem == "key":
+            wrong.add(each.kind.what)
+            continue
         field = record.fields[each.name or ""]
         put_at_path(new, field.attribute, each.right)
         if field.former is not None:
             new.pop(field.former[0], None)
-    keys = write.graph.made(item_fields)[record.name].keys
-    arising = {*keys.problems(new)}
-    return keys.repaired(new, arising - {*keys.problems(item)}) if arising else new
+    return write.graph.made(item_fields)[record.name].keys.following(item, new, wrong)

@@ -39,6 +39,9 @@ Answer = TypeVar("Answer", Changed, Written)
 BATCH_ITEMS = 250
 """The number of items in one batch of a load."""
 IN_FLIGHT = 8
+AT_ONCE = 64
+"""The most writes, parts of a table or files that a job has under way: the embedded engine puts so many writes into one
+transaction."""
 _SEGMENTS = 4
 
 
@@ -173,15 +176,24 @@ class SegmentPositions:
         self.at = dict(enumerate(reached))
 
 
-async def gathered(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """Returns what each gives. If one fails, the others end before its error is raised."""
-    tasks = [asyncio.create_task(each) for each in work]
+async def gathered(work: Iterable[Coroutine[Any, Any, Result]], at_once: int = AT_ONCE) -> list[Result]:
+    """Returns what each gives, with no more than `at_once` under way. If one fails, the others end before its error is
+    raised, and no more are begun."""
+    results: dict[int, Result] = {}
+    numbered = enumerate(work)
+
+    async def do_next() -> None:
+        for number, each in numbered:
+            results[number] = await each
+
+    tasks = [asyncio.create_task(do_next()) for _ in range(at_once)]
     try:
-        return await asyncio.gather(*tasks)
+        await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    return [results[number] for number in range(len(results))]
 
 
 async def _replace(store: Store, items: Sequence[Item]) -> None:

@@ -45,7 +45,9 @@ class TableCopy:
 
         Raises StoreError, and RefusedItem.
         """
-        await gathered(self._copy(segment, advance) for segment in self._reached.left)
+        await gathered(
+            (self._copy(segment, advance) for segment in self._reached.left), self._reached.segments
+        )
 
     async def _copy(self, segment: int, advance: Callable[[int], None]) -> None:
         scan = Scan(segment, self._reached.segments, start=self._reached.at[segment], consistent=True)

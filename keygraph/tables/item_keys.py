@@ -7,8 +7,9 @@ value that only keys hold is taken from them, from the table's key first: only v
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import cast
 
 from keygraph.dynamo.conditions import Path, at_path
@@ -83,9 +84,18 @@ class ItemKeys:
     def repaired(self, item: Item, wanted: Container[str]) -> Item:
         """Returns the item with the keys of each index that has one of these problems rendered from its values; without
         them if a value is missing. Values that only these keys hold stay in them, except leftovers."""
+        return self._rendered(item, lambda problem: problem in wanted)
+
+    def following(self, before: Item, item: Item, wanted: Container[str]) -> Item:
+        """Returns a changed item with the keys of each index rendered again that has one of these problems, or one that it
+        had not before."""
+        known = cache(lambda: {*self.problems(before)})
+        return self._rendered(item, lambda problem: problem in wanted or problem not in known())
+
+    def _rendered(self, item: Item, is_wanted: Callable[[str], bool]) -> Item:
         made = dict(item)
         for keys, believed, problems in self._checked(item):
-            if keys.index is None or not any(problem in wanted for problem in problems):
+            if keys.index is None or not any(map(is_wanted, problems)):
                 continue
             held: dict[str, str] = {}
             for key, template in keys.parts:

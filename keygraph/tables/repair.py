@@ -12,9 +12,10 @@ item is read and verified again. A write that changes a list changes the counts 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
-from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Sequence, Set
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from uuid_utils import uuid4
@@ -48,7 +49,7 @@ from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.resolve.derived import as_stored, combined, is_storable, stored_value
 from keygraph.tables.backfill import Backfill, filled
-from keygraph.tables.bulk import RatedStore, WriteRate
+from keygraph.tables.bulk import RatedStore, WriteRate, gathered
 from keygraph.tables.findings import Finding, FindingKind, Problem
 from keygraph.tables.item_fields import item_fields
 from keygraph.tables.totals import is_listed, tallies_of
@@ -88,7 +89,8 @@ _NEVER: dict[Problem, str] = {
 }
 """Why other problems are never repaired."""
 _TRIES = 20
-_BACKFILLED_AT_ONCE = 16
+_ITEMS = 100
+"""The most items that are repaired together in a segment of the table, with what they depend on in memory."""
 _PAUSE = 0.05
 """The longest pause before another try, in seconds."""
 
@@ -103,6 +105,10 @@ class ItemChange(NamedTuple):
 
 Steps: TypeAlias = "list[TransactionStep] | str"
 """The steps of a repair, or the reason why there are none."""
+
+
+Verify: TypeAlias = "Callable[[Sequence[Key]], Coroutine[Any, Any, list[Finding]]]"
+"""Reads and verifies items, and returns their findings."""
 
 
 # --- What a repair is ---------------------------------------------------------------------------------
@@ -347,6 +353,38 @@ def _with_additions(write: WriteContext, step: TransactionStep) -> TransactionSt
 # --- Carrying it out ----------------------------------------------------------------------------------
 
 
+@dataclass
+class _Repaired:
+    """An item that is being repaired."""
+
+    key: Key
+    findings: Sequence[Finding]
+    next: list[Finding] = dataclasses.field(default_factory=list)
+    """Those that are repaired now."""
+    reasons: dict[FindingKind, str] = dataclasses.field(default_factory=dict)
+    """Why others stay."""
+    listed: set[Problem] = dataclasses.field(default_factory=set)
+    """The problems whose repair a dry run has listed."""
+
+    @property
+    def kind(self) -> FindingKind:
+        return self.next[0].kind
+
+
+def _by_item(findings: Iterable[Finding]) -> dict[Key, list[Finding]]:
+    found: dict[Key, list[Finding]] = {}
+    for each in findings:
+        found.setdefault(each.example.key, []).append(each)
+    return found
+
+
+def _why(error: Exception) -> str:
+    """Returns why a repair cannot be computed. The model's own code may raise anything."""
+    return (
+        str(error) if isinstance(error, KeygraphError) else f"it cannot be computed: {type(error).__name__}"
+    )
+
+
 class Repairs:
     """The repairs of a verification. Each item is repaired by itself, however many others are repaired at once."""
 
@@ -370,83 +408,128 @@ class Repairs:
             each for problems in several for each in problems if kinds is not None or each != "outdated"
         )
         self.backfill = backfill
-        self.concurrency = 1 if backfill is None else _BACKFILLED_AT_ONCE
-        """How many items are repaired at once, in each segment of the table."""
         self._store = store if rate is None else RatedStore(store, rate)
         self._context = graph.made(WriteContext)
         self._listen = listen
         self._is_dry_run = is_dry_run
 
-    async def repair(
-        self, findings: Sequence[Finding], verify: Callable[[Key], Coroutine[Any, Any, list[Finding]]]
-    ) -> list[Finding]:
-        """Repairs one item. Returns what is left, with the reasons. `verify` reads and verifies the item again."""
-        reasons: dict[FindingKind, str] = {}
-        listed: set[Problem] = set()
+    async def repair(self, findings: Iterable[Finding], verify: Verify) -> list[Finding]:
+        """Repairs the items of these findings. Returns what is left, with the reasons."""
+        items = waiting = [_Repaired(key, own) for key, own in _by_item(findings).items()]
         for _ in range(_TRIES):
-            own = self._next(findings, reasons, listed)
-            if not own:
+            parts = [waiting[start : start + _ITEMS] for start in range(0, len(waiting), _ITEMS)]
+            is_any_made = any([await self._repair(part, verify) for part in parts])
+            waiting = [item for item in items if item.reasons]
+            if not is_any_made or not waiting:
                 break
-            kind, (key, _) = own[0][:2]
-            stored, steps = await self._steps(own)
-            if steps is not None:
-                sent = steps if isinstance(steps, str) else await self._send(own[0], steps)
-                if isinstance(steps, str) or isinstance(sent, str):
-                    reasons[kind] = str(sent).rstrip(".")
-                    continue
-                if sent:
-                    self._listen(kind, self._changes(stored, steps))
-                if self._is_dry_run:
-                    is_gone = any(isinstance(each.action, DeleteItem) for each in steps)
-                    listed.update(_ORDER if is_gone else _KINDS[_KIND_OF[kind.problem]])
-                    continue
-                if not sent:
-                    await asyncio.sleep(random.uniform(0, _PAUSE))
-            findings = await verify(key)
-        left = {each.kind: "others change it all the time" for each in self._next(findings, reasons, listed)}
-        never = {each.kind: _NEVER[each.kind.problem] for each in findings if each.kind.problem in _NEVER}
-        reasons = {**left, **never, **reasons}
-        return [each._replace(reason=reasons.get(each.kind)) for each in findings]
+            # What stays may be possible now that others are repaired.
+            for item in waiting:
+                item.reasons.clear()
+        return [finding for item in items for finding in self._left(item)]
 
-    def _next(
-        self, findings: Iterable[Finding], reasons: Container[FindingKind], listed: Set[Problem]
-    ) -> list[Finding]:
-        """Returns the findings of the problem of an item that is to be repaired first."""
+    async def _repair(self, items: Sequence[_Repaired], verify: Verify) -> bool:
+        """Repairs items together. In each round, what their repairs depend on is read, several are written at once, and
+        those that may have changed are verified again. Returns whether any was repaired."""
+        is_any_made = False
+        for _ in range(_TRIES):
+            waiting = [item for item in items if self._has_next(item)]
+            if not waiting:
+                break
+            stored = await self._read(waiting)
+            made = await gathered(self._made(item, stored) for item in waiting)
+            is_any_made = is_any_made or True in made
+            again = {
+                item.key: item for item, is_made in zip(waiting, made, strict=True) if is_made is not None
+            }
+            if not again:
+                continue
+            if False in made:
+                await asyncio.sleep(random.uniform(0, _PAUSE))
+            found = _by_item(await verify([*again]))
+            for key, item in again.items():
+                item.findings = found.get(key, [])
+        return is_any_made
+
+    def _has_next(self, item: _Repaired) -> bool:
+        """Sets the findings of an item that are repaired next. Returns whether there are any."""
         several = [
             each
-            for each in findings
-            if each.kind.problem in self.problems - listed and each.kind not in reasons
+            for each in item.findings
+            if each.kind.problem in self.problems - item.listed and each.kind not in item.reasons
         ]
         first = min((each.kind.problem for each in several), key=_ORDER.index, default=None)
-        return [each for each in several if each.kind.problem == first]
+        item.next = [each for each in several if each.kind.problem == first]
+        if first == "missing":
+            # One write has both.
+            item.next += [each for each in several if each.kind.problem == "key"]
+        return bool(several)
 
-    async def _steps(self, findings: Sequence[Finding]) -> tuple[Stored, Steps | None]:
-        """Returns the items that a repair depends on, and its steps; None if the item has changed since it was verified."""
-        (kind, (key, _), item, *_), stored = findings[0], dict[Key, Item | None]()
-        ends = dict[Any, Any]()
+    def _left(self, item: _Repaired) -> list[Finding]:
+        """Returns the findings of an item that stay, with the reasons."""
+        self._has_next(item)
+        left = {each.kind: "others change it all the time" for each in item.next}
+        never = {
+            each.kind: _NEVER[each.kind.problem] for each in item.findings if each.kind.problem in _NEVER
+        }
+        reasons = {**left, **never, **item.reasons}
+        return [each._replace(reason=reasons.get(each.kind)) for each in item.findings]
+
+    def _is_read(self, item: _Repaired) -> bool:
+        """Returns whether an item is read again. If not, its repair depends on nothing else, and its condition is that the
+        item is as it was verified."""
+        return item.kind.problem not in ("missing", "key") or item.kind.type in self._context.graph.tallies
+
+    async def _read(self, items: Iterable[_Repaired]) -> Stored:
+        """Returns what the repairs of items depend on."""
+        stored = dict[Key, Item | None]()
+        several = [item for item in items if self._is_read(item)]
+        while keys := tuple(dict.fromkeys(key for item in several for key in self._unread(item, stored))):
+            batch = await self._store.send(BatchGet(keys, consistent=True))
+            stored |= zip(keys, batch.items, strict=True)
+        return stored
+
+    def _unread(self, item: _Repaired, stored: Stored) -> list[Key]:
         try:
-            if kind.problem in ("missing", "key") and kind.type not in self._context.graph.tallies:
-                # It depends on nothing else, and its condition is that the item is as it was verified.
-                stored[key] = item
-                return stored, repair(self._context.knowing(stored), findings)
-            while True:
-                write = self._context.knowing(stored)
-                keys = tuple(dict.fromkeys(each for each in needed(write, key) if each not in stored))
-                write.list_ends = ends
-                if not keys:
-                    steps = repair(write, findings) if stored[key] == item else None
-                    if await read_list_ends(write, self._store.send):
-                        steps = repair(write.separate(), findings)
-                    return stored, steps
-                batch = await self._store.send(BatchGet(keys, consistent=True))
-                stored |= zip(keys, batch.items, strict=True)
+            return [key for key in needed(self._context.knowing(stored), item.key) if key not in stored]
+        except Exception as error:
+            item.reasons[item.kind] = _why(error)
+            return []
+
+    async def _made(self, item: _Repaired, stored: Stored) -> bool | None:
+        """Makes the next repair of an item. Returns whether it is made, and None if the item need not be verified again."""
+        stored = stored if self._is_read(item) else {item.key: item.next[0].item}
+        steps = item.reasons.get(item.kind) or await self._steps(item, stored)
+        sent = (
+            steps if isinstance(steps, str) else steps is not None and await self._send(item.next[0], steps)
+        )
+        if isinstance(steps, str) or isinstance(sent, str):
+            item.reasons[item.kind] = str(sent).rstrip(".")
+            return None
+        if steps is None or not sent:
+            return False
+        self._listen(item.kind, self._changes(stored, steps))
+        if not self._is_dry_run:
+            return True
+        is_gone = any(isinstance(each.action, DeleteItem) for each in steps)
+        for each in item.next:
+            item.listed.update(_ORDER if is_gone else _KINDS[_KIND_OF[each.kind.problem]])
+        return None
+
+    async def _steps(self, item: _Repaired, stored: Stored) -> Steps | None:
+        """Returns the steps of the next repair of an item; None if it has changed since it was verified."""
+        if stored[item.key] != item.next[0].item:
+            return None
+        write = self._context.knowing(stored)
+        write.list_ends = {}
+        try:
+            steps = repair(write, item.next)
+            if await read_list_ends(write, self._store.send):
+                steps = repair(write.separate(), item.next)
         except StoreError:
             raise
-        except KeygraphError as error:
-            return stored, str(error)
         except Exception as error:
-            # The model's own code may raise anything.
-            return stored, f"it cannot be computed: {type(error).__name__}"
+            return _why(error)
+        return steps
 
     async def _send(self, finding: Finding, steps: Sequence[TransactionStep]) -> bool | str:
         """Sends the steps, unless it is a dry run. Returns False if something has changed since it was read, and the

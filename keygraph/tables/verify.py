@@ -20,6 +20,7 @@ from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
+from keygraph.keys.types import encode
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
@@ -47,6 +48,7 @@ _WINDOW_ITEMS = 1000
 _WHOLE_ITEMS = 100
 """The most whole items read at once: at DynamoDB's 400 KB each, they are 40 MB."""
 _TRIES = 10
+_UNREADABLE = object()
 LATE_SECONDS = 3.0
 """How far a global index of DynamoDB may be behind the table. It usually takes a fraction of a second."""
 
@@ -78,7 +80,9 @@ class Verification:
 
         Raises StoreError; the report then holds every window that was verified.
         """
-        await gathered(self._read(segment, advance) for segment in self._reached.left)
+        await gathered(
+            (self._read(segment, advance) for segment in self._reached.left), self._reached.segments
+        )
 
     async def _read(self, segment: int, advance: Callable[[int], None]) -> None:
         scan = Scan(
@@ -90,11 +94,8 @@ class Verification:
             undecided: list[Finding] = []
             if window.undecided or (window.changed and self._repairs is not None):
                 again, undecided = await self._verified_again(window.changed)
-                # Without repairs, the others of these items were found before.
-                found += [
-                    each for each in again if self._repairs is not None or each.kind.problem == "miscounted"
-                ]
-            left = found if self._repairs is None else await self._repair(self._repairs, found)
+                found = [*(each for each in found if each.example.key not in window.changed), *again]
+            left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, [*left, *undecided])
             if self._repairs is not None:
@@ -104,17 +105,17 @@ class Verification:
 
     async def repair_item(self, key: Key) -> list[Finding]:
         """Reads, verifies and repairs one item. Returns the findings that are left. Raises StoreError."""
-        found = await self._verified(key)
-        return found if self._repairs is None else await self._repair(self._repairs, found)
+        found = await self._verified([key])
+        return found if self._repairs is None else await self._repairs.repair(found, self._verified)
 
     def _window(self, items: list[Item]) -> Window:
         if self._repairs is None:
             return Window(self._graph, items, late_seconds=self._late_seconds)
         return Window(self._graph, items, self._repairs.problems, self._late_seconds, self._repairs.backfill)
 
-    async def _verified(self, key: Key) -> list[Finding]:
-        """Reads and verifies one item, again if it changes meanwhile."""
-        found, _ = await self._verified_again([key])
+    async def _verified(self, keys: Collection[Key]) -> list[Finding]:
+        """Reads and verifies items, again if they change meanwhile."""
+        found, _ = await self._verified_again(keys)
         return found
 
     async def _verified_again(self, keys: Collection[Key]) -> tuple[list[Finding], list[Finding]]:
@@ -129,16 +130,6 @@ class Verification:
             if is_last:
                 return found, window.undecided
         return found, []
-
-    async def _repair(self, repairs: Repairs, found: Iterable[Finding]) -> list[Finding]:
-        """Repairs the items with findings. Returns the findings that are left."""
-        several: dict[Key, list[Finding]] = {}
-        for each in found:
-            several.setdefault(each.example.key, []).append(each)
-        waiting, size = [*several.values()], repairs.concurrency
-        parts = [waiting[start : start + size] for start in range(0, len(waiting), size)]
-        left = [await gathered(repairs.repair(own, self._verified) for own in part) for part in parts]
-        return [finding for part in left for own in part for finding in own]
 
     # --- Saved between two runs -----------------------------------------------------------------------
 
@@ -403,29 +394,31 @@ class Window:
         # The nodes are read after the copies: both change in one transaction, or the node has a mark.
         async for (item, record, _, copy), found in self._stored(store, {}, self._copying):
             for key, node in found.items():
-                if copy and self._differs(record, copy, item, node):
-                    if copy.field.follows and COPYING in node and not is_left(node):
-                        continue  # it is about to be written
-                    what = f"{copy.field.name} is not what the node has now"
-                    problem = _problem_of(copy)
-                    if self._backfill is not None:
-                        problem, what = (
-                            "uncopied",
-                            f"{copy.field.name} is missing: {copy.field.kept_of} can be written",
-                        )
-                    self._doubt(problem, record, what, item, key, copy.field.name)
+                if copy is None or (wanted := self._source_value(copy, node)) is _UNREADABLE:
+                    continue
+                if self._value(record, copy, item) == wanted:
+                    continue
+                name, right = copy.field.name, None
+                if copy.field.follows and COPYING in node and not is_left(node):
+                    continue  # it is about to be written
+                what = f"{name} is not what the node has now"
+                problem = _problem_of(copy)
+                if self._backfill is not None:
+                    what, problem = f"{name} is missing: {copy.field.kept_of} can be written", "uncopied"
+                    if not copy.field.follows:
+                        # It may differ from its node later, so it is written like another value.
+                        problem, right = "missing", encode(copy.field.type, wanted)
+                self._doubt(problem, record, what, item, key, name, right)
 
-    def _differs(self, record: RecordType, copy: Copy, item: Item, node: Item) -> bool:
-        """Returns whether a copy has another value than its source, whatever attributes or keys hold them."""
+    def _source_value(self, copy: Copy, node: Item) -> object:
+        """Returns what a node has for a copy, whatever attributes or keys hold it."""
         of = self._graph.recognise(node)
         if of is None or of not in copy.sources:
-            return False
+            return _UNREADABLE
         try:
-            wanted = of.reader(copy.sources[of])(node)
+            return of.reader(copy.sources[of])(node)
         except CorruptItem:
-            return False  # reported for the node itself
-        is_other: bool = self._value(record, copy, item) != wanted
-        return is_other
+            return _UNREADABLE  # reported for the node itself
 
     def _value(self, record: RecordType, copy: Copy, item: Item) -> object:
         """Returns what an item has in a copy; what equals nothing else if it cannot be read."""

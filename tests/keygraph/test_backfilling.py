@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from collections import Counter
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -182,6 +183,28 @@ async def test_an_item_without_a_list_costs_one_write(make_store: MakeStore) -> 
     assert [type(each).__name__ for each in store.requests if not isinstance(each, BatchGet)] == [
         *("Scan", "Write", "Write")
     ]
+
+
+async def test_many_items_are_read_and_verified_together(make_store: MakeStore) -> None:
+    """Each costs one write. What all depend on is read by few requests."""
+    others = [order("ann", number, state="paid", price=Decimal(1)) for number in range(90)]
+    store = TracingStore(await made(make_store, [filled("ann", open_orders=Decimal(90)), *others]))
+    await backfilled(store, Backfill(index="ByState"))
+    await backfilled(store, Backfill(field="customer"))
+    sent = Counter(type(each).__name__ for each in store.requests)
+    assert sent["Write"] + sent["Transaction"] == 180
+    assert sent["BatchGet"] < 20
+    assert (await verified(store)) == []
+
+
+async def test_a_copy_is_written_with_what_else_an_item_lacks(make_store: MakeStore) -> None:
+    store = TracingStore(await made(make_store, [OLD[1], {**OLD[3], "state": None}]))
+    lines, report = await backfilled(store)
+    assert report.found == {}
+    [line] = [each for each in lines if "ORDER#2" in each]
+    assert all(
+        name in line for name in ("state None → open", "price None → 5", "customer None → Bob", "sp None")
+    )
 
 
 @pytest.mark.parametrize(
@@ -365,7 +388,7 @@ async def test_an_item_that_changes_in_between_is_decided_again(make_store: Make
     lines, report = await backfilled(HeldStore(store, before))
     assert report.found == {}
     assert await items_of(store) == by_key([filled("ann", level=Decimal(3), lp="LEVEL#3")])
-    assert "USER#ann/USER#ann: data None → {'size': 'M'}" in lines
+    assert lines[0].startswith("USER#ann/USER#ann: data None → {'size': 'M'}, lp None → LEVEL#3")
 
 
 @pytest.mark.parametrize("seed", range(3))

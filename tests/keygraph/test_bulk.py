@@ -12,7 +12,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Query
 from keygraph.dynamo.table import Table
 from keygraph.errors import Unavailable
-from keygraph.tables.bulk import whole_table, write_batches
+from keygraph.tables.bulk import gathered, whole_table, write_batches
 from tests.conftest import MakeStore
 from tests.tracing import TracingStore
 
@@ -117,3 +117,26 @@ async def test_reading_can_end_early(make_store: MakeStore) -> None:
     first = await anext(items)
     await items.aclose()
     assert (await store.send(Query(str(first["PK"])))).items == [first]
+
+
+async def test_no_more_is_under_way_than_allowed_and_none_is_begun_after_a_failure() -> None:
+    begun, ended, most = list[int](), list[int](), 0
+
+    async def work(number: int) -> int:
+        nonlocal most
+        begun.append(number)
+        most = max(most, len(begun) - len(ended))
+        await asyncio.sleep(0 if number % 2 else 0.001)
+        if number == fails:
+            raise Unavailable("gone")
+        ended.append(number)
+        return number
+
+    fails = -1
+    assert await gathered(map(work, range(20)), 3) == [*range(20)]
+    assert (sorted(ended), most) == ([*range(20)], 3)
+    begun.clear()
+    fails = 5
+    with pytest.raises(Unavailable):
+        await gathered(map(work, range(20)), 3)
+    assert len(begun) < 10

@@ -448,6 +448,33 @@ async def test_repairs_that_stop_anywhere_go_on(writes: int, make_store: MakeSto
     assert await items_of(store) == expected
 
 
+async def test_what_another_has_repaired_is_not_left(make_store: MakeStore) -> None:
+    """A count was missing when the item was read, and is there when its list was read."""
+
+    @node("USER#{name}")
+    class User:
+        name: ID
+        orders: Many[Order]
+        size: int = counts("orders")
+
+    @record("{user}", "ORDER#{number}")
+    class Order:
+        user: User
+        number: int
+
+    of = Graph(Table("Orders", partition_key="pk", sort_key="sk"), User, Order, type_attribute="t").check()
+    store = await make_store(of.table)
+    await store.send(BatchWrite(({"pk": "USER#a", "sk": "USER#a", "t": "User"},)))
+
+    async def before(request: object) -> None:
+        if isinstance(request, Query):
+            await store.send(Write(UpdateItem(("USER#a", "USER#a"), (SetTo(("size",), Decimal(0)),))))
+
+    assert told(await verified(of, store)) != []
+    lines, report = await repaired(HeldStore(store, before), of=of)
+    assert (lines, told(report)) == ([], [])
+
+
 async def test_an_item_whose_key_is_repaired_after_its_node_is_counted(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
