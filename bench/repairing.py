@@ -1,8 +1,9 @@
 """The time and memory of repairing a broken table while others write to it: `python -m bench.repairing [ITEMS]`.
 
-One percent of the items of a table of people, friendships and notes get each kind of damage. `keygraph verify --repair
---yes` repairs them in a process of its own, while this one creates notes; then `keygraph verify` must find nothing, and
-every note that was created must be there.
+One percent of the items of a table of people, friendships and notes get each kind of damage: an end without its node, a
+leftover in a key, a key that is missing, a mirror that is missing or differs, a wrong count, a missing one, and a stale copy. `keygraph
+verify --repair --yes` repairs them in a process of its own, while this one creates, renames and deletes notes; then
+`keygraph verify` must find nothing, and each note must be as it was written last.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keygraph import ID, Graph, Index, Many, Table, counts, edge, node
+from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import whole_table, write_batches
-from keygraph.writing.requests import Create
+from keygraph.writing.requests import Change, Create, Delete
 from keygraph.writing.sending.writer import write
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
@@ -53,6 +54,7 @@ class Note:
     note_id: ID
     title: str
     author: Person
+    town: str | None = copy("author.town", follows=True)
 
 
 graph = Graph(
@@ -95,6 +97,10 @@ def broken_items(size: int) -> Iterator[Item]:
         person |= {"friends_count": Decimal(FRIENDS), "notes_count": Decimal(99 if is_broken() else NOTES)}
         if is_broken():
             person["GSI1PK"] = "TOWN#undefined"
+        elif is_broken():
+            del person["GSI1SK"]
+        if is_broken():
+            del person["friends_count"]
         yield person
         for step in range(1, FRIENDS // 2 + 1):
             other = (number + step) % people
@@ -106,7 +112,8 @@ def broken_items(size: int) -> Iterator[Item]:
             yield _friend(number, people + number)  # there is no such person
         key = f"NOTE#{number}"
         note: Item = {"PK": key, "SK": key, "note_id": str(number), "title": "a", "author_name": str(number)}
-        yield note | {"GSI1PK": f"PERSON#{number}", "GSI1SK": "NOTE#a", "type": "Note"}
+        note |= {"GSI1PK": f"PERSON#{number}", "GSI1SK": "NOTE#a", "type": "Note"}
+        yield note | {"town": "old" if is_broken() else f"T{number % 100}"}
 
 
 async def _fill(url: str, size: int) -> None:
@@ -117,16 +124,28 @@ async def _fill(url: str, size: int) -> None:
         await write_batches(store, batches, lambda _: None, in_flight=1)
 
 
-async def _write_until(url: str, done: asyncio.Event) -> int:
-    """Creates notes of the first people, and returns how many."""
-    count = 0
+async def _write_until(url: str, done: asyncio.Event) -> tuple[int, dict[str, str]]:
+    """Creates notes of the first people, renames and deletes some of them. Returns the number of writes, and the titles of the
+    notes that must be there."""
+    count, titles = 0, dict[str, str]()
+    dice, record = random.Random(2), graph.types["Note"]
     async with open_store(url, graph.table) as store:
         while not done.is_set():
-            values: dict[str, Any] = {"note_id": f"new{count}", "title": "b", "author": (str(count % 1_000),)}
-            await write(graph, store, [Create(graph.types["Note"], values)])
+            name, kind = dice.choice([*titles] or [""]), dice.random()
+            if not titles or kind < 0.6:
+                name = f"new{count}"
+                titles[name] = "b"
+                values: dict[str, Any] = {"note_id": name, "title": "b", "author": (str(count % 1_000),)}
+                await write(graph, store, [Create(record, values)])
+            elif kind < 0.9:
+                titles[name] = f"c{count}"
+                await write(graph, store, [Change(record, (name,), {"title": titles[name]})])
+            else:
+                del titles[name]
+                await write(graph, store, [Delete(record, (name,))])
             count += 1
             await asyncio.sleep(0.05)
-    return count
+    return count, titles
 
 
 async def _verify(url: str, *options: str) -> tuple[str, float]:
@@ -155,8 +174,14 @@ async def main(size: int) -> None:
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             sys.stdout.write(f"verify {' '.join(options)}: {seconds:.0f} s, {peak:.0f} MB at most. {said}\n")
         async with open_store(url, graph.table) as store:
-            there = [item async for item in whole_table(store) if str(item["SK"]).startswith("NOTE#new")]
-        sys.stdout.write(f"{writing.result():,} notes were created meanwhile, {len(there):,} are there.\n")
+            found = {
+                str(item["note_id"]): item["title"]
+                async for item in whole_table(store)
+                if str(item["SK"]).startswith("NOTE#new")
+            }
+        count, titles = writing.result()
+        assert found == titles, "a write was lost"
+        sys.stdout.write(f"{count:,} notes were written meanwhile, and all are as they were written last.\n")
 
 
 if __name__ == "__main__":

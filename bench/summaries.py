@@ -1,14 +1,15 @@
-"""The time, memory and disk of the job that computes summaries: `python -m bench.summaries [ITEMS]`.
+"""The time, memory and disk of a backfill and of the job that computes summaries: `python -m bench.summaries [ITEMS]`.
 
-A league of teams, players and memberships is in a SQLite file; one team has half of all memberships. `keygraph summarize`
-computes it in a process of its own. A second run is killed in the middle and resumed: what both took is compared with
-the first. Every value must be right.
+A league of teams, players and memberships is in a SQLite file; one team has half of all memberships. The memberships lack
+the keys of an index and a default: `keygraph backfill` writes them, then `keygraph summarize` computes counts, sums and copies, each
+in a process of its own. A second run of each is killed in the middle and resumed. Every value must be right.
 """
 
 from __future__ import annotations
 
 import asyncio
-import resource
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ class Member:
     team: Team
     player: Player
     score: int
+    role: str = "player"
     team_name: str | None = copy("team.name", kept="job")
 
 
@@ -77,8 +79,6 @@ def items(size: int) -> Iterator[Item]:
             yield {
                 "pk": f"TEAM#{team}",
                 "sk": f"MEMBER#{number}",
-                "gp": key,
-                "gs": f"TEAM#{team}",
                 "score": Decimal(number % 10),
             }
 
@@ -99,20 +99,25 @@ async def _load(store_address: str, size: int) -> None:
         await write_batches(store, batches(), lambda mark: None, in_flight=1)
 
 
-async def _check(store_address: str) -> int:
+async def _check(store_address: str, *, is_summarized: bool) -> int:
     """Compares every value with its list, which is counted here. Returns the number of items."""
     counted, points, teams, total = Counter[str](), Counter[str](), Counter[str](), 0
     nodes: list[Item] = []
     async with open_store(store_address, graph.table) as store:
         async for item in whole_table(store):
             total += 1
-            if "score" in item:
-                counted[str(item["pk"])] += 1
-                points[str(item["pk"])] += int(item["score"])  # type: ignore[arg-type]  # a number
-                teams[str(item["gp"])] += 1
-                assert item["team_name"] == f"Team {str(item['pk']).partition('#')[2]}", item
-            else:
+            if "score" not in item:
                 nodes.append(item)
+                continue
+            team, number = str(item["pk"]), str(item["sk"]).partition("#")[2]
+            assert (item["gp"], item["gs"], item["role"]) == (f"PLAYER#{number}", team, "player"), item
+            counted[team] += 1
+            points[team] += int(item["score"])  # type: ignore[arg-type]  # a number
+            teams[str(item["gp"])] += 1
+            if is_summarized:
+                assert item["team_name"] == f"Team {team.partition('#')[2]}", item
+    if not is_summarized:
+        return total
     for each in nodes:
         key = str(each["pk"])
         if key.startswith("TEAM"):
@@ -122,35 +127,50 @@ async def _check(store_address: str) -> int:
     return total
 
 
-def _summarize(store: str, work: Path, *options: str) -> subprocess.Popen[bytes]:
-    command = ["summarize", "--model", "bench.summaries:graph", "--store", store, "--work", str(work)]
-    return subprocess.Popen([sys.executable, "-m", "keygraph", *command, *options])
+def _run(name: str, *options: str) -> tuple[float, int]:
+    """Runs a command to its end. Returns its time in seconds and its peak memory in MB."""
+    started = time.monotonic()
+    _, status, used = os.wait4(_started(name, *options).pid, 0)
+    assert status == 0, name
+    return time.monotonic() - started, used.ru_maxrss // 1024
+
+
+def _started(name: str, *options: str) -> subprocess.Popen[bytes]:
+    command = (sys.executable, "-m", "keygraph", name, "--model", "bench.summaries:graph", *options)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def _measure(name: str, file: Path, work: Path, *options: str) -> None:
+    """Prints what a command takes, and what it takes if it is killed in the middle and resumed."""
+    before = file.with_suffix(".before")
+    shutil.copy(file, before)
+    options = ("--store", f"sqlite:{file}", *options)
+    seconds, memory = _run(name, *options)
+    total = asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
+    sys.stdout.write(f"{name}: {total:,} items, {seconds:.0f} s, {memory} MB of memory\n")
+    shutil.copy(before, file)
+    job = _started(name, *options)
+    largest, until = 0, time.monotonic() + seconds / 2
+    while time.monotonic() < until:
+        largest = max(largest, work.stat().st_size if work.exists() else 0)
+        time.sleep(0.2)
+    job.kill()
+    job.wait()
+    more, _ = _run(name, *options, "--resume")
+    asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
+    sys.stdout.write(
+        f"killed after {seconds / 2:.0f} s and resumed: {more:.0f} s more, {largest >> 20} MB of work\n"
+    )
 
 
 def main(size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store, work = f"sqlite:{folder}/league.db", Path(folder) / "work.db"
+        file, work = Path(folder) / "league.db", Path(folder) / "work"
         started = time.monotonic()
-        asyncio.run(_load(store, size))
-        print(f"loaded in {time.monotonic() - started:.0f} s")
-        started, largest = time.monotonic(), 0
-        job = _summarize(store, work)
-        while job.poll() is None:
-            largest = max(largest, work.stat().st_size if work.exists() else 0)
-            time.sleep(0.2)
-        whole = time.monotonic() - started
-        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-        assert job.returncode == 0
-        total = asyncio.run(_check(store))
-        print(f"{total:,} items: {whole:.0f} s, {memory} MB of memory, a work file of {largest >> 20} MB")
-        started = time.monotonic()
-        job = _summarize(store, work)
-        time.sleep(whole / 2)
-        job.kill()
-        job.wait()
-        assert _summarize(store, work, "--resume").wait() == 0
-        asyncio.run(_check(store))
-        print(f"killed after {whole / 2:.0f} s and resumed: {time.monotonic() - started:.0f} s in all")
+        asyncio.run(_load(f"sqlite:{file}", size))
+        sys.stdout.write(f"loaded in {time.monotonic() - started:.0f} s\n")
+        _measure("backfill", file, work, "--state", str(work))
+        _measure("summarize", file, work, "--work", str(work))
 
 
 if __name__ == "__main__":
