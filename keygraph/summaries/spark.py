@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -30,17 +30,16 @@ from keygraph.graph import Graph
 from keygraph.kept import kept
 from keygraph.summaries.exports import Exports, UnusableExport, rows_of
 from keygraph.summaries.work import GROUPS, IMAGES, LINKS, RANKS, WRITES, GroupRow, Summaries
-from keygraph.summaries.writing import SummaryWriter
-from keygraph.tables.bulk import WriteRate
+from keygraph.summaries.writing import SummaryWriter, WriteOptions
+from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import FindingKind
-from keygraph.tables.repair import ItemChange, Repairs
-from keygraph.tables.verify import LATE_SECONDS, Verification
+from keygraph.tables.repair import ItemChange
+from keygraph.tables.verify import LATE_SECONDS
 
 _ROOT = "AWSDynamoDB"
 _BATCH_LINES = 1000
 """The lines whose contributions are combined before they are sent to another executor."""
-IN_FLIGHT = 16
-_REPAIRED = "repaired"
+_BATCH_WRITES = 1000
 _READ = -1
 """The stage of rows that say how many lines were read: unlike accumulators, they are right if a task is run again."""
 
@@ -54,10 +53,8 @@ class SparkJob:
     store: str
     """The address of the store that the results are written to."""
     as_of: datetime
-    rate: float | None = None
-    """The most write units a second of all executors together."""
-    is_dry_run: bool = False
-    only_changed: bool = False
+    options: WriteOptions
+    """With the rate of all executors together."""
 
     @property
     def work(self) -> Summaries:
@@ -95,26 +92,22 @@ class SparkJob:
     async def _write(
         self, rows: Iterator[GroupRow], parts: int, changes: list[tuple[FindingKind, list[ItemChange]]]
     ) -> Counter[str]:
-        graph, rate = self.work.graph, WriteRate(None if self.rate is None else self.rate / parts)
-        repaired = 0
+        graph, options = self.work.graph, self.options
+        if options.rate is not None:
+            options = replace(options, rate=options.rate / parts)
 
         def listen(kind: FindingKind, items: list[ItemChange]) -> None:
-            nonlocal repaired
-            repaired += kind.problem == "miscounted"
-            if self.is_dry_run:
+            if options.is_dry_run:
                 changes.append((kind, items))
 
         async with open_store(self.store, graph.table) as store:
-            repairs = Repairs(graph, store, ["counts"], listen, rate=rate, is_dry_run=self.is_dry_run)
-            late = 0 if self.store.startswith("sqlite:") else LATE_SECONDS
-            repair = Verification(graph, store, repairs=repairs, late_seconds=late).repair_item
-            writer = SummaryWriter(
-                graph, store, self.as_of, listen, repair, rate, self.is_dry_run, self.only_changed
+            writer = SummaryWriter(graph, store, self.as_of, options, listen)
+            items = (
+                [self.work.result(row) for row in own] for _, own in groupby(rows, key=lambda row: row.key)
             )
-            items = ([*own] for _, own in groupby(rows, key=lambda row: row.key))
-            while some := [*islice(items, IN_FLIGHT)]:
-                await asyncio.gather(*(writer.write([self.work.result(row) for row in own]) for own in some))
-        return Counter({**writer.counted, _REPAIRED: repaired})
+            while some := [*islice(items, _BATCH_WRITES)]:
+                await gathered(writer.write(results) for results in some)
+        return writer.counted
 
 
 @kept("models", 4, 1_000)
@@ -186,7 +179,7 @@ def summarize(
         made = own.mapPartitions(partial(job.reduced, stage=stage)).persist(level)
         whole = context.union([whole, made])
     results = _of_stage(whole, WRITES, parts).mapPartitions(partial(job.written, parts=parts))
-    yield from results.toLocalIterator() if job.is_dry_run else results.collect()
+    yield from results.toLocalIterator() if job.options.is_dry_run else results.collect()
 
 
 def _of_stage(rows: Any, stage: int, parts: int) -> Any:
@@ -206,7 +199,9 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     context = import_module("pyspark").SparkContext.getOrCreate()
     exports, files = exports_at(context, given.input, _loaded(given.model).graph.table.name)
-    job = SparkJob(given.model, given.store, exports.as_of, given.rate, only_changed=given.only_changed)
+    late = 0 if given.store.startswith("sqlite:") else LATE_SECONDS
+    options = WriteOptions(given.rate, only_changed=given.only_changed, late_seconds=late)
+    job = SparkJob(given.model, given.store, exports.as_of, options)
     total = Counter[str]()
     for counted in summarize(context, job, files, context.defaultParallelism):
         total += counted

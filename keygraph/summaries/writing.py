@@ -8,11 +8,11 @@ differs is computed again from its list, and repaired as `keygraph verify --repa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, Condition, at_path
@@ -27,9 +27,10 @@ from keygraph.model.records import RecordType
 from keygraph.resolve.derived import as_stored, is_storable, stored_value
 from keygraph.resolve.fields import VALUE
 from keygraph.summaries.work import Result
-from keygraph.tables.bulk import WriteRate
+from keygraph.tables.bulk import RatedStore, WriteRate
 from keygraph.tables.findings import FindingKind
-from keygraph.tables.repair import ItemChange
+from keygraph.tables.repair import ItemChange, Repairs
+from keygraph.tables.verify import Verification
 from keygraph.writing.presence import Presence, is_unchanged, within_maps
 
 Counted: TypeAlias = Literal["written", "confirmed", "newer", "gone", "refused"]
@@ -38,36 +39,60 @@ they depend on is not as it was read; they do not fit their type."""
 _LARGEST_INT = 2**31 - 1
 
 
-@dataclass
-class SummaryWriter:
-    """Writes the results of one job."""
+REPAIRED = "repaired"
+"""Counts items with a count or sum that transactions keep and that was wrong."""
 
-    graph: Graph
-    store: Store
-    as_of: datetime
-    """The time at which the table was as the job knows it."""
-    listen: Callable[[FindingKind, list[ItemChange]], None]
-    """Called with each item whose values change, before and after."""
-    repair: Callable[[Key], Coroutine[Any, Any, object]]
-    """Computes what transactions keep in an item again from its lists, and repairs it."""
-    rate: WriteRate = field(default_factory=WriteRate)
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How the results of a job are written."""
+
+    rate: float | None = None
+    """The most write units a second."""
     is_dry_run: bool = False
     only_changed: bool = False
     """Whether an item is not written if only the ages of its values change."""
-    counted: Counter[str] = field(default_factory=Counter)
+    late_seconds: float = 0
+    """How far a global index may be behind the table."""
 
-    def __post_init__(self) -> None:
-        self._presence = Presence(self.graph)
+
+class SummaryWriter:
+    """Writes the results of one job."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        store: Store,
+        as_of: datetime,
+        options: WriteOptions,
+        listen: Callable[[FindingKind, list[ItemChange]], None],
+    ) -> None:
+        """`as_of` is the time at which the table was as the job knows it. `listen` is called with each item whose values change, before and after."""
+        rate = WriteRate(options.rate)
+        self.counted: Counter[str] = Counter()
+        """What became of how many items."""
+        self._graph = graph
+        self._store = RatedStore(store, rate)
+        self._as_of = as_of
+        self._options = options
+        self._listen = listen
+        self._presence = Presence(graph)
+        repairs = Repairs(graph, store, ["counts"], self._repaired, rate=rate, is_dry_run=options.is_dry_run)
+        self._verification = Verification(graph, store, repairs=repairs, late_seconds=options.late_seconds)
+
+    def _repaired(self, kind: FindingKind, items: list[ItemChange]) -> None:
+        self.counted[REPAIRED] += 1
+        self._listen(kind, items)
 
     async def write(self, results: Sequence[Result]) -> None:
         """Writes all results of one item. Raises StoreError."""
         before: Item = {}
         for result in results:
             before |= result.before
-        key, record = self.graph.table.key_of(before), results[0].summary.record
+        key, record = self._graph.table.key_of(before), results[0].summary.record
         others = [each for each in results if each.summary.age is None]
         if any(stored_value(each.summary.field, before) != each.value for each in others):
-            await self.repair(key)
+            await self._verification.repair_item(key)
         by_job = [each for each in results if each.summary.age is not None]
         if by_job:
             self.counted[await self._write(key, record, by_job, before)] += 1
@@ -82,18 +107,18 @@ class SummaryWriter:
             if not results:
                 return "newer"
             changed = [each for each in results if stored_value(each.summary.field, item or {}) != each.value]
-            if not changed and self.only_changed:
+            if not changed and self._options.only_changed:
                 return "confirmed"
             changes, conditions = self._changes(record, results, before, item or {})
-            if not self.is_dry_run:
+            if not self._options.is_dry_run:
                 try:
                     action = UpdateItem(key, tuple(changes), And(tuple(conditions)))
-                    await self.rate.send(self.store, Write(action))
+                    await self._store.send(Write(action))
                 except BadUserInput:
                     return "refused"
                 except ConditionFailed as failed:
                     item = failed.item
-                    if item is None or self.graph.recognise(item) is not record:
+                    if item is None or self._graph.recognise(item) is not record:
                         return "gone"
                     results = [each for each in results if _is_of_same(each, before, item)]
                     if not results:
@@ -110,7 +135,7 @@ class SummaryWriter:
             stored = None if age is None else record.reader(age)(item)
         except CorruptItem:
             return False
-        return isinstance(stored, datetime) and stored.tzinfo is not None and stored >= self.as_of
+        return isinstance(stored, datetime) and stored.tzinfo is not None and stored >= self._as_of
 
     def _changes(
         self, record: RecordType, results: Iterable[Result], before: Item, item: Item
@@ -122,7 +147,7 @@ class SummaryWriter:
             changes.append(_set(declared.kept_attribute, as_stored(declared, result.value, item)))
             conditions += [is_unchanged(own, before) for own in result.summary.own]
             if age is not None:
-                changes.append(SetTo(age.attribute, encode(age.type, self.as_of)))
+                changes.append(SetTo(age.attribute, encode(age.type, self._as_of)))
                 conditions.append(is_unchanged(age.attribute, item))
         fitting, of_maps = within_maps(changes, item)
         return fitting, [*dict.fromkeys((*conditions, *of_maps))]
@@ -135,7 +160,7 @@ class SummaryWriter:
             old |= {} if stored is None else {name: stored}
             new |= {} if result.value is None else {name: result.value}
         names = ", ".join(result.summary.field.name for result in changed)
-        self.listen(FindingKind("outdated", record.name, f"{names} computed"), [ItemChange(key, old, new)])
+        self._listen(FindingKind("outdated", record.name, f"{names} computed"), [ItemChange(key, old, new)])
 
 
 def _set(path: tuple[str, ...], value: Value) -> AttributeChange:

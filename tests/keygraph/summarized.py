@@ -16,11 +16,10 @@ from keygraph.dynamo.store import Request, Store, Write
 from keygraph.summaries.exports import Exports
 from keygraph.summaries.local import LocalJob, WorkFile, scanned
 from keygraph.summaries.work import Summaries
-from keygraph.summaries.writing import SummaryWriter
+from keygraph.summaries.writing import SummaryWriter, WriteOptions
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.findings import FindingKind
-from keygraph.tables.repair import ItemChange, Repairs
-from keygraph.tables.verify import Verification
+from keygraph.tables.repair import ItemChange
 from tests.tracing import HeldStore
 
 AT = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -52,9 +51,7 @@ async def summarize(
         scan = scanned(work, store, job.at, 3)
         await job.read(scan if exports is None else exports.parts(work, job.at), read)
         await job.combine()
-        repairs = Repairs(graph, store, ["counts"], listen, is_dry_run=options.get("is_dry_run", False))
-        repair = Verification(graph, store, repairs=repairs).repair_item
-        writer = SummaryWriter(graph, store, job.as_of, listen, repair, **options)
+        writer = SummaryWriter(graph, store, job.as_of, WriteOptions(**options), listen)
         await job.write(writer, lambda results: None)
     finally:
         file.close()

@@ -20,6 +20,7 @@ from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.engines.open import open_store
 from keygraph.summaries.exports import UnusableExport
 from keygraph.summaries.spark import SparkJob, exports_at, main, summarize
+from keygraph.summaries.writing import WriteOptions
 from tests.keygraph.exported import full_export, incremental_export
 from tests.keygraph.guild import graph
 from tests.keygraph.summarized import AT, contents
@@ -57,7 +58,7 @@ async def items_in(address: str) -> list[Item]:
 
 def run(context: Any, address: str, bucket: Path, **options: Any) -> list[Any]:
     exports, files = exports_at(context, str(bucket), "Guild")
-    return [*summarize(context, SparkJob(MODEL, address, exports.as_of, **options), files, 3)]
+    return [*summarize(context, SparkJob(MODEL, address, exports.as_of, WriteOptions(**options)), files, 3)]
 
 
 async def test_it_writes_what_the_local_engine_writes(context: Any, tmp_path: Path) -> None:

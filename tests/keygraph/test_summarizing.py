@@ -130,7 +130,7 @@ async def test_a_dry_run_lists_what_would_change(store: Store, tmp_path: Path) -
         listed.append((kind, items))
 
     counted = await summarize(graph, store, tmp_path, listen=listen, is_dry_run=True)
-    assert counted == {"written": 9}
+    assert counted == {"written": 9, "repaired": 1}
     assert await contents(store) == before
     found = {(kind.what, items[0].key): items for kind, items in listed}
     assert found["member_count, mean, points computed", BEES] == [
@@ -418,15 +418,14 @@ def test_the_order_and_the_way_in_which_rows_are_combined_do_not_matter() -> Non
 @on_sqlite
 async def test_writes_keep_to_the_rate(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[object] = []
-    rate = WriteRate(1000)
-    send = rate.send
+    send = WriteRate.send
 
-    async def counted(store: Store, request: Any) -> Any:
+    async def counted(rate: WriteRate, store: Store, request: Any) -> Any:
         sent.append(request)
-        return await send(store, request)
+        return await send(rate, store, request)
 
-    monkeypatch.setattr(rate, "send", counted)
-    await summarize(graph, store, tmp_path, rate=rate)
+    monkeypatch.setattr(WriteRate, "send", counted)
+    await summarize(graph, store, tmp_path, rate=1000)
     assert len(sent) == 9
 
 

@@ -26,13 +26,10 @@ from keygraph.summaries.local import LocalJob, UnusableWorkFile, WorkFile, scann
 from keygraph.summaries.spark import SparkJob, exports_at
 from keygraph.summaries.spark import summarize as summarize_on_spark
 from keygraph.summaries.work import Summaries
-from keygraph.summaries.writing import SummaryWriter
-from keygraph.tables.bulk import WriteRate
-from keygraph.tables.findings import FindingKind
-from keygraph.tables.repair import ItemChange, Repairs
-from keygraph.tables.verify import LATE_SECONDS, Verification
-from keygraph_server.errors import INTERRUPTED, CommandError
-from keygraph_server.jobs.checkpoint import StateFile
+from keygraph.summaries.writing import SummaryWriter, WriteOptions
+from keygraph.tables.verify import LATE_SECONDS
+from keygraph_server.errors import CommandError
+from keygraph_server.jobs.checkpoint import StateFile, interruptible
 from keygraph_server.jobs.declaration import declaration_digest
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, RateOption, ReportOption, SegmentsOption, StoreOption
@@ -105,20 +102,17 @@ def summarize(
             'Declare a count, a sum or a copy: counts("orders", kept="job")',
         )
     changes = PrintedChanges(graph, is_json=format_ == "json")
+    late = LATE_SECONDS if settings.sqlite_file is None else 0
+    options = WriteOptions(rate, dry_run, only_changed, late)
     job: _Summarizing | _OnSpark
     if engine == "spark":
-        job = _OnSpark(graph.table.name, settings, input_, changes, rate, dry_run, only_changed)
+        job = _OnSpark(graph.table.name, settings, input_, changes, options)
     else:
         source = _JobInput(graph.table.name, segments, None if input_ is None else Path(input_))
-        job = _Summarizing(
-            graph, settings, source, work_file, changes, WriteRate(rate), dry_run, only_changed
-        )
+        job = _Summarizing(graph, settings, source, work_file, changes, options)
     started = time.monotonic()
-    try:
+    with interruptible(lambda: job.so_far):
         job.run_all(resume=resume)
-    except KeyboardInterrupt:
-        typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
     report = {"table": graph.table.name, "as_of": job.as_of, "items": job.items, **job.outcome}
     if format_ == "json":
         text = orjson.dumps(report, option=orjson.OPT_INDENT_2).decode()
@@ -171,9 +165,7 @@ class _Summarizing:
     source: _JobInput
     file: Path | None
     changes: PrintedChanges
-    rate: WriteRate
-    is_dry_run: bool
-    only_changed: bool
+    options: WriteOptions
     items: int = 0
     as_of: str = ""
     outcome: dict[str, int] = field(default_factory=dict)
@@ -192,7 +184,7 @@ class _Summarizing:
             self.settings.store_address,
             self.graph.table.name,
             declaration_digest(self.graph),
-            f"{self.is_dry_run} {self.only_changed}",
+            f"{self.options.is_dry_run} {self.options.only_changed}",
             *self.source.names,
         ]
         path = self.file or StateFile.named("summaries", *what).path.with_suffix(".db")
@@ -237,31 +229,11 @@ class _Summarizing:
             await job.read(parts, read)
         with progress("Combining"):
             total = await job.combine()
-        repaired = 0
-
-        def listen(kind: FindingKind, items: list[ItemChange]) -> None:
-            nonlocal repaired
-            repaired += kind.problem == "miscounted"
-            if self.is_dry_run:
-                self.changes.add(kind, items)
-
-        late = LATE_SECONDS if self.settings.sqlite_file is None else 0
-        repairs = Repairs(self.graph, store, ["counts"], listen, rate=self.rate, is_dry_run=self.is_dry_run)
-        verification = Verification(self.graph, store, repairs=repairs, late_seconds=late)
-        writer = SummaryWriter(
-            self.graph,
-            store,
-            job.as_of,
-            listen,
-            verification.repair_item,
-            self.rate,
-            self.is_dry_run,
-            self.only_changed,
-        )
+        listen = self.changes.add if self.options.is_dry_run else lambda *_: None
+        writer = SummaryWriter(self.graph, store, job.as_of, self.options, listen)
         with progress("Writing", total) as advance:
             await job.write(writer, lambda results: advance(results, results))
-        self.outcome = {name: writer.counted[name] for name in _NOTES if name != "repaired"}
-        self.outcome["repaired"] = repaired
+        self.outcome = {name: writer.counted[name] for name in _NOTES}
 
 
 @dataclass
@@ -272,9 +244,7 @@ class _OnSpark:
     settings: Settings
     input: str | None
     changes: PrintedChanges
-    rate: float | None
-    is_dry_run: bool
-    only_changed: bool
+    options: WriteOptions
     items: int = 0
     as_of: str = ""
     outcome: dict[str, int] = field(default_factory=dict)
@@ -300,14 +270,7 @@ class _OnSpark:
         try:
             exports, files = exports_at(context, self.input, self.table)
             self.items, self.as_of = sum(count for _, count, _ in files), moment_text(exports.as_of)
-            job = SparkJob(
-                self.settings.model,
-                self.settings.store_address,
-                exports.as_of,
-                self.rate,
-                self.is_dry_run,
-                self.only_changed,
-            )
+            job = SparkJob(self.settings.model, self.settings.store_address, exports.as_of, self.options)
             for each in summarize_on_spark(context, job, files, context.defaultParallelism):
                 if isinstance(each, Counter):
                     total += each

@@ -95,13 +95,20 @@ class StateFile:
             self.path.unlink()
 
 
-def finished(work: Coroutine[Any, Any, Result], so_far: Callable[[], str]) -> Result:
-    """What the work of a command gives. If it is interrupted, says what was done so far, and raises Exit."""
+@contextmanager
+def interruptible(so_far: Callable[[], str]) -> Iterator[None]:
+    """If the work of a command is interrupted, says what was done so far, and raises Exit."""
     try:
-        return asyncio.run(work)
+        yield
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {so_far()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def finished(work: Coroutine[Any, Any, Result], so_far: Callable[[], str]) -> Result:
+    """What the work of a command gives, which is interruptible."""
+    with interruptible(so_far):
+        return asyncio.run(work)
 
 
 class CannotResumeError(CommandError):
