@@ -373,6 +373,26 @@ async def test_an_odd_answer_is_no_answer(request_: Request[Any], answer: Body) 
     assert (type(failure), str(failure)) == (Unavailable, "the server at db:8000 is not DynamoDB")
 
 
+@pytest.mark.parametrize(
+    "request_", [Query("USER#1", limit=2), Query("USER#2", limit=2), BatchGet((_key(1), _key(2)))]
+)
+async def test_more_items_than_were_requested_are_not_decoded(
+    request_: Request[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded_ = list[int]()
+
+    def decode(items: list[Any], _: object) -> Any:
+        decoded_.append(len(items))
+        raise ValueError
+
+    monkeypatch.setattr("keygraph.engines.dynamodb.answers.answered_items", decode)
+    item = {"PK": {"S": "USER#1"}, "SK": {"S": "A"}}
+    for count in (2, 3):
+        page = {"Items": [item] * count, "Count": 2, "ScannedCount": 2, "Responses": {"Shop": [item] * count}}
+        await _failure(ScriptedClient(page), request_)
+    assert decoded_ == [2]
+
+
 @pytest.mark.parametrize("answer", [{}, {"ConsumedCapacity": {"CapacityUnits": 0.5}, "ResponseMetadata": {}}])
 async def test_an_item_that_is_missing(answer: Body) -> None:
     store = DynamoDBStore(ClientTransport(ScriptedClient(answer)), table)

@@ -88,7 +88,9 @@ def _units(consumed: Any) -> float:
 
 
 def _of_page(wire: Wire, answer: Body, table: Table) -> Answered:
-    items = [] if "Select" in wire.body else answered_items(answer["Items"], table.key_names)
+    items = (
+        [] if "Select" in wire.body else _items(answer["Items"], wire.body.get("Limit", PAGE_BYTES), table)
+    )
     # Commands take every item by its keys; a list finds out itself.
     if wire.operation == "Scan" and not all(
         key.holds(item[key.name]) for key in table.keys for item in items
@@ -98,6 +100,12 @@ def _of_page(wire: Wire, answer: Body, table: Table) -> Answered:
     if not type(count) is type(scanned) is int or not 0 <= count <= scanned <= PAGE_BYTES:
         raise ValueError("numbers of items that no page has")
     return Answered(items, None, count, scanned, _position(last, wire.body, table) if last else None)
+
+
+def _items(typed: list[Any], most: int, table: Table) -> list[Item]:
+    if len(typed) > most:
+        raise ValueError("more items than were requested")
+    return answered_items(typed, table.key_names)
 
 
 def _position(last: Any, body: Body, table: Table) -> Position:
@@ -118,8 +126,8 @@ def _of_item(wire: Wire, answer: Body, table: Table) -> Answered:
 
 
 def _of_batch_get(wire: Wire, answer: Body, table: Table) -> Answered:
-    items = answered_items(_of(dict, answer["Responses"]).get(table.name, []), table.key_names)
     requested = wire.body["RequestItems"][table.name]
+    items = _items(_of(dict, answer["Responses"]).get(table.name, []), len(requested["Keys"]), table)
     keys = _left(
         requested["Keys"], answer.get("UnprocessedKeys"), table, lambda part: part["Keys"], lambda key: key
     )

@@ -13,7 +13,9 @@ import socket
 import ssl
 import time
 from collections import deque
+from contextlib import suppress
 from contextvars import Context
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
@@ -476,6 +478,8 @@ class Pool:
     async def _addresses(self) -> list[str]:
         """Returns the addresses of the endpoint. While no name server answers, which the system waits for, all wait for
         one lookup."""
+        with suppress(ValueError):
+            return [str(ip_address(self._host))]
         if self._looking_up is None:
             self._looking_up = in_daemon_thread(addresses_of, self._host, self._port)
             self._looking_up.add_done_callback(self._looked_up)
