@@ -141,8 +141,17 @@ def repair(write: WriteContext, findings: Sequence[Finding]) -> Steps:
     if write.graph.tallies and problem not in (*REPAIRS["copies"], "uncopied"):
         made = [_with_additions(write, step) for step in made]
     steps = merged((((), step) for step in made), write.graph.table, write.refusals)
-    steps = [with_rendered_keys(write, step) for step in steps]
+    steps = [_or_check(with_rendered_keys(write, step)) for step in steps]
     return str(write.refusals.found[0].message) if write.refusals.found else steps
+
+
+def _or_check(step: TransactionStep) -> TransactionStep:
+    """Returns the step, or a check if it changes nothing, because others have repaired the item: DynamoDB refuses an update
+    without changes in a transaction."""
+    action = step.action
+    if not isinstance(action, UpdateItem) or action.changes or action.condition is None:
+        return step
+    return replace(step, action=CheckItem(action.key, action.condition), is_check=True)
 
 
 def needed(write: WriteContext, key: Key) -> Iterator[Key]:

@@ -35,7 +35,7 @@ from keygraph import (
 )
 from keygraph.dynamo.actions import AddNumber, SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Query, Request, Store, Transaction, Write
+from keygraph.dynamo.store import BatchGet, BatchWrite, Query, Request, Store, Transaction, Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import Unavailable
 from keygraph.model.expiry import now
@@ -668,6 +668,29 @@ async def test_what_writers_add_to_edges_is_kept_while_mirrors_are_repaired(make
     for each in (key, ("PERSON#Ann", "FRIEND#Bob")):
         log: Any = items[each]["log"]
         assert {*log} >= {*done}
+
+
+@pytest.mark.parametrize("key", [("PERSON#Bob", "FRIEND#Ann"), ("PERSON#Ann", "FRIEND#Bob")])
+async def test_what_others_have_repaired_meanwhile_is_not_changed(make_store: MakeStore, key: Key) -> None:
+    store = await make_store(declared.graph.table)
+    await begin(store)
+    await write(declared.graph, store, [Put(friends, {"one": ("Ann",), "other": ("Bob",), "since": 5})])
+    right = await items_of(store)
+    await store.send(Write(UpdateItem(key, (SetTo(("since",), Decimal(4)),))))
+    reads = 0
+
+    async def before(request: object) -> None:
+        nonlocal reads
+        if isinstance(request, BatchGet):
+            reads += 1
+            if reads == 2:  # the findings are there
+                await store.send(Write(UpdateItem(key, (SetTo(("since",), Decimal(5)),))))
+        if isinstance(request, Transaction):
+            # DynamoDB refuses them; neither SQLite nor DynamoDB Local does.
+            assert all(each.changes for each in request.actions if isinstance(each, UpdateItem))
+
+    await repaired(HeldStore(store, before), "mirrors", of=declared.graph)
+    assert await items_of(store) == right
 
 
 # --- How ----------------------------------------------------------------------------------------------
