@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from keygraph_server.processes.listening import end_new_connections, waiting_connections
+from keygraph_server.listening import end_new_connections, waiting_connections
 from keygraph_server.processes.streams import flush_streams
 
 _AT_ONCE = 16

@@ -13,8 +13,8 @@ import time
 
 import uvicorn
 
+from keygraph_server.listening import end_new_connections
 from keygraph_server.processes import MOST_WORKERS
-from keygraph_server.processes.listening import end_new_connections
 from keygraph_server.processes.process import terminals
 from keygraph_server.processes.server import Server
 from keygraph_server.uvicorn_internals import STARTUP_FAILURE, Multiprocess, Process
