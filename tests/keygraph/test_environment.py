@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.dynamo.store import DescribeTable, Query
+from keygraph.dynamo.store import DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import open_dynamodb
@@ -76,8 +76,11 @@ class OfOneTable(FaultyDynamoDB):
     def DescribeTable(self, _: Any) -> Any:  # noqa: N802  # an operation of DynamoDB
         return {"Table": {"TableName": "Shop", "TableStatus": "DELETING"}}
 
+    def ListTables(self, _: Any) -> Any:  # noqa: N802  # an operation of DynamoDB
+        return {"TableNames": ["Shop"]}
 
-async def test_requests_about_tables_open_the_client() -> None:
+
+async def test_requests_about_other_tables_open_the_client() -> None:
     table = Table("Shop", partition_key="PK", sort_key="SK")
     async with OfOneTable().running() as url, open_dynamodb(table, url) as store:
         assert type(store._transport) is DirectTransport
@@ -85,8 +88,10 @@ async def test_requests_about_tables_open_the_client() -> None:
         assert (await store.send(Query("A"))).items == []
         assert vars(others)["_opened"] is None
         await store.send(DescribeTable())
+        assert vars(others)["_opened"] is None
+        await store.send(ListTables())
         opened = vars(others)["_opened"]
-        await store.send(DescribeTable())
+        await store.send(ListTables())
         assert vars(others)["_opened"] is opened is not None
 
 

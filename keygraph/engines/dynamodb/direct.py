@@ -1,7 +1,8 @@
 """The direct transport: signs, sends and reads requests for data, without the layers of AWS's library.
 
-Credentials, region and endpoint come from aioboto3's session, which refreshes them. Requests about tables go through
-its client. Failures are botocore's own exceptions, so `keygraph.engines.dynamodb.errors` handles both transports.
+Credentials, region and endpoint come from aioboto3's session, which refreshes them. Requests that change or list tables
+go through its client. Failures are botocore's own exceptions, so `keygraph.engines.dynamodb.errors` handles both
+transports.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Received, Transport
 
 _MANAGED = {
-    *("CreateTable", "DeleteTable", "DescribeTable", "ListTables", "UpdateTable"),
+    *("CreateTable", "DeleteTable", "ListTables", "UpdateTable"),
     *("DescribeTimeToLive", "UpdateTimeToLive"),
 }
-"""The operations that the client sends."""
+"""The operations that the client sends. A server that runs only describes its table: the client would read interim
+answers and chunks without an end."""
 _ANSWER_BYTES = {"GetItem": 8 * ITEM_BYTES, "Query": 8 * PAGE_BYTES, "Scan": 8 * PAGE_BYTES}
 """The largest answers with one item or one page. What DynamoDB counts as one byte takes eight at most in JSON, but for
 rarities: a list of booleans."""

@@ -1,8 +1,8 @@
 """AWS's settings where the environment has all of them, as in Lambda functions and most containers.
 
 Nothing else of them needs to be read then, and a request about data needs no aioboto3: importing it and making its client
-takes a third of the start of a Lambda function (docs/performance.md, "The start"). It is opened for the first request
-about tables. With any other setting (a profile, a role, a proxy, another kind of endpoint), `settings` returns None, and
+takes a third of the start of a Lambda function (docs/performance.md, "The start"). It is opened for the first change
+of a table. With any other setting (a profile, a role, a proxy, another kind of endpoint), `settings` returns None, and
 `keygraph.engines.dynamodb.settings` asks AWS's library.
 """
 
