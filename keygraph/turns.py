@@ -23,8 +23,6 @@ AT_ONCE = 100
 """How many items are processed without a look at the time: one to three milliseconds."""
 TURN_SECONDS = 0.004
 """The processor time after which long work lets others have their turn; half of it while operations wait."""
-_UNCLOCKED = 16
-"""So many requests do not begin the clock of a round: that takes longer than the question whether it is over."""
 _REQUESTS_OF_A_TURN = 10
 """A turn of work counts as much as this many requests."""
 
@@ -74,18 +72,6 @@ class WorkBudget:
         self.spent += seconds
         if self.rounds is not None:
             self.rounds.count(seconds)
-
-    def is_round_over(self, now: float) -> bool:
-        """Returns whether the time of this round of the event loop is used up, by whatever runs in it."""
-        rounds = self.rounds
-        if rounds is None:
-            return False
-        if not rounds.ends:
-            rounds.unclocked += 1
-            if rounds.unclocked > _UNCLOCKED:
-                rounds.unclocked = 0
-                rounds.count(0.0)
-        return 0.0 < rounds.ends < now
 
     async def wait(self) -> None:
         """Lets others have their turn."""

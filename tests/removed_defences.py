@@ -130,7 +130,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/engine/engine.py", "if self._worked > most:", "if False:"
     ),
     "test_many_walks_at_once_keep_nobody_waiting": Removal(
-        "keygraph/turns.py",
+        f"{_RESOLVERS}/read/meter.py",
         "return 0.0 < rounds.ends < now",
         "return False",
     ),
@@ -171,7 +171,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/answer/completion.py", "raise AnswerTooLarge", "pass"
     ),
     "test_a_text_is_counted_as_it_is_sent": Removal(
-        f"{_RESOLVERS}/answer/completion.py", "return len(as_json(values)) - len(values) - 1", "return sum(map(len, values))"
+        f"{_RESOLVERS}/answer/completion.py", "return len(orjson.dumps(values)) - len(values) - 1", "return sum(map(len, values))"
     ),
     "test_a_large_answer_is_decoded_beside_others": Removal(
         "keygraph/engines/dynamodb/sending.py", "if received.size <= _DECODED_AT_ONCE:", "if True:"
@@ -541,7 +541,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/summaries/local.py", "    PRAGMA locking_mode = EXCLUSIVE;\n", ""
     ),
     "test_a_job_is_not_resumed_as_another_one": Removal(
-        f"{_COMMANDS}/summarize.py", 'f"{self.is_dry_run} {self.only_changed}",', ""
+        f"{_COMMANDS}/summarize.py", 'f"{self.options.is_dry_run} {self.options.only_changed}",', ""
     ),
     "test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted": Removal(
         "keygraph/summaries/local.py", "if application != _APPLICATION:", "if False:"

@@ -27,7 +27,7 @@ from keygraph_resolvers.engine.engine import Engine, rounds
 from keygraph_resolvers.engine.requests import All, GetItems, Load, Reads, Start
 from keygraph_resolvers.engine.worst import AHEAD, KeyLookups, StepStart, Wait, key_trips
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
-from keygraph_resolvers.read.meter import MeteredStore, Read
+from keygraph_resolvers.read.meter import MeteredStore, Read, is_round_over
 
 
 class Held:
@@ -374,7 +374,7 @@ async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: py
     budget.rounds = shared
 
     def requests_of_a_round() -> int:
-        return next(number for number in range(100) if budget.is_round_over(next(clock)))
+        return next(number for number in range(100) if is_round_over(budget, next(clock)))
 
     assert 9 < requests_of_a_round() < 30
     waiting = asyncio.gather(*(shared.wait(0, "", is_turn=True) for _ in range(3)))

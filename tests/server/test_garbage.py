@@ -537,7 +537,7 @@ async def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
                 "env": "production",
                 "introspection": True,
                 "cost_limit": 50_000.0,
-                "answer_limit": 4_000,
+                "answer_limit": 6_000,
                 "log_operations": False,
                 "operation_timeout": TIMEOUT,
             }

@@ -58,7 +58,7 @@ from keygraph.engines.sqlite.reads import (
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
-from keygraph.turns import operation_budget
+from keygraph.turns import BUDGET
 
 _log = logging.getLogger(__name__)
 
@@ -300,16 +300,17 @@ class SQLiteStore:
         try:
             # As with every store, other tasks run first, so that requests made at the same time are sent together.
             await asyncio.sleep(0)
-            budget, began = operation_budget(), perf_counter()
-            if budget.is_round_over(began):
+            budget, began = BUDGET.get(), perf_counter()
+            rounds = None if budget is None else budget.rounds
+            if budget is not None and rounds is not None and 0.0 < rounds.ends < began:
                 await budget.wait_for_request()
                 began = perf_counter()
             try:
                 return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)
             finally:
                 took = perf_counter() - began
-                if took > _SHORT_SECONDS and budget.rounds is not None:
-                    budget.rounds.count(took)
+                if took > _SHORT_SECONDS and rounds is not None:
+                    rounds.count(took)
         except TooMuch:
             return None
         except sqlite3.Error as error:

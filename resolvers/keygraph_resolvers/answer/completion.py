@@ -22,6 +22,7 @@ from itertools import accumulate, chain
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias, cast
 
+import orjson
 from graphql import (
     GraphQLBoolean,
     GraphQLID,
@@ -40,7 +41,7 @@ from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
-from keygraph_resolvers.answer.text import as_json
+from keygraph_resolvers.answer.text import exact_number
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.objects import ListObject, Object
@@ -107,14 +108,17 @@ def _measure_of(type_: GraphQLOutputType) -> Measure:
 def _size_of_texts(values: Sequence[Any]) -> int:
     try:
         # An object or a list counts the commas. A control character has six bytes.
-        return len(as_json(values)) - len(values) - 1
+        return len(orjson.dumps(values)) - len(values) - 1
     except TypeError:  # whoever sends the answer says what is wrong
         return len(values)
 
 
 def _size_of_any(values: Sequence[Any]) -> int:
     """Measures values of a scalar that may be objects and lists."""
-    return _size_of_texts(values)
+    try:
+        return len(orjson.dumps(values, default=exact_number)) - len(values) - 1
+    except TypeError:
+        return _size_of_all(values)
 
 
 def _size_of_all(values: Iterable[Any]) -> int:

@@ -1,4 +1,4 @@
-"""The JSON of an answer, or of a part of it."""
+"""Numbers in the JSON of an answer that orjson does not write."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ import orjson
 from keygraph.dynamo.items import ExactFloat
 
 
-def as_json(value: Any) -> bytes:
-    """Returns the JSON of values that an answer may have. Raises TypeError for others."""
-    return orjson.dumps(value, default=_number)
-
-
 def as_long_json(value: Any) -> bytes:
     """Returns the JSON of values with integers of more than 64 bits, which a table can hold, and orjson refuses. It copies
     the values, and takes ten times as long."""
-    return as_json(_with_long_integers(value))
+    return orjson.dumps(_with_long_integers(value), default=exact_number)
 
 
-def _number(value: object) -> orjson.Fragment:
-    """Returns a number as JSON, with all its digits."""
+def exact_number(value: object) -> orjson.Fragment:
+    """Returns a number as JSON, with all its digits: the `default` of orjson. Raises TypeError for anything else."""
     if isinstance(value, ExactFloat):
         return orjson.Fragment(repr(value))
     raise TypeError(f"a value of type {type(value).__name__}")

@@ -46,7 +46,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Table
 from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled, again
 from keygraph.incidents import Incident
-from keygraph.turns import BUDGET, TooMuchWork
+from keygraph.turns import BUDGET, TooMuchWork, WorkBudget
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ class CostExceeded(StoreError):
     code = Code.COST_LIMIT
 
 
+_UNCLOCKED = 16
+"""So many requests do not begin the clock of a round: that takes longer than the question whether it is over."""
 _NO_KEYS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -166,7 +168,7 @@ class MeteredStore(PassingStore):
             if holding is not None and holding.refusal is not None:
                 raise again(holding.refusal)
             began = time.perf_counter()
-            if budget is not None and budget.is_round_over(began):
+            if budget is not None and is_round_over(budget, began):
                 await budget.wait_for_request()
                 began = time.perf_counter()
             round_trip, places = (1, ()) if read is None else (read.round_trip, read.places)
@@ -203,7 +205,7 @@ class MeteredStore(PassingStore):
                     held = holding.take(answer.items, cost.read_units, items)
                     if read is not None:
                         read.held += held
-            if budget is not None and budget.is_round_over(ended):
+            if budget is not None and is_round_over(budget, ended):
                 await budget.wait_for_request()
             return cast("Answer", answer)
         finally:
@@ -238,6 +240,19 @@ class MeteredStore(PassingStore):
             waiting.popleft()
             self.reserved += wanted
             turn.set_result(None)
+
+
+def is_round_over(budget: WorkBudget, now: float) -> bool:
+    """Returns whether the time of this round of the event loop is used up, by whatever runs in it."""
+    rounds = budget.rounds
+    if rounds is None:
+        return False
+    if not rounds.ends:
+        rounds.unclocked += 1
+        if rounds.unclocked > _UNCLOCKED:
+            rounds.unclocked = 0
+            rounds.count(0.0)
+    return 0.0 < rounds.ends < now
 
 
 def _answered(read: Read | None, round_trip: int) -> None:
@@ -354,7 +369,7 @@ _ALWAYS_HELD = 64 * 1024
 """An operation that holds no more than this is never refused: small ones continue beside large ones."""
 _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured,"""
-_MEASURED_ITEM = 1_024
+_MEASURED_ITEM = 8 * 1024
 """and those with more than this on average: lists and maps take much more memory than in the table."""
 _NESTED_BYTES = 100
 """The memory of a value in a list or map, with its place there."""

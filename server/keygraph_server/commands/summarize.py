@@ -201,7 +201,7 @@ class _Summarizing:
             except (KeygraphError, UnusableExport) as error:
                 raise CommandError(str(error).removesuffix("."), self.so_far.removesuffix(".")) from None
             except (OSError, sqlite3.Error) as error:
-                reason = getattr(error, "strerror", None) or error
+                reason = getattr(error, "strerror", None) or str(error)
                 raise CommandError(
                     f"the work file {path} cannot be used ({reason})",
                     f"{self.so_far} --work names another file",

@@ -13,6 +13,7 @@ from inspect import isawaitable
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import orjson
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
@@ -21,7 +22,7 @@ from keygraph.codes import Code
 from keygraph.deadlines import Deadlines, Wait
 from keygraph.errors import without_frames
 from keygraph_resolvers import Limits, Observation, OperationRequest, Service
-from keygraph_resolvers.answer.text import as_json, as_long_json
+from keygraph_resolvers.answer.text import as_long_json, exact_number
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.read.meter import Holding, Sent
@@ -371,7 +372,7 @@ class GraphQLEndpoint:
         if len(body) > options.limits.answer_limit:
             response = {"data": None, "errors": [answer_limit_error(options.limits.answer_limit)]}
             with_request_id(response["errors"])
-            body = as_json(response)
+            body = orjson.dumps(response)
         observation.answer, observation.status = response, status
         # An answer for one viewer is not for the next one.
         is_open = options.viewer_of is None and options.context_of is None
@@ -393,13 +394,14 @@ class GraphQLEndpoint:
         if status == 503:
             headers.append(_RETRY_AFTER)
         headers.append((b"content-length", b"%d" % len(body)))
-        lease.answers()
+        if lease.turn is not None:
+            lease.answers()
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     async def _written(self, response: dict[str, Any]) -> bytes:
         try:
-            return as_json(response)
+            return orjson.dumps(response, default=exact_number)
         except TypeError:
             return await self._thread.run(as_long_json, response)
 

@@ -69,7 +69,7 @@ class StateFile:
                 with path.open("rb") as file:
                     beginning = file.read(len(_MARK))
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or str(error)
             raise CommandError(f"{path} cannot be read ({reason})", "Name another file") from None
         if beginning not in (b"", _MARK):
             problem = f"{path} is there, and is not the progress of a Keygraph command"
