@@ -134,6 +134,7 @@ async def test_a_process_that_hangs_ends_the_start(
     await ends_once(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", get_args(TransportName))
 async def test_a_process_that_hangs_when_credentials_expire(
     transport: TransportName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,7 @@ asyncio.run(serve())
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", END_WHILE.values(), ids=END_WHILE)
 def test_a_process_ends_while_the_system_looks_up_a_name(code: str) -> None:
     ended = subprocess.run(
