@@ -98,6 +98,7 @@ made_at_random = settings(
 through_each = pytest.mark.parametrize("transport", get_args(TransportName))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", ["direct", pytest.param("aioboto3", marks=pytest.mark.long)])
 @made_at_random
 @given(scenario=scenarios(exact=False))

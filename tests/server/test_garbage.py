@@ -560,6 +560,7 @@ async def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield serve
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["post", pytest.param("execute", marks=pytest.mark.long)])
 async def test_no_request_leaves_garbage(serve: Serve, way: str) -> None:
     served = await serve(SCHEMA)
@@ -581,6 +582,7 @@ async def test_no_limit_leaves_garbage(serve: Serve, monkeypatch: pytest.MonkeyP
     assert await served.garbage(served.post, asked) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["post", "execute"])
 @pytest.mark.parametrize("name", WAITING)
 async def test_no_wait_for_a_place_leaves_garbage(
@@ -602,6 +604,7 @@ async def test_no_wait_for_a_place_leaves_garbage(
     running.cancel()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("document", [FRIENDS, WALK], ids=["a tree", "a walk"])
 async def test_no_client_that_leaves_in_some_round_leaves_garbage(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, document: str
@@ -618,6 +621,7 @@ async def test_no_client_that_leaves_in_some_round_leaves_garbage(
     assert {rounds: garbage for rounds, garbage in found.items() if garbage} == {}
 
 
+@pytest.mark.long
 async def test_no_hook_of_an_extension_leaves_garbage(serve: Serve) -> None:
     served = await serve(build_schema(graph, query=OwnQuery, extensions=[FailingExtension]))
     kinds = {place: asks(f"query {place} {{ refused {PEOPLE[1:]}", "INTERNAL") for place in PLACES}

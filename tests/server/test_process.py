@@ -52,6 +52,7 @@ async def test_a_worker_tunes_its_collector_and_its_threads_when_it_has_started(
         assert sys.getswitchinterval() < 0.001
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("bound", "counts", "most"), [(0, range(11, 40), 50_000), (5_000, range(51, 99), 13_000)]
 )
