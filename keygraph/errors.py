@@ -14,6 +14,7 @@
         ├── TimedOut              the deadline passed
         ├── TooMuchWork           an operation that needs too much processor time (`keygraph.turns`)
         ├── Unavailable           no connection, a server error, no credentials
+        ├── StreamTrimmed         changes were deleted from a table's stream before they were read
         └── TableMissing          there is no such table
     ModelError                    a graph that cannot be served: every mistake of its declaration
 
@@ -212,6 +213,10 @@ class TimedOut(StoreError):
 
 class Unavailable(StoreError):
     """The store cannot be reached, or failed."""
+
+
+class StreamTrimmed(StoreError):
+    """Changes were deleted from a table's stream before they were read. It can be read from its oldest one."""
 
 
 class TableMissing(StoreError):

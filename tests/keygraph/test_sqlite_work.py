@@ -207,7 +207,7 @@ async def test_a_file_of_an_earlier_layout_is_read_and_written(tmp_path: Path, v
         found = await store.send(Query("k", index="by-price", limit=1))
         assert [item["Price"] for item in found.items] == [Decimal(3)]
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (5,)
 
 
 @pytest.mark.parametrize(

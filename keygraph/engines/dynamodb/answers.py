@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar, cast
 
 from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.items import Item, answered_items, untyped_item
 from keygraph.dynamo.limits import PAGE_BYTES
+from keygraph.dynamo.streams import StreamRecord, StreamShard
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
-from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.requests import SEQUENCE_DIGITS, Wire
 from keygraph.engines.dynamodb.transport import Body
 
 _WITHOUT_ITEM = frozenset({"ConsumedCapacity", "ResponseMetadata"})
@@ -53,10 +55,18 @@ class Answered:
     """The provisioned capacity of a described table; empty if it is paid for on demand."""
     ttl_attribute: str | None = None
     """The attribute by which items expire."""
+    stream: tuple[str, str] | None = None
+    """The name of the stream of a described table, and the images that it has; None if it is off."""
+    shards: tuple[StreamShard, ...] = ()
+    """The shards of a stream."""
+    iterator: str | None = None
+    """A position in a shard; None at its end."""
+    records: tuple[StreamRecord, ...] = ()
+    """The changes in a stream."""
     names: tuple[str, ...] = ()
     """The names of tables."""
     last_name: str | None = None
-    """The name after which the next page of names starts; None at the end."""
+    """The name after which the next page of names or shards starts; None at the end."""
 
 
 def decoded(wire: Wire, answer: Body, table: Table) -> Answered:
@@ -197,7 +207,15 @@ def _of_table(wire: Wire, answer: Body, table: Table) -> Answered:
             for each in described.get("GlobalSecondaryIndexes") or ()
         },
         throughput={name: _of(int, units[name]) for name in names if units.get(name)},
+        stream=_stream(described),
     )
+
+
+def _stream(described: Body) -> tuple[str, str] | None:
+    specification = described.get("StreamSpecification") or {}
+    if not specification.get("StreamEnabled"):
+        return None
+    return _of(str, described["LatestStreamArn"]), _of(str, specification["StreamViewType"])
 
 
 def _of_time_to_live(wire: Wire, answer: Body, table: Table) -> Answered:
@@ -211,6 +229,52 @@ def _of_names(wire: Wire, answer: Body, table: Table) -> Answered:
     return Answered(
         names=tuple([_of(str, name) for name in names]), last_name=None if last is None else _of(str, last)
     )
+
+
+# --- Streams ------------------------------------------------------------------------------------------
+
+
+def _of_shards(wire: Wire, answer: Body, table: Table) -> Answered:
+    described = answer["StreamDescription"]
+    last = described.get("LastEvaluatedShardId")
+    shards = [
+        StreamShard(
+            _of(str, each["ShardId"]),
+            each.get("ParentShardId"),
+            "EndingSequenceNumber" in (each.get("SequenceNumberRange") or {}),
+        )
+        for each in described["Shards"]
+    ]
+    return Answered(shards=tuple(shards), last_name=None if last is None else _of(str, last))
+
+
+def _of_iterator(wire: Wire, answer: Body, table: Table) -> Answered:
+    return Answered(iterator=_of(str, answer["ShardIterator"]))
+
+
+def _of_records(wire: Wire, answer: Body, table: Table) -> Answered:
+    following = answer.get("NextShardIterator")
+    return Answered(
+        records=tuple([stream_record(each["dynamodb"], table) for each in answer["Records"]]),
+        iterator=None if following is None else _of(str, following),
+    )
+
+
+def stream_record(record: Body, table: Table) -> StreamRecord:
+    """Returns the change in a record of DynamoDB Streams, which a Lambda function gets too. Raises an error for one that
+    lacks images, or has keys of other types."""
+    number_, made = _of(str, record["SequenceNumber"]), record["ApproximateCreationDateTime"]
+    if not number_.isdecimal():
+        raise ValueError("not a sequence number")
+    old, new = (
+        answered_items([record[name]], table.key_names)[0] if name in record else None
+        for name in ("OldImage", "NewImage")
+    )
+    [key] = answered_items([record["Keys"]], table.key_names)
+    if (old is None and new is None) or not all(each.holds(key[each.name]) for each in table.keys):
+        raise ValueError("not a record of this table with its images")
+    at = made.timestamp() if isinstance(made, datetime) else float(made)
+    return StreamRecord(table.key_of(key), old, new, number_.zfill(SEQUENCE_DIGITS), at)
 
 
 def described_table(described: Mapping[str, Any]) -> Table:
@@ -257,5 +321,8 @@ _DECODERS: Mapping[str, Callable[[Wire, Body, Table], Answered]] = {
     "UpdateTable": _of_table,
     "DescribeTimeToLive": _of_time_to_live,
     "UpdateTimeToLive": lambda *_: Answered(),
+    "DescribeStream": _of_shards,
+    "GetShardIterator": _of_iterator,
+    "GetRecords": _of_records,
 }
 """How the answers to calls are read; other calls are writes."""

@@ -18,7 +18,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -39,7 +39,7 @@ from keygraph.engines.dynamodb.http1 import (
     Malformed,
     addresses_of,
 )
-from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 from keygraph.engines.dynamodb.transport import Body, Received
 
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
@@ -121,14 +121,22 @@ class _Response:
 
 
 class ClientTransport:
-    """Sends calls through aioboto3's client, or anything with its methods."""
+    """Sends calls through aioboto3's clients, or anything with their methods."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, open_streams: Callable[[], Awaitable[Any]] | None = None) -> None:
+        """`open_streams` opens the client of DynamoDB Streams, when it is needed."""
         self._client = client
+        self._open_streams = open_streams
+        self._streams: asyncio.Task[Any] | None = None
 
     async def call(self, wire: Wire) -> Received:
         """Sends one call and returns its answer."""
-        method = getattr(self._client, _WORDS.sub("_", wire.operation).lower())
+        client = self._client
+        if wire.operation in STREAM_OPERATIONS and self._open_streams is not None:
+            if self._streams is None:
+                self._streams = asyncio.ensure_future(self._open_streams())  # type: ignore[arg-type]  # a coroutine
+            client = await asyncio.shield(self._streams)
+        method = getattr(client, _WORDS.sub("_", wire.operation).lower())
         try:
             answer: Body = await method(**wire.body)
             sent = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length", "")
@@ -145,7 +153,9 @@ class ClientTransport:
         return Received(lambda: answer, int(sent) if sent.isdecimal() else 0)
 
     async def close(self) -> None:
-        """Closes the client and its connections."""
+        """Closes the clients and their connections."""
+        if self._streams is not None:
+            await (await self._streams).close()
         await self._client.close()
 
 

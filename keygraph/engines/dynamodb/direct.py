@@ -8,6 +8,8 @@ transports.
 from __future__ import annotations
 
 import json
+import re
+import ssl
 import time
 import zlib
 from collections.abc import Awaitable, Callable
@@ -22,8 +24,8 @@ from botocore.parsers import ResponseParserError
 from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal, short
-from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, Pool, Reply
-from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, CONNECT_SHARE, READ_SHARE, Pool, Reply
+from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Received, Transport
 
@@ -38,6 +40,9 @@ _ANSWER_BYTES = {"GetItem": 8 * ITEM_BYTES, "Query": 8 * PAGE_BYTES, "Scan": 8 *
 rarities: a list of booleans."""
 _REFUSAL_SEPARATORS = 200_000
 """The most commas, lists and maps in a refusal, which may contain the items of a transaction. More take long to read."""
+_API, _STREAMS_API = "DynamoDB_20120810", "DynamoDBStreams_20120810"
+_OF_AWS = re.compile(r"https://dynamodb\.([a-z0-9-]+\.amazonaws\.com(?:\.cn)?)/?")
+"""AWS's endpoints, beside which stand those of DynamoDB Streams. Other servers have both APIs at one."""
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
 
@@ -52,10 +57,13 @@ class DirectTransport:
         credentials: Callable[[], Awaitable[Credentials]],
         others: Transport,
         clock: Callable[[], float] = time.time,
+        streams: tuple[Pool, Signer] | None = None,
     ) -> None:
-        """`credentials` returns the current ones, and is called once a second; `others` sends all other calls."""
+        """`credentials` returns the current ones, and is called once a second; `others` sends all other calls. `streams`
+        are for the calls of DynamoDB Streams, if it has an endpoint of its own."""
         self._http = http
         self._signer = signer
+        self._streams = streams or (http, signer)
         self._credentials = credentials
         self._others = others
         self._clock = clock
@@ -74,8 +82,11 @@ class DirectTransport:
         if given is None or int(now) != self._second:
             given = await self._credentials()
             self._second, self._given = int(now), given
-        lines = self._signer.lines(given, f"DynamoDB_20120810.{operation}", body, now)
-        reply = await self._http.post(lines, body, _ANSWER_BYTES.get(operation, ANSWER_BYTES))
+        http, signer, api = self._http, self._signer, _API
+        if operation in STREAM_OPERATIONS:
+            (http, signer), api = self._streams, _STREAMS_API
+        lines = signer.lines(given, f"{api}.{operation}", body, now)
+        reply = await http.post(lines, body, _ANSWER_BYTES.get(operation, ANSWER_BYTES))
         expected = reply.checksum
         if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
             raise boto.ChecksumError(
@@ -89,6 +100,7 @@ class DirectTransport:
         """Closes the connections, including the client's."""
         try:
             await self._http.close()
+            await self._streams[0].close()
         finally:
             await self._others.close()
 
@@ -104,6 +116,27 @@ class DirectTransport:
                     self._offset = theirs - self._clock()
                     return ClockCorrected(error.response, operation)
         return error
+
+
+def direct_transport(
+    url: str,
+    region: str,
+    tls: ssl.SSLContext | None,
+    credentials: Callable[[], Awaitable[Credentials]],
+    others: Transport,
+    deadline: float,
+) -> DirectTransport:
+    """Returns the transport to an endpoint. `tls` verifies its certificate, `deadline` is how many seconds an answer may
+    take with its retries; for the rest see `DirectTransport`."""
+
+    def connected(url: str) -> tuple[Pool, Signer]:
+        signer = Signer(url, region)
+        seconds = {"connect_seconds": deadline / CONNECT_SHARE, "read_seconds": deadline / READ_SHARE}
+        return Pool(url, signer.host, tls, **seconds), signer
+
+    of_aws = _OF_AWS.fullmatch(url)
+    streams = None if of_aws is None else connected(f"https://streams.dynamodb.{of_aws[1]}")
+    return DirectTransport(*connected(url), credentials, others, streams=streams)
 
 
 def encoded(body: object) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,17 +42,37 @@ from keygraph.dynamo.store import (
     Write,
     Written,
 )
+from keygraph.dynamo.streams import (
+    DescribeStream,
+    EnableStream,
+    LatestPosition,
+    ReadRecords,
+    RecordPage,
+    ShardPosition,
+    Stream,
+    StreamShard,
+    in_order,
+)
 from keygraph.dynamo.table import Key, Position, Table
 from keygraph.dynamo.traffic import Traffic
 from keygraph.engines.dynamodb import environment
 from keygraph.engines.dynamodb.answers import Answered
-from keygraph.engines.dynamodb.errors import TableInUse, failure_of
+from keygraph.engines.dynamodb.errors import IteratorExpired, TableInUse, failure_of
 from keygraph.engines.dynamodb.gate import Gate
-from keygraph.engines.dynamodb.requests import Renderer, Wire, render, told_partition
+from keygraph.engines.dynamodb.requests import (
+    IMAGES_OF_STREAM,
+    Renderer,
+    Wire,
+    iterator_call,
+    records_call,
+    render,
+    shards_call,
+    told_partition,
+)
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
 from keygraph.engines.dynamodb.sending import Sender
 from keygraph.engines.dynamodb.transport import Transport, TransportName
-from keygraph.errors import TableMissing, TimedOut, Unavailable
+from keygraph.errors import StreamTrimmed, TableMissing, TimedOut, Unavailable
 
 _TABLE_SECONDS = 300.0
 """The longest time that a table may take to become active, or to be deleted."""
@@ -122,15 +143,25 @@ class DynamoDBStore:
         return answer(request, answers, cost)  # type: ignore[no-any-return]  # it is the request's
 
     async def _managed(self, request: Request[Any]) -> Any:
-        """Returns the answer to a request about tables."""
-        if isinstance(request, CreateIndex | DeleteIndex):
-            return await self._change_index(request)
+        """Returns the answer to a request about tables and their streams."""
+        match request:
+            case CreateIndex() | DeleteIndex():
+                return await self._change_index(request)
+            case DescribeStream():
+                return await self._described_stream()
+            case LatestPosition(stream, shard):
+                answer = await self._sender.call_about_tables(iterator_call(stream, shard, None))
+                return ShardPosition(iterator=answer.iterator, is_latest=True)
+            case ReadRecords():
+                return await self._records(request)
         [wire] = self._render(request)
         match request:
             case CreateTable():
                 await self._until(wire, self._is_created, "active")
             case DeleteTable():
                 await self._until(wire, self._is_deleted, "deleted")
+            case EnableStream():
+                await self._until(wire, self._is_streaming, "streaming its changes")
             case ListTables():
                 return await self._names(wire)
             case DescribeTable() if (described := await self._description()) is not None:
@@ -210,6 +241,13 @@ class DynamoDBStore:
                 await self._changed(wire)
         return described is None
 
+    async def _is_streaming(self, wire: Wire, described: Answered | None) -> bool:
+        if described is None:
+            raise TableMissing(f"there is no table {self.table.name}")
+        if described.stream is None and described.status == "ACTIVE":
+            described = await self._changed(wire) or described
+        return described.stream is not None and described.status == "ACTIVE"
+
     async def _changed(self, wire: Wire) -> Answered | None:
         """Returns the answer; None while the table is being deleted, or created by somebody else."""
         with suppress(TableInUse):
@@ -235,6 +273,54 @@ class DynamoDBStore:
                 update["Create"]["ProvisionedThroughput"] = described.throughput
             await self._changed(wire)
         return 0
+
+    # --- Streams --------------------------------------------------------------------------------------
+
+    async def _described_stream(self) -> Stream | None:
+        described = await self._description()
+        if described is None:
+            raise TableMissing(f"there is no table {self.table.name}")
+        if described.stream is None:
+            return None
+        name, images = described.stream
+        if images != IMAGES_OF_STREAM:
+            problem = (
+                f"the stream of the table {self.table.name} has {images}: turn it off, and on with {IMAGES_OF_STREAM}"
+            )
+            raise Unavailable(problem)
+        shards, last = list[StreamShard](), None
+        while True:
+            answer = await self._sender.call_about_tables(shards_call(name, last))
+            shards += answer.shards
+            # A page without a new shard would be followed by itself.
+            if answer.last_name is None or answer.last_name == last:
+                return Stream(name, in_order(shards))
+            last = answer.last_name
+
+    async def _records(self, request: ReadRecords) -> RecordPage:
+        position, iterator = request.position, request.position.iterator
+        try:
+            if iterator is not None:
+                return self._record_page(
+                    position, await self._sender.call_about_tables(records_call(iterator))
+                )
+        except IteratorExpired:
+            if position.is_latest:
+                raise StreamTrimmed(
+                    f"the stream of the table {self.table.name} was not read for 15 minutes"
+                ) from None
+        call = iterator_call(request.stream, request.shard, position)
+        iterator = (await self._sender.call_about_tables(call)).iterator or ""
+        return self._record_page(position, await self._sender.call_about_tables(records_call(iterator)))
+
+    def _record_page(self, position: ShardPosition, answer: Answered) -> RecordPage:
+        if answer.iterator is None:
+            return RecordPage(answer.records, None)
+        if answer.records:
+            following = ShardPosition(answer.records[-1].position, answer.iterator)
+        else:
+            following = replace(position, iterator=answer.iterator)
+        return RecordPage(answer.records, following)
 
     async def _names(self, wire: Wire) -> tuple[str, ...]:
         """Returns the names of all tables; one answer has at most 100 of them."""

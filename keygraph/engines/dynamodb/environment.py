@@ -20,10 +20,8 @@ from urllib.request import getproxies_environment
 
 from botocore.exceptions import SSLError
 
-from keygraph.engines.dynamodb.direct import DirectTransport
-from keygraph.engines.dynamodb.http1 import CONNECT_SHARE, READ_SHARE, Pool
+from keygraph.engines.dynamodb.direct import DirectTransport, direct_transport
 from keygraph.engines.dynamodb.requests import Wire
-from keygraph.engines.dynamodb.signing import Signer
 from keygraph.engines.dynamodb.transport import Received, Transport
 
 _KEY, _SECRET, _TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
@@ -73,15 +71,10 @@ class EnvironmentSettings(NamedTuple):
         async def current() -> EnvironmentCredentials:
             return credentials
 
-        signer = Signer(self.endpoint_url, self.region)
-        http = Pool(
-            self.endpoint_url,
-            signer.host,
-            tls_of(self.endpoint_url, os.environ.get(_BUNDLE)),
-            connect_seconds=deadline / CONNECT_SHARE,
-            read_seconds=deadline / READ_SHARE,
+        tls = tls_of(self.endpoint_url, os.environ.get(_BUNDLE))
+        return direct_transport(
+            self.endpoint_url, self.region, tls, current, _LateTransport(open_client), deadline
         )
-        return DirectTransport(http, signer, current, _LateTransport(open_client))
 
 
 def settings(endpoint_url: str | None, region: str | None) -> EnvironmentSettings | None:

@@ -19,12 +19,14 @@ from keygraph.dynamo.items import Item, answered_items
 from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES, TRANSACTION_ACTIONS
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.http1 import AnswerTooLarge
+from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS
 from keygraph.errors import (
     BadUserInput,
     ConditionFailed,
     ItemTooLarge,
     KeygraphError,
     Reason,
+    StreamTrimmed,
     TableMissing,
     Throttled,
     TimedOut,
@@ -97,6 +99,10 @@ class UnusableCredentials(boto.BotoCoreError):
     """AWS's settings name credentials that cannot be had, or that have expired."""
 
     fmt = "AWS credentials cannot be used: {problem}"
+
+
+class IteratorExpired(Unavailable):
+    """A position in a shard that is older than 15 minutes."""
 
 
 class TableInUse(Unavailable):
@@ -190,6 +196,11 @@ def _answered(error: boto.ClientError, table: Table, endpoint: str, actions: int
         return _unwritten(kind, error, table, actions)
     if kind in _THROTTLING:
         return _throttled(table.name)
+    if kind == "ExpiredIterator":
+        return Failure(IteratorExpired("a position in a stream is older than 15 minutes"))
+    is_of_stream = error.operation_name in STREAM_OPERATIONS
+    if kind == "TrimmedDataAccess" or (is_of_stream and code == "ResourceNotFoundException"):
+        return Failure(StreamTrimmed(f"changes were deleted from the stream of the table {table.name}"))
     if code == "ResourceNotFoundException":
         return Failure(
             TableMissing(f"there is no table {table.name}: create it with `keygraph table create`")

@@ -56,8 +56,14 @@ from keygraph.dynamo.store import (
     Within,
     Write,
 )
+from keygraph.dynamo.streams import EnableStream, ShardPosition
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
 
+STREAM_OPERATIONS = {"DescribeStream", "GetShardIterator", "GetRecords"}
+"""The operations of DynamoDB Streams, which is an API of its own."""
+SEQUENCE_DIGITS = 40
+"""The most digits of a sequence number. Positions are as long, so that they are in the order of the numbers."""
+IMAGES_OF_STREAM = "NEW_AND_OLD_IMAGES"
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _ACTIONS = {PutItem: "Put", UpdateItem: "Update", DeleteItem: "Delete", CheckItem: "ConditionCheck"}
 """DynamoDB's names of actions."""
@@ -131,6 +137,10 @@ class Renderer:
                 return (self._transaction(request),)
             case CreateTable():
                 return (Wire("CreateTable", {"TableName": self._table.name, **_declaration(self._table)}),)
+            case EnableStream():
+                specification = {"StreamEnabled": True, "StreamViewType": IMAGES_OF_STREAM}
+                body = {"TableName": self._table.name, "StreamSpecification": specification}
+                return (Wire("UpdateTable", body),)
             case DescribeTable() | DeleteTable() | DescribeTimeToLive():
                 return (Wire(type(request).__name__, {"TableName": self._table.name}),)
             case CreateIndex(index):
@@ -384,6 +394,32 @@ def _keep(forms: dict[object, Any], form_key: object, form: object) -> None:
 
 def _chunks(members: Sequence[_Member], size: int) -> Iterable[list[_Member]]:
     return (list(members[start : start + size]) for start in range(0, len(members), size))
+
+
+# --- Streams ------------------------------------------------------------------------------------------
+
+
+def shards_call(stream: str, start: str | None) -> Wire:
+    """Returns the call for the shards of a stream after one of them; None for the first."""
+    return Wire(
+        "DescribeStream", {"StreamArn": stream, **({"ExclusiveStartShardId": start} if start else {})}
+    )
+
+
+def iterator_call(stream: str, shard: str, after: ShardPosition | None) -> Wire:
+    """Returns the call for an iterator of a shard, which is valid for 15 minutes; None: behind all that there is."""
+    body = {"StreamArn": stream, "ShardId": shard}
+    if after is None:
+        return Wire("GetShardIterator", {**body, "ShardIteratorType": "LATEST"})
+    if not after.after:
+        return Wire("GetShardIterator", {**body, "ShardIteratorType": "TRIM_HORIZON"})
+    body |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after.after.lstrip("0")}
+    return Wire("GetShardIterator", body)
+
+
+def records_call(iterator: str) -> Wire:
+    """Returns the call for the next records behind an iterator: 1,000 or 1 MB at most."""
+    return Wire("GetRecords", {"ShardIterator": iterator})
 
 
 # --- Tables -------------------------------------------------------------------------------------------

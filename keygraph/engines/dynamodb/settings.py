@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from functools import partial
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -22,11 +23,11 @@ from botocore.exceptions import (
 from botocore.utils import get_environ_proxies
 
 from keygraph.engines.dynamodb.client import ClientTransport, Resolver, VerifyingSession, ending_processes
-from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.direct import direct_transport
 from keygraph.engines.dynamodb.environment import tls_of
 from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
-from keygraph.engines.dynamodb.http1 import CONNECT_SHARE, READ_SHARE, Pool
-from keygraph.engines.dynamodb.signing import Credentials, Signer
+from keygraph.engines.dynamodb.http1 import CONNECT_SHARE, READ_SHARE
+from keygraph.engines.dynamodb.signing import Credentials
 from keygraph.engines.dynamodb.transport import Transport, TransportName
 from keygraph.errors import Unavailable
 
@@ -74,12 +75,15 @@ async def open_transport(
     )
     # Loading certificates takes longer than a request, and a plain endpoint has none.
     verify = False if _is_plain(endpoint_url) else None
-    client: Any = (
-        await aioboto3.Session(botocore_session=session, region_name=region)
-        .client("dynamodb", endpoint_url=endpoint_url, config=config, verify=verify)
-        .__aenter__()
-    )
-    through_client = ClientTransport(client)
+    clients = aioboto3.Session(botocore_session=session, region_name=region)
+
+    async def opened(service: Any) -> Any:
+        return await clients.client(
+            service, endpoint_url=endpoint_url, config=config, verify=verify
+        ).__aenter__()
+
+    client = await opened("dynamodb")
+    through_client = ClientTransport(client, partial(opened, "dynamodbstreams"))
     if transport == "aioboto3":
         return through_client, tries
     reason = _unknown_to_direct(client, session)
@@ -89,12 +93,11 @@ async def open_transport(
     url = client.meta.endpoint_url
     try:
         tls, credentials = tls_of(url, session.get_config_variable("ca_bundle")), await _credentials(session)
-        signer = Signer(url, client.meta.region_name)
-        http = Pool(url, signer.host, tls, connect_seconds=connect_seconds, read_seconds=read_seconds)
+        region = client.meta.region_name
+        return direct_transport(url, region, tls, credentials, through_client, deadline), tries
     except BaseException:
         await through_client.close()
         raise
-    return DirectTransport(http, signer, credentials, through_client), tries
 
 
 def _tries(session: AioSession) -> int | None:

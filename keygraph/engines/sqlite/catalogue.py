@@ -15,16 +15,18 @@ from typing import Any
 import orjson
 
 from keygraph.dynamo.differences import table_differences
+from keygraph.dynamo.streams import Stream, StreamShard
 from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.engines.sqlite.changes import create_log
 from keygraph.engines.sqlite.layout import Layout, key_hash
 from keygraph.engines.sqlite.writes import fill_index
 from keygraph.errors import TableMissing, Unavailable
 
 _APPLICATION_ID = 0x4B657967
 """`Keyg`, in the header of the file."""
-_LAYOUT_VERSION = 4
+_LAYOUT_VERSION = 5
 """Files of earlier layouts are changed when they are opened (`keygraph.engines.sqlite.layout`). Layout 3 had no unfinished
-indexes, and its indexes had no numbers."""
+indexes, and its indexes had no numbers. Layout 4 had no streams: who knows only that would write without logging it."""
 _HASHED_VERSION = 3
 _STEP_ITEMS = 1000
 """How many items one step of creating an index looks at. Other writes wait meanwhile, about 30 ms."""
@@ -130,7 +132,22 @@ class Catalogue:
             return
         for keyed in (layout.items, *layout.indexes.values()):
             connection.execute(f"DROP TABLE {keyed.name}")
+        if layout.log is not None:
+            connection.execute(f"DROP TABLE {layout.log}")
         connection.execute("DELETE FROM keygraph_tables WHERE name = ?", (self._declared.name,))
+
+    def stream(self, connection: sqlite3.Connection) -> Stream | None:
+        """Returns the table's stream; None if it is off. Raises TableMissing."""
+        log = self.layout(connection).log
+        return None if log is None else Stream(log, (StreamShard(log),))
+
+    def enable_stream(self, connection: sqlite3.Connection) -> None:
+        """Turns the table's stream on, if it is off. Raises TableMissing."""
+        layout, schema = self._changeable(connection)
+        if layout.log is None:
+            schema["log"] = log = f"table_{layout.number}_changes"
+            create_log(connection, log)
+            self._change(connection, schema)
 
     # --- Indexes of an existing table -----------------------------------------------------------------
 
@@ -203,7 +220,7 @@ def _layout(number: int, text: str) -> Layout:
     entries = schema["indexes"]
     places = {entry["name"]: entry.get("at", at) for at, entry in enumerate(entries)}
     unfinished = {entry["name"] for entry in entries if "looked_at" in entry}
-    return Layout(_table(schema), number, places, unfinished, text)
+    return Layout(_table(schema), number, places, unfinished, schema.get("log"), text)
 
 
 def _schema(table: Table) -> dict[str, Any]:

@@ -42,8 +42,10 @@ from keygraph.dynamo.store import (
     Transaction,
     Write,
 )
+from keygraph.dynamo.streams import DescribeStream, EnableStream, LatestPosition, ReadRecords
 from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
+from keygraph.engines.sqlite.changes import latest_position, read_records
 from keygraph.engines.sqlite.files import OpenFiles, check_files
 from keygraph.engines.sqlite.layout import Layout
 from keygraph.engines.sqlite.reads import (
@@ -166,7 +168,7 @@ class SQLiteStore:
         match request:
             case BatchWrite() | Write() | Transaction():
                 return cast(Answer, await self._write(request))
-            case CreateTable() | DeleteTable() | CreateIndex() | DeleteIndex():
+            case CreateTable() | DeleteTable() | CreateIndex() | DeleteIndex() | EnableStream():
                 return cast(Answer, await self._write(request))
             case DescribeTimeToLive():
                 return cast(Answer, None)
@@ -353,6 +355,12 @@ class SQLiteStore:
             case DescribeTable():
                 layout = self._catalogue.find(connection)
                 return None if layout is None else layout.table
+            case DescribeStream():
+                return self._catalogue.stream(connection)
+            case ReadRecords():
+                return read_records(connection, self._catalogue.layout(connection), request)
+            case LatestPosition():
+                return latest_position(connection, self._catalogue.layout(connection), request)
         read = _READS.get(type(request))
         if read is None:
             raise TypeError(f"{type(request).__name__} is not a request to a store")
@@ -429,6 +437,8 @@ class SQLiteStore:
                     self._catalogue.delete_index(connection, name)
                 case CreateTable():
                     self._catalogue.create(connection)
+                case EnableStream():
+                    self._catalogue.enable_stream(connection)
                 case DeleteTable():
                     self._catalogue.delete(connection)
             return None

@@ -173,12 +173,15 @@ class Layout:
         number: int,
         places: Mapping[str, int] | None = None,
         unfinished: Collection[str] = (),
+        log: str | None = None,
         schema: str = "",
     ) -> None:
         """`number` is the table's number in the catalogue, which names the SQLite tables, with the number of each index in
-        `places`. The `unfinished` indexes are written, but not read yet. `schema` is the table as the catalogue has it."""
+        `places`. The `unfinished` indexes are written, but not read yet. `log` is the SQLite table with its changes, if it
+        has a stream. `schema` is the table as the catalogue has it."""
         self.index = table.index
         self.number = number
+        self.log = log
         self.schema = schema
         self.rules = WriteRules(table)
         self.items = Keyed(f"table_{number}", table, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,6 +24,7 @@ from keygraph.dynamo.store import (
     Written,
     write_units,
 )
+from keygraph.engines.sqlite.changes import Replaced, log_changes
 from keygraph.engines.sqlite.layout import (
     SEVERAL,
     Keyed,
@@ -136,7 +137,8 @@ def fill_index(
 def _replace(
     connection: sqlite3.Connection, layout: Layout, wanted: _Wanted, found: Mapping[StoredKey, Row]
 ) -> int:
-    """Replaces the found rows by the wanted ones, in the table and its indexes. Returns the write units."""
+    """Replaces the found rows by the wanted ones, in the table and its indexes, and logs what changes. Returns the write
+    units."""
     in_table, *in_indexes = tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
     nowhere: _IndexRows = [None] * len(in_indexes)
     units = 0
@@ -154,7 +156,18 @@ def _replace(
         units += write_units(size) + sum(map(_change_index, in_indexes, before, after))
     for changes in tables:
         changes.make(connection)
+    if layout.log is not None:
+        log_changes(connection, layout.log, _replaced(wanted, found))
     return units
+
+
+def _replaced(wanted: _Wanted, found: Mapping[StoredKey, Row]) -> Iterator[Replaced]:
+    """Yields the rows of the items that change."""
+    for key, rows in wanted.items():
+        old, new = found.get(key), None if rows is None else rows[0]
+        is_other = (old is None) != (new is None)
+        if is_other or (old is not None and new is not None and not is_same(old.content, new.content)):
+            yield old, new
 
 
 def _item(row: Row | None) -> Item | None:

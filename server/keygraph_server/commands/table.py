@@ -23,6 +23,7 @@ from keygraph.dynamo.store import (
     EnableTimeToLive,
     Store,
 )
+from keygraph.dynamo.streams import DescribeStream, EnableStream
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import cloudformation
 from keygraph.graph import Graph
@@ -218,6 +219,9 @@ def update(
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --remove: remove these indexes.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Turn on the table's stream, with old and new images.")
+    ] = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -225,6 +229,8 @@ def update(
 
     On DynamoDB, it also enables the TTL of the model's expiry. Items are not changed: keygraph backfill
     writes the keys of a new index into them.
+
+    --stream turns on the stream of the table, which keygraph follow and live queries read.
 
     --remove lists the indexes that would be removed: those that the model does not declare, and those
     that it declares with other keys or with more attributes, which are then created again. It changes
@@ -238,14 +244,25 @@ def update(
         raise CommandError("--yes is an option of --remove", "Add --remove, or leave it out")
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
-    work = _update(settings, graph, removes=remove, is_preview=remove and not yes)
+    options = _UpdateOptions(removes=remove, is_preview=remove and not yes, streams=stream)
+    work = _update(settings, graph, options)
     if finished(work, lambda: "Run it again to continue."):
         raise typer.Exit(FOUND)
 
 
-async def _update(settings: Settings, graph: Graph, *, removes: bool, is_preview: bool) -> bool:
+class _UpdateOptions(NamedTuple):
+    removes: bool
+    """Whether other indexes than the model's are removed."""
+    is_preview: bool
+    """Whether nothing is changed."""
+    streams: bool
+    """Whether the table shall have a stream."""
+
+
+async def _update(settings: Settings, graph: Graph, options: _UpdateOptions) -> bool:
     """Changes the table, or says what it would change. Returns whether the server cannot serve the table then."""
     table, where = graph.table, f"the table {graph.table.name} in {settings.displayed_store}"
+    removes = options.removes
     async with open_table(settings.patient, table) as (store, found, _):
         missing, differing, undeclared, impossible = index_changes(table, found, removes=removes)
         if impossible:
@@ -256,10 +273,12 @@ async def _update(settings: Settings, graph: Graph, *, removes: bool, is_preview
         expiry = None
         if graph.expires and settings.sqlite_file is None:
             expiry = await _missing_expiry(store, graph.ttl_attribute)
-        if is_preview:
+        is_streamed = options.streams and await store.send(DescribeStream()) is None
+        if options.is_preview:
             lines = [f"- {_with_keys(each)}" for each in unwanted]
             lines += [f"+ {_with_keys(each)}" for each in wanted]
             lines += [f"+ TTL by {expiry}"] if expiry else []
+            lines += ["+ a stream"] if is_streamed else []
             typer.echo("\n".join((*lines, "Nothing was changed. To make the changes, add --yes.")))
             return bool(missing or differing)
         for index in unwanted if removes else ():
@@ -274,7 +293,10 @@ async def _update(settings: Settings, graph: Graph, *, removes: bool, is_preview
         if expiry:
             await store.send(EnableTimeToLive(expiry))
             typer.echo(f"Enabled TTL: DynamoDB deletes items by {expiry}.")
-    if not (wanted or expiry or (removes and unwanted)):
+        if is_streamed:
+            await store.send(EnableStream())
+            typer.echo("Turned on the stream: changes are kept for 24 hours.")
+    if not (wanted or expiry or is_streamed or (removes and unwanted)):
         typer.echo(f"{where[0].upper()}{where[1:]}: nothing was changed.")
     if unwanted and not removes:
         names = ", ".join(index.name for index in unwanted)
