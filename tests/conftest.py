@@ -38,7 +38,7 @@ ENGINE_TESTS = [
     Path(__file__).parent / "keygraph" / f"test_{name}.py"
     for name in (
         *("bulk", "dynamodb", "engines", "engines_agree", "index_changes", "limits_agree", "limits_taken"),
-        *("lost_answers", "pages_agree", "sampling", "sizes_agree", "typed_keys", "writes"),
+        *("lost_answers", "pages_agree", "sampling", "sizes_agree", "table_streams", "typed_keys", "writes"),
     )
 ]
 """Where engines are tested themselves. What writes and reads through them is above them."""

@@ -74,7 +74,7 @@ class StreamReader:
         stream = self._stream
         if stream is None:
             stream = self._stream = await describe_stream(self._store)
-        ready = [*readable(stream.shards, self._finished)]
+        ready = [*readable(stream.shards, self.finished)]
         pages = await asyncio.gather(
             *(self._page(stream.name, each.name) for each in ready), return_exceptions=True
         )
@@ -93,7 +93,8 @@ class StreamReader:
         return found
 
     @property
-    def _finished(self) -> Set[str]:
+    def finished(self) -> Set[str]:
+        """The shards that were read to their end."""
         return {name for name, position in self.positions.items() if position is None}
 
     async def _page(self, stream: str, shard: str) -> RecordPage:

@@ -35,7 +35,7 @@ from keygraph.engines.dynamodb.transport import Received
 from keygraph.engines.sqlite import changes
 from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.errors import ConditionFailed, StreamTrimmed, TableMissing, TransactionCanceled, Unavailable
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, on_exact_engines
 
 TABLE = Table("Streamed", partition_key="PK", sort_key=("SK", "N"), indexes=[Index("by-kind", "Kind", "PK")])
 
@@ -110,10 +110,12 @@ class Writer:
                     await self.store.send(Transaction((*actions.values(), check), token))
 
 
+@on_exact_engines
 @pytest.mark.parametrize("seed", range(3))
 async def test_applying_every_change_to_an_empty_table_gives_the_table(
-    make_store: MakeStore, seed: int, engine: str
+    make_store: MakeStore, seed: int
 ) -> None:
+    """Moto's images of updates are wrong."""
     store = await streaming(make_store)
     writer, applied, reader = Writer(store, seed), dict[Key, Item](), StreamReader(store)
     for _ in range(3):
@@ -267,7 +269,12 @@ async def test_a_refused_write_logs_nothing(tmp_path: Path) -> None:
 
 
 def test_shards_are_read_after_their_parents() -> None:
-    shards = [StreamShard("c", "b"), StreamShard("d", "b"), StreamShard("b", "a", True), StreamShard("e", "z")]
+    shards = [
+        StreamShard("c", "b"),
+        StreamShard("d", "b"),
+        StreamShard("b", "a", True),
+        StreamShard("e", "z"),
+    ]
     ordered = in_order(shards)
     assert [each.name for each in ordered] == ["b", "c", "d", "e"]
     assert [each.name for each in readable(ordered, set())] == ["b", "e"]

@@ -332,3 +332,18 @@ def test_an_interrupted_update_continues(monkeypatch: pytest.MonkeyPatch) -> Non
         assert live(FILE, PLAIN).indexes == (gsi2,)
     assert run("table", "update", "--store", FILE).exit_code == 0
     assert in_order(live(FILE)) == in_order(commerce.table)
+
+
+def test_update_turns_the_stream_on(address: str) -> None:
+    make_table(address)
+    words = ("table", "update", "--store", address)
+    unchanged = f"The table EcommerceData in {address}: nothing was changed.\n"
+    assert run(*words).stdout == unchanged
+    preview = run(*words, "--stream", "--remove")
+    assert preview.stdout == "+ a stream\nNothing was changed. To make the changes, add --yes.\n"
+    result = run(*words, "--stream")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "Turned on the stream: changes are kept for 24 hours.\n",
+    )
+    assert run(*words, "--stream").stdout == unchanged

@@ -134,7 +134,7 @@ class ClientTransport:
         client = self._client
         if wire.operation in STREAM_OPERATIONS and self._open_streams is not None:
             if self._streams is None:
-                self._streams = asyncio.ensure_future(self._open_streams())  # type: ignore[arg-type]  # a coroutine
+                self._streams = asyncio.ensure_future(self._open_streams())
             client = await asyncio.shield(self._streams)
         method = getattr(client, _WORDS.sub("_", wire.operation).lower())
         try:

@@ -284,9 +284,7 @@ class DynamoDBStore:
             return None
         name, images = described.stream
         if images != IMAGES_OF_STREAM:
-            problem = (
-                f"the stream of the table {self.table.name} has {images}: turn it off, and on with {IMAGES_OF_STREAM}"
-            )
+            problem = f"the stream of the table {self.table.name} has {images}: turn it off, and on with {IMAGES_OF_STREAM}"
             raise Unavailable(problem)
         shards, last = list[StreamShard](), None
         while True:

@@ -413,7 +413,11 @@ def iterator_call(stream: str, shard: str, after: ShardPosition | None) -> Wire:
         return Wire("GetShardIterator", {**body, "ShardIteratorType": "LATEST"})
     if not after.after:
         return Wire("GetShardIterator", {**body, "ShardIteratorType": "TRIM_HORIZON"})
-    body |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after.after.lstrip("0")}
+    # They have at least 21 digits, and those of DynamoDB Local begin with zeros.
+    body |= {
+        "ShardIteratorType": "AFTER_SEQUENCE_NUMBER",
+        "SequenceNumber": after.after.lstrip("0").zfill(21),
+    }
     return Wire("GetShardIterator", body)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable
+from contextlib import closing
 
 from keygraph.dynamo.streams import LatestPosition, ReadRecords, RecordPage, ShardPosition, StreamRecord
 from keygraph.engines.sqlite.layout import Layout, Row, stored_item, whole
@@ -64,20 +65,24 @@ def read_records(connection: sqlite3.Connection, layout: Layout, request: ReadRe
     """Returns the next changes. Raises StreamTrimmed."""
     log = _log(layout, request.stream)
     after = int(request.position.after or 0)
-    rows = connection.execute(
+    cursor = connection.execute(
         f"SELECT number, at, old, new FROM {log} WHERE number > ? ORDER BY number LIMIT ?",
         (after, _PAGE_RECORDS),
     )
     records, size = list[StreamRecord](), 0
-    for number, at, old, new in rows:
-        if not records and request.position.after and number > after + 1:
-            raise _trimmed()
-        before, item = (None if content is None else whole(stored_item(content)) for content in (old, new))
-        key = layout.table.key_of(before or item or {})
-        records.append(StreamRecord(key, before, item, _text(number), at))
-        size += len(old or b"") + len(new or b"")
-        if size >= _PAGE_BYTES:
-            break
+    # A statement that is not read to its end, and that an error keeps, would keep what the connection sees.
+    with closing(cursor):
+        for number, at, old, new in cursor:
+            if not records and request.position.after and number > after + 1:
+                raise _trimmed()
+            before, item = (
+                None if content is None else whole(stored_item(content)) for content in (old, new)
+            )
+            key = layout.table.key_of(before or item or {})
+            records.append(StreamRecord(key, before, item, _text(number), at))
+            size += len(old or b"") + len(new or b"")
+            if size >= _PAGE_BYTES:
+                break
     if not records and request.position.after and _last_number(connection, log) != after:
         raise _trimmed()
     position = ShardPosition(records[-1].position) if records else request.position
