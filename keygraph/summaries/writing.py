@@ -27,7 +27,7 @@ from keygraph.model.records import RecordType
 from keygraph.resolve.derived import as_stored, is_storable, stored_value
 from keygraph.resolve.fields import VALUE
 from keygraph.summaries.work import Result
-from keygraph.tables.bulk import RatedStore, WriteRate
+from keygraph.tables.bulk import RatedStore, WriteRate, unwritten
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange, Repairs
 from keygraph.tables.verify import Verification
@@ -69,6 +69,7 @@ class SummaryWriter:
     ) -> None:
         """`as_of` is the time at which the table was as the job knows it. `listen` is called with each item whose values change, before and after."""
         rate = WriteRate(options.rate)
+        store = unwritten(store) if options.is_dry_run else store
         self.counted: Counter[str] = Counter()
         """What became of how many items."""
         self._graph = graph
@@ -89,6 +90,8 @@ class SummaryWriter:
         before: Item = {}
         for result in results:
             before |= result.before
+        if not results:
+            return
         key, record = self._graph.table.key_of(before), results[0].summary.record
         others = [each for each in results if each.summary.age is None]
         if any(stored_value(each.summary.field, before) != each.value for each in others):
@@ -110,20 +113,19 @@ class SummaryWriter:
             if not changed and self._options.only_changed:
                 return "confirmed"
             changes, conditions = self._changes(record, results, before, item or {})
-            if not self._options.is_dry_run:
-                try:
-                    action = UpdateItem(key, tuple(changes), And(tuple(conditions)))
-                    await self._store.send(Write(action))
-                except BadUserInput:
-                    return "refused"
-                except ConditionFailed as failed:
-                    item = failed.item
-                    if item is None or self._graph.recognise(item) is not record:
-                        return "gone"
-                    results = [each for each in results if _is_of_same(each, before, item)]
-                    if not results:
-                        return "gone"
-                    continue
+            try:
+                action = UpdateItem(key, tuple(changes), And(tuple(conditions)))
+                await self._store.send(Write(action))
+            except BadUserInput:
+                return "refused"
+            except ConditionFailed as failed:
+                item = failed.item
+                if item is None or self._graph.recognise(item) is not record:
+                    return "gone"
+                results = [each for each in results if _is_of_same(each, before, item)]
+                if not results:
+                    return "gone"
+                continue
             if changed:
                 self._tell(key, record, changed, item or {})
             return "written" if changed else "confirmed"

@@ -15,6 +15,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import (
     BatchWrite,
     Changed,
+    Cost,
     Page,
     Request,
     Scan,
@@ -134,6 +135,38 @@ class RatedStore:
 
     async def close(self) -> None:
         await self.store.close()
+
+
+@dataclass(frozen=True)
+class UnwrittenStore:
+    """A store that reads, and answers writes as if they were made."""
+
+    store: Store
+    listen: Callable[[Request[Any]], None] = lambda _: None
+    """Called with each request."""
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Result], /) -> Result:
+        """Sends a request that reads. Raises what the store raises."""
+        self.listen(request)
+        made: Any = None
+        if isinstance(request, Write):
+            made = Changed(None, Cost())
+        elif isinstance(request, Transaction | BatchWrite):
+            made = Written(Cost())
+        answer: Result = made or await self.store.send(request)
+        return answer
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+def unwritten(store: Store) -> UnwrittenStore:
+    """Returns the store if it writes nothing, or one that does not."""
+    return store if isinstance(store, UnwrittenStore) else UnwrittenStore(store)
 
 
 class SegmentPositions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -90,6 +90,8 @@ class Report:
         self.found: dict[FindingKind, Findings] = {}
         """Without what was repaired."""
         self.repaired: Counter[FindingKind] = Counter()
+        self.repaired_items = 0
+        """The number of items with findings that were repaired."""
 
     @property
     def total(self) -> int:
@@ -116,9 +118,11 @@ class Report:
             insort(found.examples, each.example, key=_order)
             del found.examples[self.most_examples :]
 
-    def add_repaired(self, found: Iterable[Finding], left: Iterable[Finding]) -> None:
-        """Counts the findings that are not left."""
+    def add_repaired(self, found: Sequence[Finding], left: Sequence[Finding]) -> None:
+        """Counts the findings that are not left, and their items."""
         self.repaired += Counter(each.kind for each in found) - Counter(each.kind for each in left)
+        before, after = (Counter(each.example.key for each in several) for several in (found, left))
+        self.repaired_items += len(before - after)
 
     def ordered(self) -> list[tuple[FindingKind, Findings]]:
         """Returns the findings, sorted by problem, type and text."""
@@ -135,6 +139,7 @@ class Report:
             "items": [[name, count] for name, count in self.items.items()],
             "attributes": [[type_, path, count] for (type_, path), count in self.attributes.items()],
             "repaired": [[*kind, count] for kind, count in self.repaired.items()],
+            "repaired_items": self.repaired_items,
             "found": [
                 [
                     *kind,
@@ -153,6 +158,7 @@ class Report:
         for name, path, count in kept["attributes"]:
             report.attributes[name, tuple(path)] = int(count)
         report.repaired.update({FindingKind(*kind): int(count) for *kind, count in kept["repaired"]})
+        report.repaired_items = int(kept["repaired_items"])
         for problem, type_, what, count, examples in kept["found"]:
             made = [Example(key_from_json(key), other and key_from_json(other)) for key, other in examples]
             report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)

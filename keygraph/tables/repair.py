@@ -49,7 +49,7 @@ from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.resolve.derived import as_stored, combined, is_storable, stored_value
 from keygraph.tables.backfill import Backfill, filled
-from keygraph.tables.bulk import RatedStore, WriteRate, gathered
+from keygraph.tables.bulk import RatedStore, WriteRate, gathered, unwritten
 from keygraph.tables.findings import Finding, FindingKind, Problem
 from keygraph.tables.item_fields import item_fields
 from keygraph.tables.totals import is_listed, tallies_of
@@ -224,10 +224,14 @@ def _with_keys(write: WriteContext, record: RecordType, item: Item, findings: Se
 def _rewritten(write: WriteContext, record: RecordType, item: Item, new: Item) -> TransactionStep:
     """Returns the step that makes an item the new one, if it is as it was read. Raises BadUserInput for one that DynamoDB
     refuses."""
-    WriteRules(write.graph.table).check(new)
+    write.graph.made(_write_rules).check(new)
     changes = tuple(differences(item, new, item.keys() | new.keys()))
     update = UpdateItem(write.key_of(item), changes, _as_read(write, record, item))
     return TransactionStep(update, again, before=item)
+
+
+def _write_rules(graph: Graph) -> WriteRules:
+    return WriteRules(graph.table)
 
 
 def _with_other(write: WriteContext, record: RecordType, item: Item) -> Steps:
@@ -417,7 +421,7 @@ class Repairs:
             each for problems in several for each in problems if kinds is not None or each != "outdated"
         )
         self.backfill = backfill
-        self._store = store if rate is None else RatedStore(store, rate)
+        self._store = RatedStore(unwritten(store) if is_dry_run else store, rate or WriteRate())
         self._context = graph.made(WriteContext)
         self._listen = listen
         self._is_dry_run = is_dry_run
@@ -465,6 +469,7 @@ class Repairs:
             each
             for each in item.findings
             if each.kind.problem in self.problems - item.listed and each.kind not in item.reasons
+            if each.reason is None
         ]
         first = min((each.kind.problem for each in several), key=_ORDER.index, default=None)
         item.next = [each for each in several if each.kind.problem == first]
@@ -481,7 +486,7 @@ class Repairs:
             each.kind: _NEVER[each.kind.problem] for each in item.findings if each.kind.problem in _NEVER
         }
         reasons = {**left, **never, **item.reasons}
-        return [each._replace(reason=reasons.get(each.kind)) for each in item.findings]
+        return [each._replace(reason=each.reason or reasons.get(each.kind)) for each in item.findings]
 
     def _is_read(self, item: _Repaired) -> bool:
         """Returns whether an item is read again. If not, its repair depends on nothing else, and its condition is that the
@@ -541,12 +546,10 @@ class Repairs:
         return steps
 
     async def _send(self, finding: Finding, steps: Sequence[TransactionStep]) -> bool | str:
-        """Sends the steps, unless it is a dry run. Returns False if something has changed since it was read, and the
-        reason if they cannot be sent."""
-        if self._is_dry_run:
-            return True
+        """Sends the steps. Returns False if something has changed since it was read, and the reason if they cannot be
+        sent."""
         if finding.kind.problem == "interrupted":
-            return await self._copy_to_rest(finding)
+            return self._is_dry_run or await self._copy_to_rest(finding)
         actions = tuple(step.action for step in steps)
         request: Any = Transaction(actions, uuid4().hex)
         if len(actions) == 1 and not isinstance(actions[0], CheckItem):

@@ -91,13 +91,12 @@ class Verification:
         async for page in pages(self._store, scan):
             window = self._window([item for item in page.items if not is_note(item)])
             found = await window.findings(self._store)
-            undecided: list[Finding] = []
             if window.undecided or (window.changed and self._repairs is not None):
-                again, undecided = await self._verified_again(window.changed)
+                again = await self._verified(window.changed)
                 found = [*(each for each in found if each.example.key not in window.changed), *again]
             left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
             # No await between these: an interruption leaves the findings and the position in step.
-            self.report.add(window.types, window.attributes.counts, [*left, *undecided])
+            self.report.add(window.types, window.attributes.counts, left)
             if self._repairs is not None:
                 self.report.add_repaired(found, left)
             self._reached.advance(segment, page.last)
@@ -114,13 +113,8 @@ class Verification:
         return Window(self._graph, items, self._repairs.problems, self._late_seconds, self._repairs.backfill)
 
     async def _verified(self, keys: Collection[Key]) -> list[Finding]:
-        """Reads and verifies items, again if they change meanwhile."""
-        found, _ = await self._verified_again(keys)
-        return found
-
-    async def _verified_again(self, keys: Collection[Key]) -> tuple[list[Finding], list[Finding]]:
-        """Reads and verifies items, and those again that change meanwhile. Returns the findings, and the counts and sums
-        that did not match their lists each time, while others changed them."""
+        """Reads and verifies items, and those again that change meanwhile. Counts and sums that did not match their lists
+        each time, while others changed them, have that reason."""
         found: list[Finding] = []
         for number in range(1, _TRIES + 1):
             window = self._window([*(await _read(self._store, keys)).values()])
@@ -128,8 +122,8 @@ class Verification:
             is_last, keys = number == _TRIES or not window.changed, window.changed
             found += [each for each in now if is_last or each.example.key not in keys]
             if is_last:
-                return found, window.undecided
-        return found, []
+                return [*found, *window.undecided]
+        return found
 
     # --- Saved between two runs -----------------------------------------------------------------------
 

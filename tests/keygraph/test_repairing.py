@@ -627,6 +627,28 @@ async def test_a_number_of_a_node_that_changes_all_the_time_is_reported(
     assert "does not match its list (not repaired: others change it all the time) (1)" in found
 
 
+async def test_a_number_that_others_change_once_it_was_repaired_is_reported(make_store: MakeStore) -> None:
+    """It was in no report, neither as repaired nor as left."""
+    of, store = COUNTED.check(), await make_store(COUNTED.table)
+    await write(of, store, [Create(of.types["Boat"], {"boat_id": "b"})])
+    [key] = of.table_keys(of.types["Boat"], ("b",))
+    more = Write(UpdateItem(key, (AddNumber(("count",), Decimal(1)),)))
+    await store.send(more)
+    is_busy = False
+
+    async def before(request: Request[Any]) -> None:
+        nonlocal is_busy
+        is_busy = is_busy or isinstance(request, Write)
+        if is_busy and isinstance(request, Query):
+            await store.send(more)
+
+    lines, report = await repaired(HeldStore(store, before), "counts", of=of)
+    assert len(lines) == 1
+    [found] = told(report)
+    assert "does not match its list (not repaired: others change it all the time) (1)" in found
+    assert (report.repaired, report.repaired_items) == ({}, 0)
+
+
 @pytest.mark.parametrize("seed", ["1", *(pytest.param(str(n), marks=pytest.mark.long) for n in range(2, 30))])
 async def test_no_write_is_lost_while_keys_and_counts_are_repaired(seed: str, make_store: MakeStore) -> None:
     """What many writers are told stays true of what is left, and nothing is wrong with that."""
