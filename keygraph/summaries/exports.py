@@ -8,7 +8,10 @@ how many items each has.
 from __future__ import annotations
 
 import gzip
+import hashlib
+import io
 import zlib
+from base64 import b64decode
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -43,6 +46,8 @@ class ExportFile(NamedTuple):
     """Its path below the folder of all exports."""
     items: int
     """The number of its items."""
+    md5: bytes | None
+    """The MD5 of the file as it was written; None if the manifest has none."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,21 @@ def _listed(file: Any) -> ExportFile:
     below = PurePosixPath(key.rpartition(f"{_ROOT}/")[2])
     if below.is_absolute() or ".." in below.parts or "\0" in key:
         raise ValueError("a file outside the folder of all exports")
-    return ExportFile(str(below), count)
+    md5 = file.get("md5Checksum")
+    return ExportFile(str(below), count, None if md5 is None else b64decode(md5, validate=True))
+
+
+class _HashedFile(io.BufferedReader):
+    """A file of which the MD5 is known once it was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+        self.md5 = hashlib.md5(usedforsecurity=False)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        self.md5.update(found)
+        return found
 
 
 def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
@@ -196,7 +215,7 @@ def _part(work: Summaries, at: Any, path: Path, file: ExportFile, *, is_image: b
     async def read(after: Any) -> AsyncIterator[tuple[Iterable[GroupRow], int, Any]]:
         done = after or 0
         try:
-            with gzip.open(path) as unpacked:
+            with _HashedFile(path) as packed, gzip.open(packed) as unpacked:
                 lines = lines_of(unpacked)
                 for _ in zip(range(done), lines, strict=False):
                     pass
@@ -212,6 +231,8 @@ def _part(work: Summaries, at: Any, path: Path, file: ExportFile, *, is_image: b
             raise UnusableExport(
                 f"{path} has {more}{min(done, file.items):,} items, and its manifest says {file.items:,}: copy it again"
             )
+        if file.md5 not in (None, packed.md5.digest()):
+            raise UnusableExport(f"{path} has another MD5 than its manifest says: copy it again")
         yield (), 0, None
 
     return read

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -57,8 +59,11 @@ def _write(
     for number, lines in enumerate(files):
         key = f"{data}/{name}{number}.json.gz"
         text = "".join(json.dumps(line, default=base64_text) + "\n" for line in lines)
-        (bucket / key).write_bytes(gzip.compress(text.encode()))
-        listed.append({"itemCount": len(lines), "dataFileS3Key": f"some/prefix/{key}"})
+        packed = gzip.compress(text.encode())
+        (bucket / key).write_bytes(packed)
+        md5 = b64encode(hashlib.md5(packed).digest()).decode()
+        place = f"some/prefix/{key}"
+        listed.append({"itemCount": len(lines), "md5Checksum": md5, "dataFileS3Key": place})
     (folder / "manifest-files.json").write_text("".join(json.dumps(each) + "\n" for each in listed))
     (folder / "manifest-summary.json").write_text(json.dumps(summary))
     return folder

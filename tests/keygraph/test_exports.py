@@ -268,6 +268,8 @@ async def test_more_items_than_the_manifest_says_are_not_read(store: Store, tmp_
         "[1, 2]",
         '{"itemCount": null, "dataFileS3Key": null}',
         '{"itemCount": 1, "dataFileS3Key": "/etc/passwd"}',
+        '{"itemCount": 1, "dataFileS3Key": "a", "md5Checksum": 1}',
+        '{"itemCount": 1, "dataFileS3Key": "a", "md5Checksum": "%%%"}',
         '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/../../x.gz"}',
         '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/01/../../../x.gz"}',
         '{"itemCount": 1, "dataFileS3Key": "a\\u0000b"}',
@@ -305,6 +307,7 @@ async def test_an_export_that_is_not_complete(store: Store, tmp_path: Path) -> N
     lines = gzip.decompress(whole).splitlines(keepends=True)
     for content, problem in (
         (gzip.compress(b"".join(lines[:-1])), "has 8 items, and its manifest says 9: copy it again"),
+        (gzip.compress(b"".join([*lines[:-1], lines[0]])), "has another MD5 than its manifest says"),
         (whole[: len(whole) // 2], "cannot be read"),
     ):
         file.write_bytes(content)
