@@ -1,4 +1,4 @@
-"""The job on Apache Spark: the same map, combine and finish, over DynamoDB's exports, on a cluster.
+"""The job on Apache Spark: the same map, combine and finish, over DynamoDB's exports or the table itself, on a cluster.
 
 Rows are sorted by Spark within partitions, a group never in two of them, and reduced as they come, so that an executor
 holds one value of a group at a time, however many edges its node has. Executors write the results themselves, each with
@@ -14,29 +14,34 @@ import asyncio
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from importlib import import_module
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.kept import kept
 from keygraph.summaries.exports import Exports, UnusableExport, rows_of
+from keygraph.summaries.local import scanned
 from keygraph.summaries.work import GROUPS, IMAGES, LINKS, RANKS, WRITES, GroupRow, Summaries
 from keygraph.summaries.writing import SummaryWriter, WriteOptions
 from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import FindingKind
+from keygraph.tables.interchange import LINE_BYTES
 from keygraph.tables.repair import ItemChange
 from keygraph.tables.verify import LATE_SECONDS
 
 _ROOT = "AWSDynamoDB"
+_Page = TypeVar("_Page")
+_LINE_LIMIT = "mapreduce.input.linerecordreader.line.maxlength"
+"""Hadoop's setting: longer lines are not read."""
 _BATCH_LINES = 1000
 """The lines whose contributions are combined before they are sent to another executor."""
 _BATCH_WRITES = 1000
@@ -68,9 +73,27 @@ class SparkJob:
         """Yields the rows of the lines of an export, those of some lines at a time combined."""
         iterator = iter(lines)
         while some := [line.encode() for line in islice(iterator, _BATCH_LINES)]:
-            yield GroupRow(_READ, 0, "", b"", str(len(some)).encode()), None
-            rows = rows_of(self.work, self.at, some, is_image=is_image)
-            yield from ((row, None) for row in self.work.combined(rows))
+            yield from self._combined(rows_of(self.work, self.at, some, is_image=is_image), len(some))
+
+    def scanned(self, segments: Iterable[int], *, of: int) -> Iterator[tuple[GroupRow, None]]:
+        """Yields the rows of segments of the table, those of a page at a time combined."""
+        with asyncio.Runner() as runner:
+            for segment in segments:
+                pages = self._pages(segment, of)
+                while (page := runner.run(_next(pages))) is not None:
+                    rows, count = page
+                    yield from self._combined(rows, count)
+
+    async def _pages(self, segment: int, of: int) -> AsyncIterator[tuple[Iterable[GroupRow], int]]:
+        async with open_store(self.store, self.work.graph.table) as store:
+            part = [*scanned(self.work, store, self.at, of).values()][segment]
+            async for rows, count, _ in part(None):
+                yield rows, count
+
+    def _combined(self, rows: Iterable[GroupRow], count: int) -> Iterator[tuple[GroupRow, None]]:
+        """Yields the rows of so many items, with the number."""
+        yield GroupRow(_READ, 0, "", b"", str(count).encode()), None
+        yield from ((row, None) for row in self.work.combined(rows))
 
     def reduced(
         self, rows: Iterable[tuple[GroupRow, None]], *, stage: int
@@ -108,6 +131,10 @@ class SparkJob:
             while some := [*islice(items, _BATCH_WRITES)]:
                 await gathered(writer.write(results) for results in some)
         return writer.counted
+
+
+async def _next(pages: AsyncIterator[_Page]) -> _Page | None:
+    return await anext(pages, None)
 
 
 @kept("models", 4, 1_000)
@@ -155,30 +182,55 @@ def exports_at(context: Any, address: str, table: str) -> tuple[Exports, list[tu
     return exports, [(file, count, len(exports.names) > 1) for file, count in files]
 
 
-def summarize(
-    context: Any, job: SparkJob, files: Iterable[tuple[str, int, bool]], parts: int
-) -> Iterator[Any]:
-    """Does the job. Yields each change of a dry run, then counts of what became of items, one for each part.
+def begun(context: Any, job: SparkJob, address: str | None, segments: int) -> tuple[SparkJob, Any, int]:
+    """Reads the exports at an address, or without one the table in so many segments. Returns the job as of their time, the
+    rows of all items, and how many items there are. Raises UnusableExport.
 
-    `context` is a SparkContext. Raises UnusableExport if a file is not complete.
+    `context` is a SparkContext.
     """
-    level = import_module("pyspark").StorageLevel.DISK_ONLY
-    rows: list[Any] = []
-    expected = 0
-    for file, count, is_image in files:
-        expected += count
-        rows.append(
-            context.textFile(file).mapPartitions(partial(job.mapped, is_image=is_image)).persist(level)
+    if address is not None:
+        exports, files = exports_at(context, address, job.work.graph.table.name)
+        job = replace(job, as_of=exports.as_of)
+        return job, *_exported(context, job, files)
+    numbers = context.parallelize(range(segments), segments)
+    rows = numbers.mapPartitions(partial(job.scanned, of=segments)).persist(_level())
+    return job, rows, _items(rows)
+
+
+def _exported(context: Any, job: SparkJob, files: Sequence[tuple[str, int, bool]]) -> tuple[Any, int]:
+    # A damaged line without an end would be read into memory.
+    context._jsc.hadoopConfiguration().set(_LINE_LIMIT, str(LINE_BYTES))
+    several = [
+        context.textFile(file).mapPartitions(partial(job.mapped, is_image=is_image)).persist(_level())
+        for file, _, is_image in files
+    ]
+    rows, expected = context.union([context.emptyRDD(), *several]), sum(count for _, count, _ in files)
+    items = _items(rows)
+    if items != expected:
+        raise UnusableExport(
+            f"the files have {items:,} items, and their manifests say {expected:,}: one is not complete, or has a line of "
+            f"more than {LINE_BYTES:,} bytes"
         )
-    whole = context.union(rows)
-    read = whole.filter(lambda pair: pair[0].stage == _READ).map(lambda pair: int(pair[0].content)).sum()
-    if read != expected:
-        raise UnusableExport(f"the files have {read:,} items, and their manifests say {expected:,}")
+    return rows, items
+
+
+def _items(rows: Any) -> int:
+    read = rows.filter(lambda pair: pair[0].stage == _READ).map(lambda pair: int(pair[0].content))
+    return int(read.sum())
+
+
+def _level() -> Any:
+    return import_module("pyspark").StorageLevel.DISK_ONLY
+
+
+def summarize(context: Any, job: SparkJob, rows: Any, parts: int) -> Iterator[Any]:
+    """Does the job with the rows of all items. Yields each change of a dry run, then counts of what became of items, one
+    for each part."""
     for stage in (IMAGES, LINKS, GROUPS, RANKS):
-        own = _of_stage(whole, stage, parts)
-        made = own.mapPartitions(partial(job.reduced, stage=stage)).persist(level)
-        whole = context.union([whole, made])
-    results = _of_stage(whole, WRITES, parts).mapPartitions(partial(job.written, parts=parts))
+        own = _of_stage(rows, stage, parts)
+        made = own.mapPartitions(partial(job.reduced, stage=stage)).persist(_level())
+        rows = context.union([rows, made])
+    results = _of_stage(rows, WRITES, parts).mapPartitions(partial(job.written, parts=parts))
     yield from results.toLocalIterator() if job.options.is_dry_run else results.collect()
 
 
@@ -191,21 +243,27 @@ def _of_stage(rows: Any, stage: int, parts: int) -> Any:
 
 def main(words: list[str] | None = None) -> int:
     """Runs the job, for `spark-submit`."""
-    parser = argparse.ArgumentParser(description="Compute the summaries of a table from its exports.")
-    for name in ("model", "store", "input"):
+    parser = argparse.ArgumentParser(
+        description="Compute the summaries of a table, from its exports with --input."
+    )
+    for name in ("model", "store"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--input")
+    parser.add_argument("--segments", type=int)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--only-changed", action="store_true")
     given = parser.parse_args(words)
     context = import_module("pyspark").SparkContext.getOrCreate()
-    exports, files = exports_at(context, given.input, _loaded(given.model).graph.table.name)
     late = 0 if given.store.startswith("sqlite:") else LATE_SECONDS
     options = WriteOptions(given.rate, only_changed=given.only_changed, late_seconds=late)
-    job = SparkJob(given.model, given.store, exports.as_of, options)
+    now = datetime.now(UTC).replace(microsecond=0)
+    job = SparkJob(given.model, given.store, now, options)
+    parts = context.defaultParallelism
+    job, rows, _ = begun(context, job, given.input, given.segments or parts)
     total = Counter[str]()
-    for counted in summarize(context, job, files, context.defaultParallelism):
+    for counted in summarize(context, job, rows, parts):
         total += counted
-    sys.stdout.write(f"As of {exports.as_of.isoformat()}: {dict(total)}\n")
+    sys.stdout.write(f"As of {job.as_of.isoformat()}: {dict(total)}\n")
     return 0
 
 

@@ -468,6 +468,13 @@ class Summaries:
             for number_, rank in ranks:
                 yield self._target(number_, rank, item, before)
 
+    def unread_results(self, item: Item) -> list[Result]:
+        """Returns a result of each summary that an item stores, with its name in braces instead of a value that depends on
+        other items, to explain how it is written."""
+        record = self.graph.recognise(item)
+        several = () if record is None else self._stored_in.get(record, ())
+        return [Result(each, f"{{{each.field.name}}}", item) for _, each in several]
+
     def result(self, row: GroupRow) -> Result:
         """Returns the value in a row of the last stage."""
         value, before = orjson.loads(row.content)

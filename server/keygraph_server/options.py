@@ -41,6 +41,17 @@ SegmentsOption = Annotated[
     int, typer.Option("--segments", min=1, max=1000, help="How many parts of the table to read in parallel.")
 ]
 
+ExplainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        metavar="KEY",
+        help="Print what would be sent for this item alone, reads and writes with their conditions. Changes nothing. "
+        "KEY is as reports print it: 'TEAM#1 / TEAM#1'.",
+        show_default=False,
+    ),
+]
+
 ReportOption = Annotated[
     Literal["table", "json"],
     typer.Option("--format", help="table: a readable report. json: JSON for programs."),

@@ -19,7 +19,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.engines.open import open_store
 from keygraph.summaries.exports import UnusableExport
-from keygraph.summaries.spark import SparkJob, exports_at, main, summarize
+from keygraph.summaries.spark import SparkJob, begun, exports_at, main, summarize
 from keygraph.summaries.writing import WriteOptions
 from tests.keygraph.exported import full_export, incremental_export
 from tests.keygraph.guild import graph
@@ -56,9 +56,11 @@ async def items_in(address: str) -> list[Item]:
         return await contents(store)
 
 
-def run(context: Any, address: str, bucket: Path, **options: Any) -> list[Any]:
-    exports, files = exports_at(context, str(bucket), "Guild")
-    return [*summarize(context, SparkJob(MODEL, address, exports.as_of, WriteOptions(**options)), files, 3)]
+def run(context: Any, address: str, bucket: Path | None, **options: Any) -> list[Any]:
+    """Runs the job with the exports in a bucket, or with the table in five segments."""
+    job = SparkJob(MODEL, address, AT, WriteOptions(**options))
+    job, rows, _ = begun(context, job, None if bucket is None else str(bucket), 5)
+    return [*summarize(context, job, rows, 3)]
 
 
 async def test_it_writes_what_the_local_engine_writes(context: Any, tmp_path: Path) -> None:
@@ -74,6 +76,31 @@ async def test_it_writes_what_the_local_engine_writes(context: Any, tmp_path: Pa
     assert counted == here
     assert await items_in(one) == await items_in(other)
     assert computed(await items_in(one)) == expected(items)
+
+
+async def test_it_reads_the_table_in_segments(context: Any, tmp_path: Path) -> None:
+    items = guild(6, people=60)
+    one, other = (f"sqlite:{tmp_path / name}.db" for name in ("one", "other"))
+    for address in (one, other):
+        await filled(address, items)
+    counted = sum(run(context, one, None), Counter())
+    async with open_store(other, graph.table) as store:
+        here = await summarize_here(graph, store, tmp_path)
+    assert counted == here
+    assert await items_in(one) == await items_in(other)
+    assert computed(await items_in(one)) == expected(items)
+
+
+async def test_a_line_that_is_too_long_is_not_read(context: Any, tmp_path: Path) -> None:
+    """A damaged file of 20 KB may have a line of 20 MB."""
+    address, bucket, items = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "bucket", guild(1)
+    full = full_export(bucket, "01", AT, items, files=1)
+    await filled(address, items)
+    [file] = (full / "data").iterdir()
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(gzip.compress(b"".join([b" " * 20_000_000 + lines[0], *lines[1:]])))
+    with pytest.raises(UnusableExport, match=r"or has a line of more than 8,388,608 bytes$"):
+        run(context, address, bucket)
 
 
 async def test_it_reads_incremental_exports_and_keeps_newer_values(context: Any, tmp_path: Path) -> None:

@@ -89,6 +89,26 @@ def test_a_table_gets_an_index_and_its_keys(address: str) -> None:
     assert backfill(address)[2].endswith(" of Tasks: 0 written.\n")
 
 
+def test_an_item_that_lacks_several_fields_is_written_once(folder: Path) -> None:
+    (folder / "tasks.py").write_text(MODEL.replace("slug: str | None = None", 'slug: str = "none"'))
+    make_table(FILE, OLD, INDEXED)
+    code, _, stderr = backfill(FILE)
+    assert (code, [item["slug"] for item in items_in(FILE, INDEXED)]) == (0, ["none", "none"])
+    assert stderr.endswith(" of Tasks: 2 written.\n")
+
+
+def test_what_is_sent_for_one_item_is_explained() -> None:
+    make_table(FILE, OLD, INDEXED)
+    code, stdout, _ = backfill(FILE, "--explain", "TASK#1 / TASK#1")
+    assert (code, items_in(FILE, INDEXED)) == (0, OLD)
+    shown = " ".join(stdout.split())
+    assert "What is read GetItem: PK = TASK#1 AND SK = TASK#1 What is written UpdateItem:" in shown
+    assert "changes: SET sp = STATE#open, ss = 1, state = open condition: attribute_exists(PK) AND " in shown
+    assert "else: tried again: another write was faster" in shown
+    code, stdout, _ = backfill(FILE, "--explain", "TASK#2 / TASK#2", "--field", "state", "--format", "json")
+    assert (code, json.loads(stdout)["writes"]) == (0, [])
+
+
 def test_one_field_from_a_method(address: str) -> None:
     make_table(address, NEW, INDEXED)
     code, stdout, _ = backfill(address, "--field", "slug", "--from", "make_slug", "--format", "json")

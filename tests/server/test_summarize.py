@@ -300,13 +300,49 @@ def test_an_export_that_lacks_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_spark_needs_exports() -> None:
+def test_spark_is_not_resumed() -> None:
     fill(FILE)
-    result = run("summarize", *MODEL, "--store", FILE, "--engine", "spark")
+    result = run("summarize", *MODEL, "--store", FILE, "--engine", "spark", "--resume")
     assert (result.exit_code, result.stderr) == (
         1,
-        "keygraph: Spark reads exports, and runs failed tasks again by itself. Add --input, and leave --resume out.\n",
+        "keygraph: Spark runs failed tasks again by itself. Leave --resume out.\n",
     )
+
+
+@pytest.mark.parametrize("words", [(), ("--engine", "spark")])
+def test_a_table_that_is_not_there(words: tuple[str, ...]) -> None:
+    result = run("summarize", *MODEL, "--store", FILE, *words)
+    assert (result.exit_code, result.stderr.startswith("keygraph: there is no table League.")) == (1, True)
+
+
+def test_what_is_sent_for_one_item_is_explained(address: str) -> None:
+    fill(address)
+    words = ("summarize", *MODEL, "--store", address, "--explain", "TEAM#a / TEAM#a")
+    result = run(*words)
+    assert (result.exit_code, values(address)) == (0, [{}, {}, {"size": 9}])
+    shown = " ".join(result.stdout.split())
+    assert " UpdateItem: pk = TEAM#a AND sk = TEAM#a changes: SET size = 1 condition: " in shown
+    assert "changes: SET member_count = {member_count}, member_count_as_of = 2" in shown
+    assert "attribute_exists(pk) AND (NOT attribute_exists(member_count_as_of))" in shown
+    assert "The job reads the whole table once by a Scan" in shown
+    found = json.loads(run(*words, "--format", "json").stdout)
+    assert [each["operation"] for each in found["reads"]] == ["GetItem", "Query"]
+    [counted, summarized] = found["writes"]
+    assert counted["actions"][0]["changes"] == "SET size = 1"
+    assert "mean = {mean}" in summarized["actions"][0]["changes"]
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("TEAM#a", "TEAM#a is no key of League. Write it as `pk / sk`."),
+        ("TEAM#z / TEAM#z", "League has no item TEAM#z / TEAM#z. Name the key of an item."),
+    ],
+)
+def test_an_item_that_cannot_be_explained(key: str, problem: str) -> None:
+    fill(FILE)
+    result = run("summarize", *MODEL, "--store", FILE, "--explain", key)
+    assert (result.exit_code, result.stderr) == (1, f"keygraph: {problem}\n")
 
 
 def test_spark_needs_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,7 +246,7 @@ def test_unusable_options_of_repairs_are_named() -> None:
         ),
         (
             ["--yes"],
-            "--yes, --only and --rate are options of --repair. Add --repair, or leave them out.",
+            "--yes, --only, --rate and --explain are options of --repair. Add --repair, or leave them out.",
         ),
     ):
         result = run("verify", *MODEL, "--store", FILE, *options)

@@ -6,18 +6,17 @@ nothing is read: values that depend on an item that is read first are named inst
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
-from typing import Any
 
 from keygraph.codes import Code
 from keygraph.dynamo import actions
-from keygraph.dynamo.actions import key_of
+from keygraph.dynamo.actions import Action, key_of
 from keygraph.dynamo.items import exact_sum, to_typed
 from keygraph.dynamo.store import Transaction
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.table import Key, Table
 from keygraph.engines.dynamodb.requests import render
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
@@ -185,36 +184,26 @@ class _Describing:
         if not steps:
             return
         table = self._graph.table
-        [wire] = render(Transaction(tuple(step.action for step in steps), "explained"), table)
+        described = described_actions([step.action for step in steps], table)
         of_keys = {
             key_of(step.action, table): request
             for request in requests
             for step in transaction_steps(context.separate(), [request])[0]
             if not step.is_check
         }
-        for step, typed in zip(steps, wire.body["TransactItems"], strict=True):
-            [(operation, body)] = typed.items()
+        for step, action in zip(steps, described, strict=True):
             key = key_of(step.action, table)
             failures = self._failures(step, of_keys.get(key))
-            yield DescribedAction(
-                operation,
-                self._key(key),
-                of_keys[key].where if key in of_keys else failures[0].path if failures else (),
-                self._attributes(body["Item"]) if isinstance(step.action, actions.PutItem) else None,
-                _with_unread(step, expression_text(body, "UpdateExpression")),
-                _with_unread(step, expression_text(body, "ConditionExpression")),
-                failures,
+            yield replace(
+                action,
+                path=of_keys[key].where if key in of_keys else failures[0].path if failures else (),
+                changes=_with_unread(step, action.changes),
+                condition=_with_unread(step, action.condition),
+                failures=failures,
             )
 
-    def _attributes(self, typed: Mapping[str, Any]) -> str:
-        keys = {key.name for key in self._graph.table.keys}
-        return ", ".join(f"{name} = {value_text(value)}" for name, value in typed.items() if name not in keys)
-
     def _key(self, key: Key) -> str:
-        return " AND ".join(
-            f"{attribute.name} = {value_text(to_typed(value))}"
-            for attribute, value in zip(self._graph.table.keys, key, strict=True)
-        )
+        return _key_text(key, self._graph.table)
 
     def _failures(self, step: TransactionStep, request: WriteRequest | None) -> tuple[Refusal, ...]:
         """Returns the refusals if the condition fails: the item is missing or exists, or has another version."""
@@ -273,6 +262,34 @@ class _Describing:
                 yield f"The other item of this {record.name} is {done} with it."
             if len(record.table_keys.shard_texts) > 1:
                 yield f"If there is {with_article(record.name)} with this key, it stays in its shard."
+
+
+def described_actions(several: Sequence[Action], table: Table) -> Iterator[DescribedAction]:
+    """Yields the actions of a transaction, or one that is sent alone, as they are sent. Raises BadUserInput for one that
+    DynamoDB refuses."""
+    [wire] = render(Transaction(tuple(several), "explained"), table)
+    names = {key.name for key in table.keys}
+    for action, typed in zip(several, wire.body["TransactItems"], strict=True):
+        [(operation, body)] = typed.items()
+        put = {name: value for name, value in body.get("Item", {}).items() if name not in names}
+        yield DescribedAction(
+            operation,
+            _key_text(key_of(action, table), table),
+            (),
+            ", ".join(f"{name} = {value_text(value)}" for name, value in put.items())
+            if "Item" in body
+            else None,
+            expression_text(body, "UpdateExpression"),
+            expression_text(body, "ConditionExpression"),
+            (),
+        )
+
+
+def _key_text(key: Key, table: Table) -> str:
+    return " AND ".join(
+        f"{attribute.name} = {value_text(to_typed(value))}"
+        for attribute, value in zip(table.keys, key, strict=True)
+    )
 
 
 def _with_unread(step: TransactionStep, text: str | None) -> str | None:

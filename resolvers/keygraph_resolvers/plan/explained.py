@@ -283,22 +283,27 @@ def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
 
 
 def transaction_lines(transaction: DescribedTransaction, width: int) -> Iterator[str]:
-    """Yields a transaction as lines: each action with its key, what it writes, its condition, and its failure."""
+    """Yields a transaction as lines: each action with its key."""
     count = len(transaction.actions)
     head = f"TransactWriteItems {transaction.case}".rstrip()
     yield f"{head}: {count} action{'' if count == 1 else 's'}"
     for action in transaction.actions:
-        yield from _wrapped(f"  {action.operation}: {action.keys}", width, indent="      ")
-        rows = [("for", path_text(action.path)), ("attributes", action.attributes)]
-        rows += [("changes", action.changes), ("condition", action.condition)]
-        if action.condition is not None:
-            rows += [("else", failure_text(failure, action.path)) for failure in action.failures]
-            rows += [] if action.failures else [("else", "tried again: another write was faster")]
-        for name, text in rows:
-            if text:
-                yield from _wrapped(f"    {name}: {text}", width, indent="        ")
+        yield from (f"  {line}" for line in action_lines(action, action.operation, width - 2))
     for note in transaction.notes:
         yield from _wrapped(f"  {note}", width, indent="    ")
+
+
+def action_lines(action: DescribedAction, operation: str, width: int) -> Iterator[str]:
+    """Yields an action as lines: the operation and its key, then what it writes, its condition, and its failure."""
+    yield from _wrapped(f"{operation}: {action.keys}", width, indent="    ")
+    rows = [("for", path_text(action.path)), ("attributes", action.attributes)]
+    rows += [("changes", action.changes), ("condition", action.condition)]
+    if action.condition is not None:
+        rows += [("else", failure_text(failure, action.path)) for failure in action.failures]
+        rows += [] if action.failures else [("else", "tried again: another write was faster")]
+    for name, text in rows:
+        if text:
+            yield from _wrapped(f"  {name}: {text}", width, indent="      ")
 
 
 def path_text(path: InputPath) -> str:

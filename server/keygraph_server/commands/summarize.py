@@ -9,7 +9,8 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,22 +18,32 @@ from typing import Annotated, Literal
 import orjson
 import typer
 
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Store
 from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.keys.types import moment_text
 from keygraph.summaries.exports import Exports, UnusableExport
 from keygraph.summaries.local import LocalJob, UnusableWorkFile, WorkFile, scanned
-from keygraph.summaries.spark import SparkJob, exports_at
+from keygraph.summaries.spark import SparkJob, begun
 from keygraph.summaries.spark import summarize as summarize_on_spark
 from keygraph.summaries.work import Summaries
 from keygraph.summaries.writing import SummaryWriter, WriteOptions
+from keygraph.tables.findings import Finding
 from keygraph.tables.verify import LATE_SECONDS
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import StateFile, interruptible
 from keygraph_server.jobs.declaration import declaration_digest
+from keygraph_server.jobs.explaining import explain_item
 from keygraph_server.models import load_model
-from keygraph_server.options import ModelOption, RateOption, ReportOption, SegmentsOption, StoreOption
+from keygraph_server.options import (
+    ExplainOption,
+    ModelOption,
+    RateOption,
+    ReportOption,
+    SegmentsOption,
+    StoreOption,
+)
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.changes import PrintedChanges
@@ -50,12 +61,11 @@ def summarize(
             help="Write only items with a value that changes. An age then says when its value last changed.",
         ),
     ] = False,
+    explain: ExplainOption = None,
     rate: RateOption = None,
     engine: Annotated[
         Literal["local", "spark"],
-        typer.Option(
-            help="local: on this machine. spark: on Apache Spark, with --input (pip install 'keygraph[spark]')."
-        ),
+        typer.Option(help="local: on this machine. spark: on Apache Spark (pip install 'keygraph[spark]')."),
     ] = "local",
     input_: Annotated[
         str | None,
@@ -104,9 +114,22 @@ def summarize(
     changes = PrintedChanges(graph, is_json=format_ == "json")
     late = LATE_SECONDS if settings.sqlite_file is None else 0
     options = WriteOptions(rate, dry_run, only_changed, late)
+    if explain is not None:
+        note = (
+            "The job reads the whole table once by a Scan, and computes the values in braces from all items."
+        )
+
+        async def written(store: Store, item: Item) -> list[Finding]:
+            now = datetime.now(UTC).replace(microsecond=0)
+            own = SummaryWriter(graph, store, now, replace(options, is_dry_run=True), lambda *_: None)
+            await own.write(work.unread_results(item))
+            return []
+
+        explain_item(settings, graph, explain, written, note, is_json=format_ == "json")
+        return
     job: _Summarizing | _OnSpark
     if engine == "spark":
-        job = _OnSpark(graph.table.name, settings, input_, changes, options)
+        job = _OnSpark(graph, settings, input_, segments, changes, options)
     else:
         source = _JobInput(graph.table.name, segments, None if input_ is None else Path(input_))
         job = _Summarizing(graph, settings, source, work_file, changes, options)
@@ -240,9 +263,10 @@ class _Summarizing:
 class _OnSpark:
     """A job on Spark."""
 
-    table: str
+    graph: Graph
     settings: Settings
     input: str | None
+    segments: int
     changes: PrintedChanges
     options: WriteOptions
     items: int = 0
@@ -252,11 +276,9 @@ class _OnSpark:
 
     def run_all(self, *, resume: bool) -> None:
         """Does the whole job. Raises CommandError."""
-        if self.input is None or resume:
-            raise CommandError(
-                "Spark reads exports, and runs failed tasks again by itself",
-                "Add --input, and leave --resume out",
-            )
+        if resume:
+            raise CommandError("Spark runs failed tasks again by itself", "Leave --resume out")
+        asyncio.run(self._find_table())
         # Executors import the model as this process does.
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((str(Path.cwd()), *filter(None, sys.path))))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -268,10 +290,11 @@ class _OnSpark:
             ) from None
         total = Counter[str]()
         try:
-            exports, files = exports_at(context, self.input, self.table)
-            self.items, self.as_of = sum(count for _, count, _ in files), moment_text(exports.as_of)
-            job = SparkJob(self.settings.model, self.settings.store_address, exports.as_of, self.options)
-            for each in summarize_on_spark(context, job, files, context.defaultParallelism):
+            now = datetime.now(UTC).replace(microsecond=0)
+            job = SparkJob(self.settings.model, self.settings.store_address, now, self.options)
+            job, rows, self.items = begun(context, job, self.input, self.segments)
+            self.as_of = moment_text(job.as_of)
+            for each in summarize_on_spark(context, job, rows, context.defaultParallelism):
                 if isinstance(each, Counter):
                     total += each
                 else:
@@ -279,3 +302,8 @@ class _OnSpark:
         except UnusableExport as error:
             raise CommandError(str(error), "Name the folder that has AWSDynamoDB") from None
         self.outcome = {name: total[name] for name in _NOTES}
+
+    async def _find_table(self) -> None:
+        """Raises TableMissing if there is no table."""
+        async with open_table(self.settings, self.graph.table):
+            pass

@@ -10,18 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
 from keygraph.tables.bulk import WriteRate
-from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
+from keygraph.tables.findings import Example, Finding, FindingKind, Findings, Problem, Report
 from keygraph.tables.repair import REPAIRS, Repairs
 from keygraph.tables.verify import LATE_SECONDS, Verification
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.jobs.declaration import declaration_digest
+from keygraph_server.jobs.explaining import explain_item
 from keygraph_server.models import load_model
-from keygraph_server.options import ModelOption, ReportOption, SegmentsOption, StoreOption
+from keygraph_server.options import ExplainOption, ModelOption, ReportOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.changes import PrintedChanges, key_as_json
@@ -79,6 +82,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    explain: ExplainOption = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -110,13 +114,16 @@ def verify(
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
     kinds, changes = _kinds(only), PrintedChanges(graph, is_json=format_ == "json")
-    if not repair and (yes or only is not None or rate is not None):
+    if not repair and (yes or only is not None or rate is not None or explain is not None):
         raise CommandError(
-            "--yes, --only and --rate are options of --repair", "Add --repair, or leave them out"
+            "--yes, --only, --rate and --explain are options of --repair", "Add --repair, or leave them out"
         )
 
     repairs = partial(Repairs, kinds=kinds, listen=changes.add, rate=WriteRate(rate), is_dry_run=not yes)
     job = RunningVerification(graph, settings, segments, examples, state, repairs if repair else None)
+    if explain is not None:
+        job.explain(explain, is_json=format_ == "json")
+        return
     report, read = job.reported(resume=resume)
     problems = report.problems
     noun = "problem" if problems == 1 else "problems"
@@ -186,14 +193,7 @@ class RunningVerification:
         """Verifies the whole table. A CommandError says how many items were verified before it."""
         async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
-            self._verification = verification = Verification(
-                self._graph,
-                store,
-                segments=self._segments,
-                examples=self._examples,
-                repairs=self._repairs(self._graph, store) if self._repairs else None,
-                late_seconds=LATE_SECONDS if self._settings.sqlite_file is None else 0,
-            )
+            self._verification = verification = self._verifying(store)
             if resume:
                 self._take_up(verification)
             with progress("Verifying") as advance:
@@ -206,6 +206,25 @@ class RunningVerification:
                 with self._progress.kept():
                     await verification.run(verified)
         return verification.report
+
+    def _verifying(self, store: Store, **options: Any) -> Verification:
+        return Verification(
+            self._graph,
+            store,
+            segments=self._segments,
+            examples=self._examples,
+            repairs=self._repairs(self._graph, store, **options) if self._repairs else None,
+            late_seconds=LATE_SECONDS if self._settings.sqlite_file is None else 0,
+        )
+
+    def explain(self, line: str, *, is_json: bool) -> None:
+        """Prints what is sent for the item with the key in this line. Raises CommandError if there is none."""
+        note = "The job reads each item by a Scan. Before each write, the item is verified; after it, again."
+        explain_item(self._settings, self._graph, line, self._repaired, note, is_json=is_json)
+
+    async def _repaired(self, store: Store, item: Item) -> list[Finding]:
+        verification = self._verifying(store, is_dry_run=True, listen=lambda *_: None)
+        return await verification.repair_item(self._graph.table.key_of(item))
 
     def _take_up(self, verification: Verification) -> None:
         """Resumes from the saved state. Raises CommandError if it belongs to another verification."""

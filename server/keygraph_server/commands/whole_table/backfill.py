@@ -16,7 +16,14 @@ from keygraph.tables.repair import BACKFILLED, Repairs
 from keygraph_server.commands.verify import RunningVerification, print_report
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
-from keygraph_server.options import ModelOption, RateOption, ReportOption, SegmentsOption, StoreOption
+from keygraph_server.options import (
+    ExplainOption,
+    ModelOption,
+    RateOption,
+    ReportOption,
+    SegmentsOption,
+    StoreOption,
+)
 from keygraph_server.settings import read_settings
 from keygraph_server.terminal.changes import PrintedChanges
 
@@ -42,6 +49,7 @@ def backfill(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print each change. Changes nothing.")] = False,
+    explain: ExplainOption = None,
     rate: RateOption = None,
     segments: SegmentsOption = 4,
     format_: ReportOption = "table",
@@ -83,8 +91,11 @@ def backfill(
         backfill=Backfill(index, field, method),
     )
     job = RunningVerification(graph, settings, segments, 5, state, repairs)
+    if explain is not None:
+        job.explain(explain, is_json=format_ == "json")
+        return
     report, read = job.reported(resume=resume)
-    outcome = f"{report.repaired.total():,} written"
+    outcome = f"{report.repaired_items:,} written"
     if dry_run:
         outcome = f"{changes.count:,} can be changed. Nothing was changed"
     elif report.problems:
