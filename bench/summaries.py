@@ -1,8 +1,9 @@
-"""The time, memory and disk of a backfill and of the job that computes summaries: `python -m bench.summaries [ITEMS]`.
+"""The time, memory and disk of a backfill and of the job that computes summaries: `python -m bench.summaries [ITEMS] [--spark]`.
 
 A league of teams, players and memberships is in a SQLite file; one team has half of all memberships. The memberships lack
 the keys of an index and a default: `keygraph backfill` writes them, then `keygraph summarize` computes counts, sums and copies, each
-in a process of its own. A second run of each is killed in the middle and resumed. Every value must be right.
+in a process of its own. A second run of each is killed in the middle and resumed. Every value must be right. With `--spark`,
+Spark computes the summaries of the same table too (PySpark must be installed), and must write the same to each item.
 """
 
 from __future__ import annotations
@@ -163,15 +164,42 @@ def _measure(name: str, file: Path, work: Path, *options: str) -> None:
     )
 
 
-def main(size: int) -> None:
+async def _compare(one: Path, other: Path) -> int:
+    """Compares the items of two tables, except the ages of values. Returns their number."""
+    total = 0
+    async with (
+        open_store(f"sqlite:{one}", graph.table) as first,
+        open_store(f"sqlite:{other}", graph.table) as second,
+    ):
+        others = whole_table(second)
+        async for item in whole_table(first):
+            assert _without_ages(item) == _without_ages(await anext(others)), item
+            total += 1
+        assert await anext(others, None) is None
+    return total
+
+
+def _without_ages(item: Item) -> Item:
+    return {name: value for name, value in item.items() if not name.endswith("_as_of")}
+
+
+def main(size: int, *, with_spark: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file, work = Path(folder) / "league.db", Path(folder) / "work"
         started = time.monotonic()
         asyncio.run(_load(f"sqlite:{file}", size))
         sys.stdout.write(f"loaded in {time.monotonic() - started:.0f} s\n")
         _measure("backfill", file, work, "--state", str(work))
+        for_spark = file.with_suffix(".spark")
+        if with_spark:
+            shutil.copy(file, for_spark)
         _measure("summarize", file, work, "--work", str(work))
+        if with_spark:
+            seconds, _ = _run("summarize", "--store", f"sqlite:{for_spark}", "--engine", "spark")
+            total = asyncio.run(_compare(file, for_spark))
+            sys.stdout.write(f"on Spark: {seconds:.0f} s, {total:,} equal items\n")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    sizes = [int(word) for word in sys.argv[1:] if word != "--spark"]
+    main(sizes[0] if sizes else 1_000_000, with_spark="--spark" in sys.argv)
