@@ -1,7 +1,7 @@
 """The command line: `keygraph` with its commands.
 
 An expected error is one line that says how to fix it, with exit code 1. A wrong option is exit code 2. Exit code 3
-means that `verify` found problems.
+means that `verify` found problems; `schema --check` ends with 3, 4 or 5, by what changed.
 
 A command's module is imported when the command runs, so that `keygraph --help` needs no library but Typer.
 """

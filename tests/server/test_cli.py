@@ -281,19 +281,65 @@ class TestSchema:
         result = run("schema", "--model", "library", "--check", file)
         assert (result.exit_code, result.output) == (0, "")
 
-    def test_a_difference_is_shown_and_is_exit_code_1(self, library: Path) -> None:
+    def test_a_difference_is_shown_with_what_it_means_for_clients(self, library: Path) -> None:
         file = library / "schema.graphql"
         file.write_text(
-            run("schema", "--model", "library").stdout.replace("  title: String!\n", "  name: String\n")
+            run("schema", "--model", "library").stdout.replace("  title: String!\n", "  name: String\n", 1)
         )
         result = run("schema", "--model", "library", "--check", file)
-        assert result.exit_code == 1
+        assert result.exit_code == 3
         assert result.stdout.startswith(f"--- {file}\n+++ the schema of the model\n@@")
         assert "\n-  name: String\n+  title: String!\n" in result.stdout
+        assert result.stdout.endswith(
+            "\n\nbreaking: Field Book.name was removed.\nsafe: Field Book.title was added.\n"
+        )
         assert result.stderr == (
             f"keygraph: {file} is not the schema of the model. "
             f"If the change is intended, save it with `keygraph schema --model library > {file}`.\n"
         )
+
+    @pytest.mark.parametrize(
+        ("before", "after", "code", "change"),
+        [
+            ("  title: String!\n", "  title: Int!\n", 3, "breaking: Field Book.title changed type from Int! to String!."),
+            ("  DESC\n", "", 4, "dangerous: Enum value SortDirection.DESC was added."),
+            ("  title: String!\n", "  title: String\n", 5, "safe: Field Book.title changed type from String to String!."),
+            ("  title: String!\n", "  title: String! @deprecated\n", 5, "safe: Only the order, the directives or"),
+        ],
+    )  # fmt: skip
+    def test_the_exit_code_is_that_of_the_worst_change(
+        self, library: Path, before: str, after: str, code: int, change: str
+    ) -> None:
+        printed_schema = run("schema", "--model", "library").stdout
+        assert before in printed_schema
+        Path("schema.graphql").write_text(printed_schema.replace(before, after, 1))
+        result = run("schema", "--model", "library", "--check", "schema.graphql")
+        assert (result.exit_code, f"\n{change}" in result.stdout) == (code, True)
+
+    def test_changes_as_annotations_of_github(self, library: Path) -> None:
+        text = run("schema", "--model", "library").stdout.replace("  title: String!\n", "  name: String\n", 1)
+        Path("schema.graphql").write_text(text)
+        line = text[: text.index("  name: String\n")].count("\n") + 1
+        its_type = text[: text.index("type Book ")].count("\n") + 1
+        result = run("schema", "--model", "library", "--check", "schema.graphql", "--format", "github")
+        assert result.stdout.splitlines() == [
+            f"::error file=schema.graphql,line={line},title=Breaking change::Field Book.name was removed.",
+            f"::notice file=schema.graphql,line={its_type},title=Safe change::Field Book.title was added.",
+        ]
+
+    @pytest.mark.parametrize("text", ["type {", "scalar", "query { a }"])
+    def test_a_file_that_is_no_schema(self, library: Path, text: str) -> None:
+        Path("schema.graphql").write_text(text)
+        result = run("schema", "--model", "library", "--check", "schema.graphql")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("keygraph: schema.graphql is not a GraphQL schema: ")
+
+    def test_a_subgraph_is_compared(self, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("KEYGRAPH_FEDERATION", "true")
+        text = run("schema", "--model", "library").stdout
+        assert "@key" in text
+        Path("schema.graphql").write_text(text.replace("  title: String!\n", ""))
+        assert run("schema", "--model", "library", "--check", "schema.graphql").exit_code == 5
 
     def test_a_file_that_is_not_there_is_named(self, library: Path) -> None:
         result = run("schema", "--model", "library", "--check", "schma.graphql")
