@@ -58,21 +58,34 @@ ReportOption = Annotated[
 ]
 
 
+_HELP_ALL = "--help-all"
+
+
 class WithSettings(TyperCommand):
-    """A command whose help ends with all settings and their defaults."""
+    """A command whose `--help` ends with the settings that most servers need, and its `--help-all` with all of them."""
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        self.context_settings["help_option_names"] = ["--help", _HELP_ALL]
+        self._has_all = _HELP_ALL in args
+        return super().make_context(info_name, args, parent, **extra)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         # Imported here, because no other help needs it.
-        from keygraph_server.settings import Settings, descriptions, environment_name
+        from keygraph_server.settings import USUAL, Settings, descriptions, environment_name
 
         # The description says if a setting has another default in production.
         given = {"env": "development"}
         rows, described = [], descriptions()
         for name, setting in Settings.model_fields.items():
+            if not self._has_all and name not in USUAL:
+                continue
             default = setting.get_default(call_default_factory=True, validated_data=given)
             sentence = re.split(r"(?<=[a-z\d)`]{2}[.:]) ", described.get(name, ""))[0].rstrip(".:")
             rows.append((environment_name(name), f"{sentence} [{_default_text(default)}]"))
-        with formatter.section("Settings (environment variables; see docs/settings.md)"):
+        more = (
+            "see docs/settings.md" if self._has_all else f"--help-all shows all {len(Settings.model_fields)}"
+        )
+        with formatter.section(f"Settings (environment variables; {more})"):
             formatter.write_dl(rows)
 
 

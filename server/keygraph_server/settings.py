@@ -1,7 +1,7 @@
 """The settings: from `KEYGRAPH_…` variables in the environment and from command options.
 
 The limits of operations are those of `keygraph.limits`, the limits of connections those of `connections/settings.py`.
-The string under a setting is its description, in `keygraph serve --help` and in `docs/settings.md`.
+The string under a setting is its description, in `keygraph serve --help-all` and in `docs/settings.md`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,24 @@ DATA_FOLDER = ".keygraph"
 PREFIX = "KEYGRAPH_"
 SECRET_CHARACTERS = 32
 """The least length of a secret: shorter ones could be guessed."""
+USUAL = frozenset(
+    [
+        "env",
+        "secret",
+        "playground",
+        "introspection",
+        "cors_origins",
+        "allowed_hosts",
+        "trusted_documents",
+        "cost_limit",
+        "log_level",
+        "log_format",
+        "metrics_port",
+        "auth",
+        "jwt_jwks_url",
+    ]
+)
+"""What most servers set, beside what is an option of `keygraph serve`. Its help shows these first."""
 _LOCAL = "http://localhost:*, http://127.0.0.1:*"
 _PATIENT_SECONDS = 60.0
 
@@ -96,8 +114,10 @@ class _ServingSettings(BaseModel):
     """Whether the schema is a subgraph of Apollo Federation 2, with every node as an entity, by its key fields and by
     its `id`."""
     store: Annotated[str, _checked_by(_check_store)] | None = None
-    """The store that has the table: `sqlite:PATH`, `aws`, or `http://HOST:PORT` of a server with DynamoDB's API. If
-    unset, a SQLite file named after the model under `.keygraph`."""
+    """The store that has the table: `sqlite:PATH`, `aws` (in the region of `AWS_REGION` or of the AWS profile), or
+    `http://HOST:PORT` of a server with DynamoDB's API. If unset, a SQLite file named after the model under `.keygraph`."""
+    table: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9_.-]{3,255}$")
+    """The name of the table, if it is another than the model's: each environment has its own."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = Field(default=8000, ge=0, le=65535)
@@ -118,7 +138,7 @@ class _ServingSettings(BaseModel):
     secret: SecretStr | None = Field(default=None, min_length=SECRET_CHARACTERS)
     """The secret that encrypts cursors, at least 32 characters long. All processes that serve one table need the same
     secret. If unset, it is created and stored next to the SQLite file; with another store, each start creates a new
-    secret."""
+    secret, and in production the server does not start."""
 
     # --- What a client may see beside its data
 
@@ -194,6 +214,10 @@ class Settings(Limits, ConnectionSettings, _ServingSettings):
     """Answers above this size, in bytes, are compressed if the client accepts gzip; 0 turns compression off. Up to 1,400
     bytes, an answer fits into one packet either way."""
 
+    outage_ok: bool = False
+    """Whether the status of an answer is 200 even if all its fields failed because the store cannot be reached. Otherwise
+    it is 503, if the answer is `application/json`."""
+
     # --- Logging
 
     log_level: LogLevel = "info"
@@ -221,7 +245,8 @@ class Settings(Limits, ConnectionSettings, _ServingSettings):
 
     auth: Auth = "none"
     """How clients are authenticated, one of `none` (everybody is anonymous), `jwt` (a bearer token in `Authorization`)
-    or `header` (headers that a gateway sets). Model rules with `viewer(…)` and `role=` use it."""
+    or `header` (headers that a gateway sets). Model rules with `viewer(…)` and `role=` use it. In production on
+    DynamoDB, a model without rules is served only if this is set: `none` says that everybody may read and write."""
     jwt_jwks_url: Annotated[str, _checked_by(_check_url)] | None = None
     """The URL of the issuer's public keys (JWKS). The server fetches them when they are needed, again every five
     minutes, and after an unknown key id, at most once a minute."""

@@ -24,7 +24,7 @@ from keygraph.engines.open import open_store
 from keygraph_server.cli import app
 from keygraph_server.commands import serve
 from keygraph_server.models import load_model, printed
-from keygraph_server.settings import Settings, environment_name
+from keygraph_server.settings import USUAL, Settings, environment_name
 from tests.server.command_line import run
 from tests.server.library import MODEL
 
@@ -110,6 +110,10 @@ class TestErrors:
             (["explain"], "Missing argument 'QUERY'. Run `keygraph explain --help` to see the options."),
             (["table"], "Missing command. Run `keygraph table --help` to see the options."),
             (["serve", "--reload", "--workers", "2"], "--reload works with one worker only"),
+            (
+                ["serve", "library", "--model", "shop"],
+                "the model is named twice: remove --model shop, or library",
+            ),
             (["sreve"], "No such command 'sreve'"),
         ],
     )
@@ -203,8 +207,15 @@ class TestStart:
         shown = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert shown.stdout == f"keygraph {version('keygraph')}\n"
 
-    def test_help_says_every_setting(self) -> None:
+    def test_help_says_what_most_servers_set_and_how_to_see_the_rest(self) -> None:
         shown = run("serve", "--help").stdout
+        told = set(re.findall(r"^  (KEYGRAPH_\w+)", shown, re.MULTILINE))
+        assert told == {environment_name(name) for name in USUAL}
+        assert len(told) + len(re.findall(r"^  --\w|^  \[?MODEL", shown, re.MULTILINE)) <= 24
+        assert f"--help-all shows all {len(Settings.model_fields)}" in " ".join(shown.split())
+
+    def test_all_help_says_every_setting(self) -> None:
+        shown = run("serve", "--help-all").stdout
         assert [name for name in map(environment_name, Settings.model_fields) if name not in shown] == []
         assert re.search(
             r"KEYGRAPH_PORT +The port to listen on; 0 picks a free port\s+\[default: 8000\]", shown
@@ -302,7 +313,7 @@ class TestSchema:
         ("before", "after", "code", "change"),
         [
             ("  title: String!\n", "  title: Int!\n", 3, "breaking: Field Book.title changed type from Int! to String!."),
-            ("  DESC\n", "", 4, "dangerous: Enum value SortDirection.DESC was added."),
+            ("SortDirection = ASC", "SortDirection = DESC", 4, "dangerous: Query.books(direction:) has changed defaultValue"),
             ("  title: String!\n", "  title: String\n", 5, "safe: Field Book.title changed type from String to String!."),
             ("  title: String!\n", "  title: String! @deprecated\n", 5, "safe: Only the order, the directives or"),
         ],
@@ -338,7 +349,7 @@ class TestSchema:
         monkeypatch.setenv("KEYGRAPH_FEDERATION", "true")
         text = run("schema", "--model", "library").stdout
         assert "@key" in text
-        Path("schema.graphql").write_text(text.replace("  title: String!\n", ""))
+        Path("schema.graphql").write_text(text.replace("  title: String!\n", "  title: String\n", 1))
         assert run("schema", "--model", "library", "--check", "schema.graphql").exit_code == 5
 
     def test_a_file_that_is_not_there_is_named(self, library: Path) -> None:
@@ -353,8 +364,42 @@ class TestSchema:
 class TestServe:
     """What is checked before anything runs. The running process is in tests/end_to_end."""
 
+    @pytest.mark.parametrize("words", [["library"], ["--model", "library"]])
+    def test_the_model_is_named_alone_or_by_its_option(
+        self, words: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        served: list[str] = []
+        monkeypatch.setattr(serve, "_run", lambda model, *_, **__: served.append(model.name))
+        assert run("serve", *words, "--port", "0").exit_code == 0
+        assert served == ["library"]
+
+    @pytest.mark.parametrize(
+        ("prefix", "path", "expected"),
+        [
+            (".venv", "", ["  keygraph    . .venv/bin/activate makes the command `keygraph` available in another terminal"]),
+            (".venv", ".venv/bin", []),
+            ("usr", "", []),
+        ],
+    )  # fmt: skip
+    def test_the_greeting_says_how_to_call_a_command_that_a_shell_does_not_find(
+        self, prefix: str, path: str, expected: list[str], library: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = library / ".venv/bin"
+        folder.mkdir(parents=True)
+        (folder / "activate").touch()
+        (folder / "keygraph").touch(0o755)
+        monkeypatch.setattr(sys, "prefix", str(library / prefix))
+        monkeypatch.setenv("PATH", str(library / path) if path else "/nowhere")
+        monkeypatch.setattr(
+            serve, "_run", lambda model, settings, listening, greet, **_: greet(model, settings)
+        )
+        result = run("serve", "library", "--port", "0")
+        assert result.exit_code == 0
+        assert [line for line in result.stdout.split("\n") if "activate" in line] == expected
+
     def test_a_missing_table(self, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("KEYGRAPH_ENV", "production")
+        monkeypatch.setenv("KEYGRAPH_LOG_FORMAT", "text")
         result = run("serve", "--model", "library", "--store", "sqlite:my library.sqlite", "--port", "0")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == (

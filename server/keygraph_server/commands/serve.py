@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
+import shutil
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -24,10 +27,10 @@ from keygraph.dynamo.table import Table
 from keygraph_server import app as application
 from keygraph_server.connections.factory import Connections
 from keygraph_server.cursor_secret import with_secret
-from keygraph_server.errors import CommandError, printable
+from keygraph_server.errors import CommandError, expected_message, printable
 from keygraph_server.listening import address_of, answered_hosts, listen
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import Model, load_model
+from keygraph_server.models import Model, configured_model
 from keygraph_server.options import ModelOption, StoreOption, WithSettings
 from keygraph_server.processes import MOST_WORKERS
 from keygraph_server.processes.process import allow_open_files, begin_serving, terminals
@@ -50,6 +53,10 @@ serve_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @serve_app.command(cls=WithSettings)
 def serve(
+    served: Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL", help="The model; the same as --model.", show_default=False),
+    ] = None,
     model: ModelOption = None,
     store: StoreOption = None,
     host: Annotated[
@@ -86,7 +93,9 @@ def serve(
     sample; in production, a file that --store names must already exist.
     """
     queue_streams()
-    settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
+    if served is not None and model is not None:
+        raise typer.BadParameter(f"the model is named twice: remove --model {model}, or {served}")
+    settings = read_settings(model=served or model, store=store, host=host, port=port, workers=workers)
     if reload and settings.workers > 1:
         given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
         raise typer.BadParameter(f"--reload works with one worker only: remove {given}")
@@ -96,7 +105,18 @@ def serve(
     }
     if unknown:
         _log.warning("No setting is named %s: see docs/settings.md", " or ".join(sorted(unknown)))
-    found = load_model(settings.model, federation=settings.federation)
+    try:
+        _serve(settings, reload=reload)
+    except Exception as error:
+        # Whoever collects the log as JSON gets this line too.
+        if settings.log_format != "json" or (message := expected_message(error)) is None:
+            raise
+        _log.critical("%s", message)
+        raise typer.Exit(1) from None
+
+
+def _serve(settings: Settings, *, reload: bool) -> None:
+    found = configured_model(settings)
     with _handling_signals(), listen(settings.host, settings.port) as listening:
         # In production, a missing named file is a mistake, such as a volume that is not mounted.
         if settings.store is None or not settings.is_production:
@@ -106,7 +126,7 @@ def serve(
         settings = with_secret(settings)
         address = address_of(listening, settings.host)
         with _metrics(settings) as metrics:
-            _run(found, settings, listening, _greeting(found, settings, address, metrics), reload=reload)
+            _run(found, settings, listening, partial(_greet, address, metrics), reload=reload)
 
 
 @contextmanager
@@ -127,6 +147,14 @@ async def _check(settings: Settings, model: Model) -> None:
     await look_at_items(settings, model.graph)
 
 
+def _say(settings: Settings, text: str) -> None:
+    """Says something at the start: in the log if that is JSON, otherwise on standard output."""
+    if settings.log_format == "json":
+        _log.info("%s", text)
+    else:
+        typer.echo(text)
+
+
 def _make_first_store(model: Model, settings: Settings) -> None:
     file = settings.sqlite_file
     if file is None or file.exists():
@@ -136,7 +164,7 @@ def _make_first_store(model: Model, settings: Settings) -> None:
 
     if (count := make_sample_file(model, file)) is not None:
         sample = f"with the sample of {model.module.__name__}: {count:,} items" if count else "without items"
-        typer.echo(printable(f"Created {file} {sample}."))
+        _say(settings, printable(f"Created {file} {sample}."))
 
 
 async def check_table(settings: Settings, table: Table) -> None:
@@ -160,10 +188,16 @@ async def check_table(settings: Settings, table: Table) -> None:
         )
 
 
-def _greeting(model: Model, settings: Settings, address: str, metrics: str | None) -> str:
-    """The message at the start: the model, the addresses, and queries to try."""
+def _greet(address: str, metrics: str | None, model: Model, settings: Settings) -> None:
+    """Says what is served and where: in the log if it is JSON, otherwise on standard output, with queries to try."""
+    first = printable(
+        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.displayed_store}"
+    )
+    if settings.log_format == "json":
+        _log.info("%s", first, extra={"graphql": f"{address}/graphql"})
+        return
     lines = [
-        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.displayed_store}",
+        first,
         "",
         *([f"  playground  {address}/"] if settings.playground else ()),
         f"  GraphQL     {address}/graphql",
@@ -174,6 +208,8 @@ def _greeting(model: Model, settings: Settings, address: str, metrics: str | Non
         lines.append(
             "  access      open: the model has no access rules, so everybody may read and write everything"
         )
+    if (activation := _activation()) is not None:
+        lines.append(f"  keygraph    {activation} makes the command `keygraph` available in another terminal")
     queries = queries_to_try(model) if settings.playground else []
     if queries:
         lines += ["", "Try these queries in the playground:", ""]
@@ -182,10 +218,26 @@ def _greeting(model: Model, settings: Settings, address: str, metrics: str | Non
             lines.append(f"  {query.name:{width}}  {query.first_field}")
             if query.description:
                 lines.append(f"  {'':{width}}  {query.description}")
-    return "\n".join([*map(printable, lines), ""])
+    typer.echo("\n".join([*map(printable, lines), ""]))
 
 
-def _run(model: Model, settings: Settings, listening: socket.socket, greeting: str, *, reload: bool) -> None:
+def _activation() -> str | None:
+    """What a shell in this folder runs to find `keygraph`; None if it finds it, or if there is no such thing."""
+    script = Path(sys.prefix, "bin", "activate")
+    if shutil.which("keygraph") or not script.is_file():
+        return None
+    here = Path.cwd()
+    return f". {shlex.quote(str(script.relative_to(here) if script.is_relative_to(here) else script))}"
+
+
+def _run(
+    model: Model,
+    settings: Settings,
+    listening: socket.socket,
+    greet: Callable[[Model, Settings], None],
+    *,
+    reload: bool,
+) -> None:
     """Serves on the socket until the process is told to stop. Raises CommandError before it prints the greeting."""
     files = allow_open_files(settings.max_connections + _FILES_OF_ITS_OWN)
     if files < settings.max_connections + _FILES_OF_ITS_OWN:
@@ -200,7 +252,7 @@ def _run(model: Model, settings: Settings, listening: socket.socket, greeting: s
     if settings.sqlite_file is not None:
         os.environ[application.SERVED_FILE] = application.identity(settings.sqlite_file)
     app = application.create_app(settings, begin_serving, model=model)
-    typer.echo(greeting)
+    greet(model, settings)
     config = uvicorn.Config(
         "keygraph_server.app:app_from_environment" if has_processes else app,
         factory=has_processes,
