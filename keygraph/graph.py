@@ -7,6 +7,7 @@ and the path from one node to others. This module makes keys, and refuses values
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import cached_property
 from typing import TypeVar
 
@@ -84,6 +85,12 @@ class Graph(RecordTypes):
         found += summary_mistakes(self)
         _ = self.walks, self.every_tally, self.every_copy  # their mistakes are found when they are resolved
         return [*found, *self.derived_mistakes]
+
+    def on_table(self, name: str) -> Graph:
+        """Returns the same graph in a table of another name."""
+        other = copy(self)
+        other.table, other._made = self.table.named(name), {}
+        return other
 
     # --- Keys -----------------------------------------------------------------------------------------
 

@@ -194,6 +194,10 @@ class Table(_KeySchema):
         """Returns the table with these indexes instead of its own."""
         return Table(self.name, partition_key=self.partition, sort_key=self.sort, indexes=indexes)
 
+    def named(self, name: str) -> Table:
+        """Returns the table under another name."""
+        return Table(name, partition_key=self.partition, sort_key=self.sort, indexes=self.indexes)
+
     def keyed(self, index: str | None) -> Table | Index:
         """Returns the target of a read with that index name: the index, or the table for None."""
         return self if index is None else self.index(index)

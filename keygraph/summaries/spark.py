@@ -60,10 +60,12 @@ class SparkJob:
     as_of: datetime
     options: WriteOptions
     """With the rate of all executors together."""
+    table: str | None = None
+    """The name of the table, if it is another than the model's."""
 
     @property
     def work(self) -> Summaries:
-        return _loaded(self.model)
+        return _loaded(self.model, self.table)
 
     @property
     def at(self) -> Decimal:
@@ -138,7 +140,7 @@ async def _next(pages: AsyncIterator[_Page]) -> _Page | None:
 
 
 @kept("models", 4, 1_000)
-def _loaded(model: str) -> Summaries:
+def _loaded(model: str, table: str | None) -> Summaries:
     """Returns the work of a model, once in a process."""
     module, _, name = model.partition(":")
     found: Any = getattr(import_module(module), name or "graph")
@@ -146,6 +148,8 @@ def _loaded(model: str) -> Summaries:
         # A schema of a graph, or a function that returns one.
         found = found() if callable(found) else found
     graph = found if isinstance(found, Graph) else found.graph
+    if table is not None:
+        graph = graph.on_table(table)
     work: Summaries = graph.made(Summaries)
     return work
 

@@ -26,14 +26,14 @@ from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.documents.known import KnownDocuments
 from keygraph_server.documents.manifest import read_documents
-from keygraph_server.errors import CommandError, expected_message
+from keygraph_server.errors import CommandError, SettingsError, expected_message
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.graphql_http import ContextOf, EndpointOptions, GraphQLEndpoint, ViewerOf
 from keygraph_server.http.middleware import GRAPHQL_METHODS, GRAPHQL_PATH, AroundEndpoints
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import Model, load_model, printed
+from keygraph_server.models import Model, configured_model, printed
 from keygraph_server.playground import PageSettings, data_routes, playground_routes
 from keygraph_server.processes.streams import queue_streams
 from keygraph_server.queries import examples_of
@@ -91,12 +91,19 @@ def create_app(
     settings.
     """
     if model is None:
-        model = load_model(settings.model, federation=settings.federation)
+        model = configured_model(settings)
     if not model.graph.has_access_rules:
-        _log.log(
-            logging.WARNING if settings.is_production else logging.INFO,
-            "The model has no access rules: everybody who reaches the server may read and write everything",
+        problem = (
+            "The model has no access rules: everybody who reaches the server may read and write everything"
         )
+        if (
+            settings.is_production
+            and settings.sqlite_file is None
+            and "auth" not in settings.model_fields_set
+        ):
+            fix = "Declare some (docs/access.md), or say with KEYGRAPH_AUTH=none that this is meant"
+            raise SettingsError(problem, fix)
+        _log.log(logging.WARNING if settings.is_production else logging.INFO, problem)
     settings = with_secret(settings)
     telemetry = Telemetry(settings, model.graph.table)
     table = model.graph.table.name
@@ -114,6 +121,7 @@ def create_app(
         compress_above=settings.compress_above,
         cost_details=settings.cost_details,
         endpoint_names=settings.endpoint_names,
+        outage_ok=settings.outage_ok,
         observer=telemetry if telemetry.is_needed else None,
     )
     endpoint = GraphQLEndpoint(options)

@@ -23,12 +23,15 @@ def with_secret(settings: Settings) -> Settings:
 
     If the settings have none, it is read from a file next to the SQLite file (`<file>.secret`), which the first process
     that needs it creates. With another store it is random, and a warning is logged. Raises SettingsError if the file
-    cannot be used.
+    cannot be used, and in production, where it is not random.
     """
     if settings.secret is not None:
         return settings
     if settings.sqlite_file is not None:
         secret = kept_secret(settings.sqlite_file.with_name(f"{settings.sqlite_file.name}.secret"))
+    elif settings.is_production:
+        problem = "KEYGRAPH_SECRET is not set: each process would refuse the cursors of the others"
+        raise SettingsError(problem, "Make one with `openssl rand -hex 32`, and give it to all processes")
     else:
         secret = secrets.token_hex(_BYTES)
         _log.warning(

@@ -15,7 +15,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygraph import Graph, ModelError
 from keygraph_server.errors import ModelNotLoadedError
+from keygraph_server.settings import Settings
 
 if TYPE_CHECKING:
     from keygraph_resolvers import GraphSchema
@@ -128,6 +129,12 @@ def load_model(name: str, *, federation: bool = False) -> Model:
         f"{module_name}:{attribute} is {_kind(found)}",
         _WANTED,
     )
+
+
+def configured_model(settings: Settings) -> Model:
+    """Loads and checks the model that the settings name, with the table that they name. Raises as `load_model` does."""
+    model = load_model(settings.model, federation=settings.federation)
+    return model if settings.table is None else replace(model, graph=model.graph.on_table(settings.table))
 
 
 def _import(name: str) -> ModuleType:

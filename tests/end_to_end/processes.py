@@ -74,7 +74,8 @@ class Process:
         """Where it serves; waits until it has said so and answers."""
         ended = time.monotonic() + START_SECONDS
         while time.monotonic() < ended and self.process.poll() is None:
-            found = re.search(r"GraphQL +(http://\S+)/graphql", self.text("stdout"))
+            said = self.text("stdout") + self.text("stderr")
+            found = re.search(r"""(?:GraphQL +|"graphql": ?")(http://\S+)/graphql""", said)
             if found:
                 # It listens already, so this waits until it is there to answer.
                 assert httpx.get(f"{found[1]}/healthz", timeout=START_SECONDS).text == "ok"

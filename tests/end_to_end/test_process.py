@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -276,7 +277,8 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
 
 def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -> None:
     words = ("--model", "keygraph_examples.commerce:graph", "--store", "sqlite:shop.sqlite")
-    server = start("serve", "--port", "0", *words, KEYGRAPH_ENV="production")
+    production = {"KEYGRAPH_ENV": "production", "KEYGRAPH_LOG_FORMAT": "text"}
+    server = start("serve", "--port", "0", *words, **production)
     assert server.ended() == 1
     assert server.text("stderr") == (
         "keygraph: there is no table EcommerceData in sqlite:shop.sqlite. "
@@ -286,6 +288,24 @@ def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -
     again = start("serve", "--port", "0", *words)
     assert ask(again.address(), CUSTOMER) == {"data": {"user": None}}
     assert (tmp_path / "shop.sqlite.secret").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_in_production_all_that_it_writes_is_json(start: Start, workers: str) -> None:
+    given = {"KEYGRAPH_ENV": "production", "KEYGRAPH_PORT": "0", "KEYGRAPH_WORKERS": workers}
+    server = start("serve", **given)
+    assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
+    assert server.stop() == 0
+    wrong = start("serve", **given, KEYGRAPH_STORE="sqlite:nowhere.sqlite")
+    assert wrong.ended() == 1
+    for process, told in (
+        (server, "Keygraph serves EcommerceData "),
+        (wrong, "there is no table EcommerceData "),
+    ):
+        assert process.text("stdout") == ""
+        lines = [json.loads(line) for line in process.lines["stderr"]]
+        assert [line["event"].startswith(told) for line in lines].count(True) == 1
 
 
 def test_the_largest_numbers_serve(start: Start) -> None:

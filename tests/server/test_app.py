@@ -23,7 +23,7 @@ from keygraph.tables.bulk import write_batches
 from keygraph_server.app import SERVED_FILE, app_from_environment, create_app, identity
 from keygraph_server.cursor_secret import kept_secret, with_secret
 from keygraph_server.errors import SettingsError
-from keygraph_server.models import load_model, printed
+from keygraph_server.models import configured_model, load_model, printed
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import look_at_items
 from tests.server.conftest import forget_models
@@ -54,6 +54,25 @@ async def ask(client: httpx.AsyncClient, query: str) -> dict[str, Any]:
     response = await client.post("/graphql", json={"query": query})
     content: dict[str, Any] = response.json()
     return content
+
+
+async def test_the_table_has_another_name_by_a_setting(settings: Settings) -> None:
+    named = settings.model_copy(update={"table": "Library-production"})
+    model = configured_model(named)
+    assert (model.graph.table.name, model.graph.table.keys) == (
+        "Library-production",
+        load_model("library").graph.table.keys,
+    )
+    # Another application of the same process keeps its own.
+    assert configured_model(settings).graph.table.name == "Library"
+    async with open_store(settings.store_address, model.graph.table) as store:
+        await store.send(CreateTable())
+        await write_batches(store, [([book("1", "Emma")], None)], lambda mark: None)
+    async with running(create_app(named)) as client:
+        assert await ask(client, '{ book(isbn: "1") { title } }') == {"data": {"book": {"title": "Emma"}}}
+    async with running(create_app(settings)) as client:
+        answer = await ask(client, '{ book(isbn: "1") { title } }')
+        assert answer["errors"][0]["message"].startswith("there is no table Library")
 
 
 class TestRoutes:
@@ -271,6 +290,13 @@ class TestSecret:
         assert first != second
         assert len(caplog.records) == 2
         assert "KEYGRAPH_SECRET is not set: cursors become invalid at a restart" in caplog.text
+
+    @pytest.mark.parametrize("store", ["aws", "http://127.0.0.1:8001"])
+    def test_in_production_dynamodb_needs_one(self, settings: Settings, store: str) -> None:
+        unset = settings.model_copy(update={"store": store, "secret": None, "env": "production"})
+        with pytest.raises(SettingsError, match="KEYGRAPH_SECRET is not set: each process would refuse"):
+            with_secret(unset)
+        assert with_secret(unset.model_copy(update={"store": "sqlite:library.sqlite"})).secret is not None
 
     def test_one_that_is_given_is_used(self, settings: Settings, folder: Path) -> None:
         assert with_secret(settings) == settings

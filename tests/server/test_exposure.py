@@ -223,7 +223,7 @@ class TestProduction:
     async def test_the_store_is_not_named(
         self, folder: Path, env: str, is_told: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
-        settings = settings_of(folder, env=env).model_copy(
+        settings = settings_of(folder, env=env, auth="none").model_copy(
             update={"store": "http://127.0.0.1:9", "deadline": 0.2}
         )
         async with running(create_app(settings)) as client:

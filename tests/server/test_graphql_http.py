@@ -46,6 +46,10 @@ SYNTAX_ERROR = {"message": "Syntax Error", "extensions": {"code": "GRAPHQL_PARSE
 FIELD_ERROR = {"message": "no such day", "path": ["day"], "extensions": {"code": "BAD_USER_INPUT"}}
 
 
+def _down(*path: str) -> dict[str, Any]:
+    return {"message": "no connection", "path": [*path], "extensions": {"code": "UNAVAILABLE"}}
+
+
 class FakeService:
     """Answers by the document, and keeps what it was asked."""
 
@@ -70,6 +74,16 @@ class FakeService:
                 return {"errors": [{"message": "wrong", "extensions": {"code": "INTERNAL", "id": "1"}}]}
             case "{ busy }":
                 return {"errors": [{"message": "busy", "extensions": {"code": "UNAVAILABLE"}}]}
+            case "{ down }":
+                return {"data": {"a": None, "b": None}, "errors": [_down("a"), _down("b"), _down("b", "c")]}
+            case "{ half }":
+                return {"data": {"a": None, "b": {}}, "errors": [_down("a"), _down("b", "c")]}
+            case "{ absent }":
+                return {"data": {"a": None, "b": None}, "errors": [_down("a")]}
+            case "{ other }":
+                return {"data": {"a": None, "day": None}, "errors": [_down("a"), deepcopy(FIELD_ERROR)]}
+            case "{ all }":
+                return {"data": None, "errors": [_down("a", "b")]}
             case "{ long }":
                 return {"data": {"long": 10**37 + 1, "name": "Zoë"}}
             case "{ broken }":
@@ -681,6 +695,23 @@ class TestAnswers:
         assert response.headers["retry-after"] == "1"
         assert response.json()["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
         assert "retry-after" not in (await post(client, {"query": "{ day }"})).headers
+
+    @pytest.mark.parametrize(
+        ("document", "as_json"),
+        [("{ down }", 503), ("{ all }", 503), ("{ half }", 200), ("{ absent }", 200), ("{ other }", 200), ("{ day }", 200)],
+    )  # fmt: skip
+    async def test_an_outage_of_all_root_fields_has_its_status(
+        self, service: FakeService, document: str, as_json: int
+    ) -> None:
+        for outage_ok in (False, True):
+            app = app_of(GraphQLEndpoint(EndpointOptions(outage_ok=outage_ok)), service)
+            async with client_of(app) as client:
+                response = await post(client, {"query": document}, accept="application/json")
+                assert response.status_code == (200 if outage_ok else as_json)
+                assert ("retry-after" in response.headers) == (response.status_code == 503)
+                assert "data" in response.json()
+                # The specification: what has data is a success.
+                assert (await post(client, {"query": document}, accept=GRAPHQL_RESPONSE)).status_code == 200
 
     async def test_an_answer_at_the_limit_and_one_byte_beyond(self) -> None:
         whole = len(b'{"data":{"name":"Zo\xc3\xab"}}')

@@ -27,6 +27,7 @@ LONG = "a" * 64
 TEXTS = {
     "model": "shop:graph",
     "store": "sqlite:shop.sqlite",
+    "table": "shop-production",
     "env": "production",
     "cors_origins": "https://shop.example.com",
     "allowed_hosts": "shop.example.com",

@@ -20,7 +20,7 @@ from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
 from keygraph_server.app import create_app
-from keygraph_server.errors import UnauthenticatedError
+from keygraph_server.errors import SettingsError, UnauthenticatedError
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings, read_settings
 from tests.server.command_line import run
@@ -203,6 +203,22 @@ def test_the_log_says_that_a_model_is_open(
     [told] = [each for each in caplog.records if each.name == "keygraph_server.app"]
     assert told.levelname == level
     assert "everybody who reaches the server may read and write everything" in told.getMessage()
+
+
+@pytest.mark.parametrize("store", ["aws", "http://127.0.0.1:8001"])
+def test_in_production_on_dynamodb_an_open_model_has_to_be_meant(folder: Path, store: str) -> None:
+    given = {
+        "env": "production",
+        "model": "keygraph_examples.commerce:graph",
+        "secret": "x" * 32,
+        "store": store,
+    }
+    with pytest.raises(SettingsError, match="or say with KEYGRAPH_AUTH=none that this is meant"):
+        create_app(read_settings(**given))
+    create_app(read_settings(**given, auth="none"))
+    create_app(read_settings(**given | {"env": "development"}))
+    # One with rules is served to everybody, without authentication too: its rules say what they may.
+    create_app(settings_of(folder, env="production").model_copy(update={"store": store}))
 
 
 async def test_introspection_in_production_is_the_viewers(folder: Path) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from keygraph.lists.describe_access import described_access
 from keygraph.lists.describe_types import DescribedPath, DescribedType, described_root, described_types
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
 from keygraph_server.stores import comparison
@@ -38,7 +38,7 @@ def describe(model: ModelOption = None, store: StoreOption = None, access: Acces
     With --store, also show how the table there differs from the model. Does not read any items.
     """
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     console = out()
     if access:
         if graph.has_access_rules:

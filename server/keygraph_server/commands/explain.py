@@ -21,7 +21,7 @@ from keygraph_server.commands.serve import check_table
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.sources import STANDARD_INPUT
-from keygraph_server.models import Model, load_model
+from keygraph_server.models import Model, configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings, read_settings
@@ -73,9 +73,7 @@ def explain(
         operation,
         viewer=_object(viewer, "--as", '{"sub": "12345"}'),
     )
-    report = asyncio.run(
-        _report(load_model(settings.model, federation=settings.federation), settings, request, run=run)
-    )
+    report = asyncio.run(_report(configured_model(settings), settings, request, run=run))
     if as_json:
         typer.echo(orjson.dumps(_as_json(report), option=orjson.OPT_INDENT_2).decode())
     else:

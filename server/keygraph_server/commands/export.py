@@ -21,7 +21,7 @@ from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.errors import INTERRUPTED, CommandError
 from keygraph_server.jobs.replacing import replacing
 from keygraph_server.jobs.sources import STANDARD_INPUT
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
@@ -51,7 +51,7 @@ def export(
     An unchanged table gives the same lines in the same order. The file appears only when it is complete.
     """
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     started = time.monotonic()
     try:
         with _target(file) as target:

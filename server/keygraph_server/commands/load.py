@@ -40,7 +40,7 @@ from keygraph_server.jobs.checkpoint import (
     finished,
 )
 from keygraph_server.jobs.sources import STANDARD_INPUT, Lines, Sample, Source, SourceEntry
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
@@ -110,7 +110,7 @@ def load(
     if if_absent and upsert:
         raise CommandError("--if-absent and --upsert cannot be used together", "Choose one")
     settings = read_settings(model=model, store=store)
-    loaded = load_model(settings.model)
+    loaded = configured_model(settings)
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))
     mode = ["--if-absent"] if if_absent else ["--upsert"] if upsert else []
     file = StateFile.named("loads", settings.store_address, loaded.graph.table.name, source.name, *mode)

@@ -35,7 +35,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import StateFile, interruptible
 from keygraph_server.jobs.declaration import declaration_digest
 from keygraph_server.jobs.explaining import explain_item
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import (
     ExplainOption,
     ModelOption,
@@ -104,7 +104,7 @@ def summarize(
     results are in a file. With --engine spark, it runs on Apache Spark.
     """
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     work = graph.made(Summaries)
     if not work.summaries:
         raise CommandError(
@@ -291,7 +291,9 @@ class _OnSpark:
         total = Counter[str]()
         try:
             now = datetime.now(UTC).replace(microsecond=0)
-            job = SparkJob(self.settings.model, self.settings.store_address, now, self.options)
+            job = SparkJob(
+                self.settings.model, self.settings.store_address, now, self.options, self.settings.table
+            )
             job, rows, self.items = begun(context, job, self.input, self.segments)
             self.as_of = moment_text(job.as_of)
             for each in summarize_on_spark(context, job, rows, context.defaultParallelism):

@@ -34,7 +34,7 @@ from keygraph.tables.verify import Window
 from keygraph_server.commands.verify import FOUND
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import finished
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import comparison, open_answering_store, open_table
@@ -52,7 +52,7 @@ table_app = typer.Typer(
 def create(model: ModelOption = None, store: StoreOption = None) -> None:
     """Create the table and its indexes, unless the table exists."""
     settings = read_settings(model=model, store=store)
-    table = load_model(settings.model).graph.table
+    table = configured_model(settings).graph.table
     live = asyncio.run(_created(settings, table))
     where = f"the table {table.name} in {settings.displayed_store}"
     if live is None:
@@ -77,7 +77,7 @@ def describe(
 ) -> None:
     """Show the table that the model declares, and how the table in the store differs from it."""
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     table = graph.table
     if cloudformation_:
         template = cloudformation(table, graph.ttl_attribute if graph.expires else None)
@@ -121,7 +121,7 @@ def diff(
     The exit code is 3 if keys or indexes differ so that the server cannot serve the table, otherwise 0.
     """
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     found, sampled = asyncio.run(_found(settings, graph.table, items))
     of_table = [*_of_table(graph.table, found)]
     differences = [*of_table, *_unused(graph.table, found), *(_of_items(graph, sampled) if sampled else ())]
@@ -243,7 +243,7 @@ def update(
     if yes and not remove:
         raise CommandError("--yes is an option of --remove", "Add --remove, or leave it out")
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     options = _UpdateOptions(removes=remove, is_preview=remove and not yes, streams=stream)
     work = _update(settings, graph, options)
     if finished(work, lambda: "Run it again to continue."):

@@ -9,7 +9,7 @@ import typer
 
 from keygraph.dynamo.store import UnreadStore
 from keygraph_server.errors import CommandError
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
 from keygraph_server.terminal.output import grid, out
@@ -44,7 +44,7 @@ def trust(
     from keygraph_server.services import configured_service
 
     settings = read_settings(model=model, store=store)
-    found_model = load_model(settings.model, federation=settings.federation)
+    found_model = configured_model(settings)
     service = configured_service(settings, found_model.schema, UnreadStore(found_model.graph.table))
     trusted, problems = checked_documents(found_documents(source), service)
     for problem in problems:

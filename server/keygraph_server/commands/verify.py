@@ -23,7 +23,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.jobs.declaration import declaration_digest
 from keygraph_server.jobs.explaining import explain_item
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ExplainOption, ModelOption, ReportOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
@@ -112,7 +112,7 @@ def verify(
     The exit code is 0 if no problems are left, 3 if there are problems, and 1 if the table could not be read.
     """
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     kinds, changes = _kinds(only), PrintedChanges(graph, is_json=format_ == "json")
     if not repair and (yes or only is not None or rate is not None or explain is not None):
         raise CommandError(

@@ -13,7 +13,7 @@ import typer
 
 from keygraph_server.errors import CommandError
 from keygraph_server.hot.advice import Adviser, Totals
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.terminal.output import grid, out
@@ -39,7 +39,7 @@ def hot(
     Partition keys are shown as hashes, unless the server runs with KEYGRAPH_HOT_KEYS=true.
     """
     settings = read_settings(model=model)
-    found = load_model(settings.model)
+    found = configured_model(settings)
     reports: list[dict[str, Any]] = []
     for each in url or [_address(settings)]:
         reports += _reports_of(each.rstrip("/"))

@@ -199,6 +199,8 @@ class EndpointOptions:
     """Whether clients may see costs."""
     endpoint_names: bool = True
     """Whether they may see the names of the store's parts."""
+    outage_ok: bool = False
+    """Whether the status is also 200 if the store could not answer anything."""
     observer: Observer | None = None
 
     def conceal(self, errors: list[dict[str, Any]]) -> None:
@@ -334,7 +336,10 @@ class GraphQLEndpoint:
             return
         if lease.body is not None:
             lease.forget_body()
-        status = status or (200 if "data" in response else status_of(response, media_type))
+        if status is None and "data" in response:
+            is_refused = media_type == JSON and not options.outage_ok and is_outage(response)
+            status = 503 if is_refused else 200
+        status = status or status_of(response, media_type)
         await self._answer(observation, lease, send, response, status, media_type)
 
     def _unless_gone(self, receive: Receive) -> UnlessGone:
@@ -471,6 +476,23 @@ async def _watch(receive: Receive, task: asyncio.Task[Any]) -> bool:
         return False  # a GET with a body that is too large: it is not needed
     task.cancel()
     return True
+
+
+def is_outage(response: dict[str, Any]) -> bool:
+    """Returns whether all root fields of an operation failed because the store could not be reached.
+
+    As `application/graphql-response+json`, such an answer is 200, because it has data: the fields, which are null. The
+    specification allows another status for `application/json`.
+    """
+    errors, data = response.get("errors"), response["data"]
+    if not errors or any(error.get("extensions", {}).get("code") != Code.UNAVAILABLE for error in errors):
+        return False
+    return (
+        data is None
+        or {error["path"][0] for error in errors if "path" in error}
+        == {name for name, value in data.items() if value is None}
+        == data.keys()
+    )
 
 
 def status_of(response: dict[str, Any], media_type: str) -> int:

@@ -15,7 +15,7 @@ from keygraph.tables.bulk import WriteRate
 from keygraph.tables.repair import BACKFILLED, Repairs
 from keygraph_server.commands.verify import RunningVerification, print_report
 from keygraph_server.errors import CommandError
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import (
     ExplainOption,
     ModelOption,
@@ -79,7 +79,7 @@ def backfill(
     The exit code is 0 if nothing is left to write, 3 if something is, and 1 if the table could not be read.
     """
     settings = read_settings(model=model, store=store)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     _refuse_unknown(graph, index, field, method)
     changes = PrintedChanges(graph, is_json=format_ == "json", is_quiet=not dry_run)
     repairs = partial(

@@ -14,7 +14,7 @@ from keygraph.tables.bulk import WriteRate
 from keygraph.tables.copying import RefusedItem, TableCopy
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import CannotResumeError, SavedProgress, StateFile, finished
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, RateOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_answering_store, open_table
@@ -52,7 +52,7 @@ def copy(
     You can interrupt it, and run it again with --resume.
     """
     settings, target = read_settings(model=model, store=store), read_settings(model=model, store=to)
-    table = load_model(settings.model).graph.table
+    table = configured_model(settings).graph.table
     job = _RunningCopy(settings, target, table, to_table or table.name, WriteRate(rate), segments)
     started = time.monotonic()
     items = finished(job.run(resume=resume), lambda: job.so_far)
@@ -91,9 +91,7 @@ class _RunningCopy:
         """Copies the table. Returns the number of items. A CommandError says how many were copied before it."""
         async with open_table(self._settings.patient, self._table) as (_, found, _):
             pass
-        renamed = Table(
-            self.name, partition_key=found.partition, sort_key=found.sort, indexes=self._table.indexes
-        )
+        renamed = found.with_indexes(self._table.indexes).named(self.name)
         async with (
             # The embedded engine refuses to read a table that lacks an index of the model.
             open_answering_store(self._settings.patient, found) as source,
