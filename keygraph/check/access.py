@@ -364,7 +364,7 @@ def _uses(
                     f"it is stored in the same attribute as {place.path[0]}",
                     "Store it in another attribute.",
                 )
-    if field.kept in COUNTED and not field.is_by_job and keys_of_numbers(record, [field]):
+    if field.kept in COUNTED and not field.is_kept_later and keys_of_numbers(record, [field]):
         # A number that the text of a key cannot hold is refused.
         yield "it stands in a key", "Take it out of the template."
     for each in model.types.values():

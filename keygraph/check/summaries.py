@@ -35,7 +35,7 @@ def _wrong(
             "Name a list of this node and a field.",
         )
         return
-    if not field.is_by_job:
+    if field.keeper != "job":
         yield "only the job computes something over two levels of lists.", 'Write kept="job".'
     if field.kept_where is not None:
         yield "where= is for a count or sum over one list.", "Leave it out."
@@ -109,5 +109,5 @@ def _wrong_rank(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:
     if within and within not in record.fields and within not in record.ends:
         names = ", ".join((*record.fields, *record.ends))
         yield f"{record.name} has no field or end {within}; it has {names}.", "Name one of them."
-    if within and within in record.fields and record.fields[within].is_by_job:
+    if within and within in record.fields and record.fields[within].is_kept_later:
         yield f"only the job computes {within}.", "Name a field that mutations write."

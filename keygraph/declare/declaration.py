@@ -25,8 +25,11 @@ the number of items in a list, the sum or average of one of their fields, its sm
 of a field of the node at an end, or when the job computed another field."""
 OF_ENDS = frozenset[Kept | None]({"minimum", "maximum", "latest"})
 """What is the value of the first or the last item of a list."""
-Keeper: TypeAlias = Literal["transaction", "job"]
-"""Who keeps a count, sum or copy: the transaction that writes what it depends on, or `keygraph summarize`."""
+Keeper: TypeAlias = Literal["transaction", "job", "stream"]
+"""Who keeps a count, sum or copy: the transaction that writes what it depends on, `keygraph summarize`, or
+`keygraph follow`, which reads the table's stream."""
+OF_STREAM = frozenset[Kept | None]({"count", "sum", "average"})
+"""What can be kept by the stream: each change adds to it."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """The name of a write mutation."""
 WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")

@@ -231,7 +231,7 @@ def counts(of: str, /, *path: str, init: Literal[False] = False, **options: Unpa
     With `where={"status": OrderStatus.PENDING}`, only of those that meet the condition, which is written as in rules.
     A mutation that adds an item to the list, or removes one, changes the number in the same transaction.
     With `kept="job"`, only `keygraph summarize` computes it: it is null before, and the field `orders_count_as_of` has
-    the time.
+    the time. With `kept="stream"`, `keygraph follow` changes it soon after each mutation.
     """
     return _kept(StoredAs(path, {}, None, "count", of), **options)
 

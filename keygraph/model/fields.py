@@ -69,9 +69,14 @@ class Field:
         return (self.attribute,) if self.former is None else (self.attribute, self.former)
 
     @property
-    def is_by_job(self) -> bool:
-        """Whether only `keygraph summarize` writes it."""
-        return self.keeper == "job"
+    def is_kept_later(self) -> bool:
+        """Whether `keygraph summarize` or `keygraph follow` writes it, and no transaction."""
+        return self.keeper != "transaction"
+
+    @property
+    def is_kept_by_stream(self) -> bool:
+        """Whether `keygraph follow` writes it."""
+        return self.keeper == "stream"
 
     @property
     def is_of_two_levels(self) -> bool:

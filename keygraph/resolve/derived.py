@@ -35,6 +35,7 @@ COUNTED = OF_ENDS | {"count", "sum", "average"}
 """What is computed over a list: the kinds of fields that have tallies."""
 AT, WRITES = "at", "writes"
 """The names in the map with the first or last item of a list: its sort key, and how often items were written."""
+_LARGEST_INT = 2**31 - 1
 Number: TypeAlias = "tuple[Path, Decimal]"
 """A number that a node keeps, by its attribute."""
 
@@ -58,6 +59,14 @@ def is_storable(value: Value) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_unfit(field: Field, value: Value) -> bool:
+    """Returns whether a value is larger than its field, or a number of DynamoDB, can hold."""
+    number = value.get(VALUE) if isinstance(value, dict) else value
+    if field.type.kind == "int" and isinstance(number, Decimal) and abs(number) > _LARGEST_INT:
+        return True
+    return not is_storable(value)
 
 
 def stored_value(field: Field, item: Item) -> Value:
@@ -171,7 +180,7 @@ class Tally:
         nothing, is_average = combined(self.field, ()), self.field.kept == "average"
         is_of_end, sort = self.field.kept in OF_ENDS, self.path.keys.attributes[-1].name
         # The job compares the values themselves, so the list need not be ordered by them.
-        is_by_value = self.field.is_by_job and self.field.kept != "latest"
+        is_by_value = self.field.is_kept_later and self.field.kept != "latest"
 
         def added(item: Item) -> Value:
             value = read(item)
@@ -278,9 +287,9 @@ def _wrong_copy(
         theirs = next((end for end, own in pair.ends.items() if own == name), name)
         problem = f"a {pair.other.name} is written with each {record.name}, and does not have it."
         yield problem, f'Declare it there too: {field.name} = copy("{theirs}.{of}").'
-    keyed = record.slots.values() if field.is_by_job else record.identity
+    keyed = record.slots.values() if field.is_kept_later else record.identity
     if any(field.name in (slot.path[0], *record.needs_of(slot)) for slot in keyed):
-        problem = f"it is a part of {'a' if field.is_by_job else 'the'} key of {record.name}."
+        problem = f"it is a part of {'a' if field.is_kept_later else 'the'} key of {record.name}."
         yield problem, f"Write {{{name}.{of}}} in the template, or take it out."
 
 
@@ -318,7 +327,7 @@ def _wrong_follower(
             )
     if any(field.name in rule.names for rule in record.rules):
         yield "a rule in check= is about it, and writes of other items change it.", "Remove the rule."
-    if field.is_by_job:
+    if field.is_kept_later:
         yield "only the job writes it.", 'Leave out follows=True, or kept="job".'
 
 
@@ -342,7 +351,7 @@ def resolve_tallies(
             if (
                 path is not None
                 and field.kept in OF_ENDS
-                and not field.is_by_job
+                and not field.is_kept_later
                 and not wrong
                 and siblings(path)
             ):
@@ -388,14 +397,14 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
         return
     if path is None:
         return  # the mistake of the list is reported there
-    reason = why_not_counted(owner, path, by_job=field.is_by_job)
+    reason = why_not_counted(owner, path, by_job=field.keeper == "job")
     if reason is not None:
         yield reason
     if any(field.name in rule.names for rule in owner.rules):
         yield "a rule in check= is about it, and writes of other items change it.", "Remove the rule."
     yield from _wrong_key(owner, field)
     is_restricted = owner.access is not None and owner.access.is_restricted(field.name)
-    if is_restricted and field.kept == "sum" and field.type.kind == "int" and not field.is_by_job:
+    if is_restricted and field.kept == "sum" and field.type.kind == "int" and not field.is_kept_later:
         problem = "who may not read it but adds to it could find it out: what would make it larger than 32 bits is refused."
         yield problem, "Annotate it as Long."
     if field.kept not in ("count", "sum") and not field.optional:
@@ -431,7 +440,7 @@ def _wrong_end(field: Field, path: AccessPath, of: str) -> Iterator[tuple[str, s
             f"{path.record.name}.{of} is of type {source.type.name}, and this of type {field.type.name}."
         )
         yield problem, "Give both one type."
-    if field.is_by_job:
+    if field.is_kept_later:
         if path.keys.sort is None or any(_source(field, each) is None for each in path.records):
             yield f"not all items of {path.name} have {of} and a sort key.", "Name another list."
         elif field.kept != "latest" and field.type.kind not in NUMBERS | {"date"}:
@@ -491,7 +500,7 @@ def keys_of_numbers(owner: RecordType, fields: Iterable[Field]) -> list[Keys]:
 def _wrong_key(owner: RecordType, field: Field) -> Iterator[tuple[str, str]]:
     """Yields the mistake of a key that no transaction can render again with every item that is counted."""
     for keys in keys_of_numbers(owner, [field]):
-        if keys.index is None or field.is_by_job:
+        if keys.index is None or field.is_kept_later:
             of = "the table" if keys.index is None else keys.index_name
             problem = f"the key of {owner.name} in {of} is made of it, and would change with every item."
             fix = f'Store it in the key of an index as a number: Index("…", "…", ("{field.attribute[0]}", "N")).'

@@ -17,6 +17,7 @@ from keygraph.access.claims import Viewer
 from keygraph.declare.declaration import (
     NO_NOTES,
     OF_ENDS,
+    OF_STREAM,
     Kept,
     ListOptions,
     SharedDefault,
@@ -247,7 +248,7 @@ def _read_value(member: _DeclaredMember, annotation: Any, end: End | None, *, op
         former=_former(member, stored, end),
     )
     record.list_ends |= {name: end} if end is not None else {}
-    if stored.keeper == "job":
+    if stored.keeper != "transaction":
         _add_age(member, record.fields[name])
 
 
@@ -263,29 +264,32 @@ def _former(member: _DeclaredMember, stored: StoredAs, end: End | None) -> Path 
 
 
 def _check_keeper(member: _DeclaredMember, stored: StoredAs, *, optional: bool) -> None:
-    """Refuses another word for who keeps a field, and one that cannot be null until the job has run."""
+    """Refuses another word for who keeps a field, what the stream cannot keep, and what cannot be null before it is
+    computed."""
     keeper: object = stored.keeper
-    if keeper not in ("transaction", "job"):
+    if keeper not in ("transaction", "job", "stream"):
         problem = f"kept={keeper!r} is unknown."
-        if keeper == "stream":
-            problem = 'kept="stream" comes with live operations.'
+        member.report("kept", problem, 'Write kept="transaction", kept="job" or kept="stream".')
+    elif keeper == "stream" and stored.kept not in OF_STREAM:
+        problem = "the stream keeps counts, sums and averages."
         member.report("kept", problem, 'Write kept="transaction" or kept="job".')
-    elif keeper == "job" and not optional:
-        member.report("kept", "it is null until the job has run.", "Annotate it with | None.")
+    elif keeper != "transaction" and not optional:
+        computed = "the job has run" if keeper == "job" else "keygraph follow has computed it"
+        member.report("kept", f"it is null until {computed}.", "Annotate it with | None.")
 
 
 def _add_age(member: _DeclaredMember, field: Field) -> None:
-    """Adds the field with the time for which the job computed another one."""
+    """Adds the field with the time for which another one was computed."""
     record, style, name = member.record, member.resolution.style, f"{field.name}_as_of"
     if name in record.order:
-        problem = f"the job stores the time of {field.name} in it."
+        problem = f"the time of {field.name} is stored in it."
         replace(member, name=name).report("kept", problem, "Rename one of them.")
         return
     *outer, last = field.kept_attribute
     attribute = (*outer, f"{last}_as_of" if style.case == "snake" else f"{last}AsOf")
     time = field_type(datetime, style)
     record.fields[name] = Field(
-        name, time, True, attribute, MISSING, None, "as_of", kept_of=field.name, keeper="job"
+        name, time, True, attribute, MISSING, None, "as_of", kept_of=field.name, keeper=field.keeper
     )
     record.order.insert(record.order.index(field.name) + 1, name)
 

@@ -517,6 +517,7 @@ class RecordTypes:
 
 def _kept_by_transactions(derived: Mapping[str, tuple[_Derived, ...]]) -> Mapping[str, tuple[_Derived, ...]]:
     found = {
-        name: tuple(each for each in several if not each.field.is_by_job) for name, several in derived.items()
+        name: tuple(each for each in several if not each.field.is_kept_later)
+        for name, several in derived.items()
     }
     return {name: several for name, several in found.items() if several}

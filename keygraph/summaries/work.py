@@ -94,8 +94,8 @@ class Summary:
 
     @property
     def age(self) -> Field | None:
-        """The field with its age; None if transactions keep the value."""
-        return self.record.fields[f"{self.field.name}_as_of"] if self.field.is_by_job else None
+        """The field with its age; None if transactions or the stream keep the value."""
+        return self.record.fields[f"{self.field.name}_as_of"] if self.field.keeper == "job" else None
 
     @property
     def stored(self) -> list[Path]:
@@ -347,7 +347,9 @@ class Summaries:
         ]
         for name, copies in self.graph.every_copy.items():
             record = self.graph.types[name]
-            self.summaries += [OfNode(record, copy.field, copy) for copy in copies if copy.field.is_by_job]
+            self.summaries += [
+                OfNode(record, copy.field, copy) for copy in copies if copy.field.is_kept_later
+            ]
         for record in self.graph.types.values():
             for each in record.fields.values():
                 self.summaries += self._only_by_job(record, each) if each.is_only_by_job else ()
@@ -381,7 +383,9 @@ class Summaries:
     @cached_property
     def _ranks_of(self) -> Mapping[Summary, Sequence[tuple[int, OfRank]]]:
         """The ranks by what the same job computes."""
-        computed = {each.field: each for each in self.summaries if each.into is None and each.field.is_by_job}
+        computed = {
+            each.field: each for each in self.summaries if each.into is None and each.field.is_kept_later
+        }
         found = defaultdict[Summary, list[tuple[int, OfRank]]](list)
         for index, summary in enumerate(self.summaries):
             if isinstance(summary, OfRank) and summary.source in computed:

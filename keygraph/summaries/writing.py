@@ -11,21 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Literal, TypeAlias
 
+from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, Condition, at_path
 from keygraph.dynamo.items import Item, Value
-from keygraph.dynamo.store import Store, Write
+from keygraph.dynamo.store import BatchGet, Store, Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
-from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import as_stored, is_storable, stored_value
-from keygraph.resolve.fields import VALUE
+from keygraph.resolve.derived import as_stored, is_unfit, stored_value
 from keygraph.summaries.work import Result
 from keygraph.tables.bulk import RatedStore, WriteRate, unwritten
 from keygraph.tables.findings import FindingKind
@@ -36,8 +34,6 @@ from keygraph.writing.presence import Presence, is_unchanged, within_maps
 Counted: TypeAlias = Literal["written", "confirmed", "newer", "gone", "refused"]
 """What became of an item's values: some changed; none did, but their age; they are as new or newer; the item or what
 they depend on is not as it was read; they do not fit their type."""
-_LARGEST_INT = 2**31 - 1
-
 
 REPAIRED = "repaired"
 """Counts items with a count or sum that transactions keep and that was wrong."""
@@ -78,6 +74,7 @@ class SummaryWriter:
         self._options = options
         self._listen = listen
         self._presence = Presence(graph)
+        self._late_totals = StreamTotals(graph, self._store, options.late_seconds)
         repairs = Repairs(graph, store, ["counts"], self._repaired, rate=rate, is_dry_run=options.is_dry_run)
         self._verification = Verification(graph, store, repairs=repairs, late_seconds=options.late_seconds)
 
@@ -93,16 +90,40 @@ class SummaryWriter:
         if not results:
             return
         key, record = self._graph.table.key_of(before), results[0].summary.record
-        others = [each for each in results if each.summary.age is None]
+        streamed = [each for each in results if each.summary.field.is_kept_by_stream]
+        if streamed:
+            await self._correct(key, record, streamed)
+        others = [each for each in results if each.summary.age is None and each not in streamed]
         if any(stored_value(each.summary.field, before) != each.value for each in others):
             await self._verification.repair_item(key)
         by_job = [each for each in results if each.summary.age is not None]
         if by_job:
             self.counted[await self._write(key, record, by_job, before)] += 1
 
+    async def _correct(self, key: Key, record: RecordType, results: Sequence[Result]) -> None:
+        """Corrects what the stream keeps of a node, if it differs from its lists."""
+        [item] = (await self._store.send(BatchGet((key,), consistent=True))).items
+        identity = (
+            None if item is None or self._graph.recognise(item) is not record else record.read_identity(item)
+        )
+        if item is None or identity is None:
+            return
+        node = record, identity
+        if await self._late_totals.has(node, {each.summary.field: each.value for each in results}):
+            return
+        wrong = await self._late_totals.wrong(node, fixes=True)
+        if wrong:
+            self.counted[REPAIRED] += 1
+            corrected = [
+                each._replace(value=wrong[each.summary.field])
+                for each in results
+                if each.summary.field in wrong
+            ]
+            self._tell(key, record, corrected, item)
+
     async def _write(self, key: Key, record: RecordType, results: list[Result], before: Item) -> Counted:
-        if any(_is_unfit(each.summary.field, each.value) for each in results):
-            results = [each for each in results if not _is_unfit(each.summary.field, each.value)]
+        if any(is_unfit(each.summary.field, each.value) for each in results):
+            results = [each for each in results if not is_unfit(each.summary.field, each.value)]
             self.counted["refused"] += 1
         item: Item | None = before
         while True:
@@ -172,11 +193,3 @@ def _set(path: tuple[str, ...], value: Value) -> AttributeChange:
 def _is_of_same(result: Result, before: Item, item: Item) -> bool:
     """Returns whether an item still is in the group by which its value was computed."""
     return all(at_path(item, own) == at_path(before, own) for own in result.summary.own)
-
-
-def _is_unfit(declared: Field, value: Value) -> bool:
-    """Returns whether a value is larger than its field, or a number of DynamoDB, can hold."""
-    number = value.get(VALUE) if isinstance(value, dict) else value
-    if declared.type.kind == "int" and isinstance(number, Decimal) and abs(number) > _LARGEST_INT:
-        return True
-    return not is_storable(value)

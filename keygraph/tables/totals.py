@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import cast
 
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.store import BatchGet, Store, pages
-from keygraph.dynamo.table import KeyValue
+from keygraph.dynamo.table import Key, KeyValue
 from keygraph.graph import Graph
 from keygraph.lists.query import ListForm
 from keygraph.lists.reading import requests_of_all
@@ -61,6 +61,16 @@ async def computed(
     """Returns what a node should store in these fields, given their tallies. Each list is read once, page by page.
     Raises StoreError."""
     found = {field: combined(field, ()) for field in fields}
+    async for added in listed(graph, store, identity, fields):
+        for _, field, value in added:
+            found[field] = combined(field, [found[field], value])
+    return found
+
+
+async def listed(
+    graph: Graph, store: Store, identity: Texts, fields: Mapping[Field, Sequence[Tally]]
+) -> AsyncIterator[list[tuple[Key, Field, Value]]]:
+    """Yields for each page of a node's lists what its items add to these fields, with their keys. Raises StoreError."""
     of_lists: dict[AccessPath, list[Tally]] = {}
     for tally in (each for tallies in fields.values() for each in tallies):
         of_lists.setdefault(tally.path, []).append(tally)
@@ -71,10 +81,10 @@ async def computed(
                 if path.keys.index is not None and items:
                     wanted = tuple(graph.table.key_of(item) for item in page.items)
                     items = tuple((await store.send(BatchGet(wanted, consistent=True))).items)
-                listed = [item for item in items if item is not None and graph.recognise(item) is path.record]
-                for tally in tallies:
-                    added = [
-                        each[1] for each in map(tally.of, listed) if each is not None and each[0] == identity
-                    ]
-                    found[tally.field] = combined(tally.field, [found[tally.field], *added])
-    return found
+                own = [item for item in items if item is not None and graph.recognise(item) is path.record]
+                yield [
+                    (graph.table.key_of(item), tally.field, each[1])
+                    for item in own
+                    for tally in tallies
+                    if (each := tally.of(item)) is not None and each[0] == identity
+                ]

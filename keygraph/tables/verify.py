@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, Value
@@ -25,6 +25,7 @@ from keygraph.model.counterparts import Counterpart
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.instances import instance
+from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import Copy, Tally, stored_value
 from keygraph.tables.attributes import AttributeCounter
@@ -53,6 +54,16 @@ LATE_SECONDS = 3.0
 """How far a global index of DynamoDB may be behind the table. It usually takes a fraction of a second."""
 
 
+class LateTotals(Protocol):
+    """Compares what no transaction keeps with lists, although it may be behind them: `keygraph.changes.totals`."""
+
+    def fields_of(self, record: RecordType) -> Sequence[Field]:
+        """Returns the fields of nodes of a type that it knows."""
+
+    async def wrong(self, node: tuple[RecordType, Texts], *, fixes: bool) -> Mapping[Field, Value]:
+        """Returns the right values of the fields of a node that are wrong."""
+
+
 class Verification:
     """The verification of one table. It can be interrupted after any window, and resumed."""
 
@@ -65,9 +76,11 @@ class Verification:
         examples: int = 5,
         repairs: Repairs | None = None,
         late_seconds: float = 0,
+        late_totals: LateTotals | None = None,
     ) -> None:
         """`examples` is the number of items kept for each kind of finding. What `repairs` repair is not in the report.
-        A global index may be `late_seconds` behind the table."""
+        A global index may be `late_seconds` behind the table. `late_totals` knows the values that the stream keeps."""
+        self._late_totals = late_totals
         self._late_seconds = late_seconds
         self._repairs = repairs
         self.report = Report(examples)
@@ -95,12 +108,36 @@ class Verification:
                 again = await self._verified(window.changed)
                 found = [*(each for each in found if each.example.key not in window.changed), *again]
             left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
+            late = await self._late_findings(page.items)
             # No await between these: an interruption leaves the findings and the position in step.
-            self.report.add(window.types, window.attributes.counts, left)
+            self.report.add(window.types, window.attributes.counts, [*left, *late])
             if self._repairs is not None:
                 self.report.add_repaired(found, left)
             self._reached.advance(segment, page.last)
             advance(self.report.total)
+
+    async def _late_findings(self, items: Iterable[Item]) -> list[Finding]:
+        """Returns the values that the stream keeps and that are wrong."""
+        totals = self._late_totals
+        if totals is None:
+            return []
+
+        async def wrong(record: RecordType, identity: Texts, item: Item) -> list[Finding]:
+            kinds = {
+                field: FindingKind("miscounted", record.name, f"{field.name} does not match its list")
+                for field in await totals.wrong((record, identity), fixes=False)
+            }
+            example = Example(self._graph.table.key_of(item), None)
+            reason = None if self._repairs is None else "keygraph summarize corrects it"
+            return [Finding(kind, example, item, field.name, None, reason) for field, kind in kinds.items()]
+
+        nodes = [
+            (record, identity, item)
+            for item in items
+            if not is_note(item) and (record := self._graph.recognise(item)) is not None
+            if totals.fields_of(record) and (identity := record.read_identity(item)) is not None
+        ]
+        return [each for several in await gathered(wrong(*node) for node in nodes) for each in several]
 
     async def repair_item(self, key: Key) -> list[Finding]:
         """Reads, verifies and repairs one item. Returns the findings that are left. Raises StoreError."""

@@ -173,7 +173,7 @@ class WriteContext:
             return {}
         at = datetime.now(UTC)
         values: dict[str | None, Any] = {"updated": at, "created": at, "version": 1}
-        kept = {field.name: None if field.is_by_job else values[field.kept] for field in fields}
+        kept = {field.name: None if field.is_kept_later else values[field.kept] for field in fields}
         for field in fields if before is not None else ():
             value = None if field.kept == "updated" else record.reader(field)(before or {})
             if value is not None:
@@ -195,4 +195,4 @@ def _kept_fields(_: WriteContext, record: RecordType) -> tuple[list[Field], list
     """Returns the fields that every write changes, and those that last."""
     fields = record.fields.values()
     updated = [field for field in fields if field.kept == "updated"]
-    return updated, [field for field in fields if field.kept in _LASTING or field.is_by_job]
+    return updated, [field for field in fields if field.kept in _LASTING or field.is_kept_later]

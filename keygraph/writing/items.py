@@ -162,7 +162,7 @@ class ItemMaker:
         there = {name: given[name] for name in self._input_names if given.get(name) is not None}
         self.place(item, there, where, refusals)
         for field in self.counted:
-            if not field.is_by_job:
+            if not field.is_kept_later:
                 put_at_path(item, field.kept_attribute, as_stored(field, combined(field, ()), {}))
         for name in self._required:
             # Fields stored in one attribute need only one value.

@@ -51,6 +51,10 @@ _COMMANDS = {
         "commands.summarize:summarize",
         "Compute the summaries of a whole table, and write them to its items.",
     ),
+    "follow": (
+        "commands.follow:follow",
+        'Read the stream of the table, and keep the values that the model declares with kept="stream".',
+    ),
     "backfill": (
         "commands.whole_table.backfill:backfill",
         "Write what items lack since the model has changed, while the table is in use.",

@@ -17,6 +17,7 @@ from keygraph import (
     Table,
     copy,
     counts,
+    minimum,
     node,
     read,
     record,
@@ -179,12 +180,15 @@ by_size = Index("by-size", "gp", "gs")
 
 def test_mistakes() -> None:
     assert mistakes(counts("things", kept="job")) == []
-    assert mistakes(sums("things.weight", kept="stream")) == [  # type: ignore[arg-type]  # a word of the future
-        'Box.kept: kept="stream" comes with live operations. Write kept="transaction" or kept="job".',
+    assert mistakes(minimum("things.weight", kept="stream"))[0] == (
+        'Box.kept: the stream keeps counts, sums and averages. Write kept="transaction" or kept="job".'
+    )
+    assert mistakes(sums("things.weight", kept="stream"), "int") == [
+        "Box.kept: it is null until keygraph follow has computed it. Annotate it with | None.",
         "Box.kept: items of Thing expire, and nothing is written then. Remove it: read the list's totalCount or aggregate.",
     ]
     assert mistakes(counts("things", kept="nightly"))[0] == (  # type: ignore[arg-type]  # no such word
-        'Box.kept: kept=\'nightly\' is unknown. Write kept="transaction" or kept="job".'
+        'Box.kept: kept=\'nightly\' is unknown. Write kept="transaction", kept="job" or kept="stream".'
     )
     assert mistakes(counts("things", kept="job"), "int") == [
         "Box.kept: it is null until the job has run. Annotate it with | None."
@@ -217,7 +221,7 @@ def test_a_field_with_the_name_of_its_age() -> None:
 
     graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing)
     assert [f"{each.where}: {each.problem} {each.fix}" for each in graph.mistakes] == [
-        "Box.kept_as_of: the job stores the time of kept in it. Rename one of them."
+        "Box.kept_as_of: the time of kept is stored in it. Rename one of them."
     ]
 
 

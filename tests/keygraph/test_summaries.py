@@ -142,7 +142,7 @@ def computed(items: list[Item]) -> dict[tuple[Any, Any], dict[str, Any]]:
     found: dict[tuple[Any, Any], dict[str, Any]] = {}
     for item in items:
         type_ = graph.recognise(item)
-        fields = [] if type_ is None else [each for each in type_.fields.values() if each.is_by_job]
+        fields = [] if type_ is None else [each for each in type_.fields.values() if each.is_kept_later]
         for field in fields if type_ is not None else ():
             if field.kept == "as_of":
                 assert type_.reader(field)(item) is not None  # type: ignore[union-attr]  # it has fields

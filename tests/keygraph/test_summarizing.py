@@ -224,7 +224,7 @@ async def test_a_deleted_item_stays_deleted(store: Store, tmp_path: Path) -> Non
 async def test_values_that_do_not_fit_are_left(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keygraph.summaries.writing._LARGEST_INT", 2)
+    monkeypatch.setattr("keygraph.resolve.derived._LARGEST_INT", 2)
     assert (await summarize(graph, store, tmp_path))["refused"] == 1
     found = await kept(store)
     assert found["TEAM#a TEAM#a"] == {"points": Decimal("2.25")}

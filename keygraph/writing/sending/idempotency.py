@@ -46,8 +46,9 @@ def is_note(item: Item) -> bool:
     return NOTE in item
 
 
-def note_key(graph: Graph, key: IdempotencyKey) -> Key:
-    digest = hashlib.sha256(repr(key.name).encode()).digest()
+def note_key(graph: Graph, name: tuple[str | int, ...]) -> Key:
+    """Returns the key of the note with a name."""
+    digest = hashlib.sha256(repr(name).encode()).digest()
     return tuple(_key_value(attribute, digest) for attribute in graph.table.keys)
 
 
@@ -56,7 +57,7 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Transa
     names = [attribute.name for attribute in graph.table.keys]
     now = int(time.time())
     item: dict[str, Any] = {
-        **dict(zip(names, note_key(graph, key), strict=True)),
+        **dict(zip(names, note_key(graph, key.name), strict=True)),
         NOTE: {
             "asked": key.request_hash,
             "done": [[each.record.name, *each.identity] for each in done],
@@ -70,7 +71,7 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Transa
 
 def note_check(graph: Graph, key: IdempotencyKey) -> TransactionStep:
     """Returns the step that checks that there is no note that is still valid."""
-    return TransactionStep(CheckItem(note_key(graph, key), _is_free(graph, int(time.time()))), again)
+    return TransactionStep(CheckItem(note_key(graph, key.name), _is_free(graph, int(time.time()))), again)
 
 
 def _is_free(graph: Graph, now: int) -> Condition:

@@ -68,7 +68,7 @@ class Outline:
         self.keys = needed_by_all(context, requests)
         """The items that are read first. If none must be, the transaction tells if there is a note of the key."""
         if key is not None and (self.keys or self.nodes):
-            self.keys = (*self.keys, note_key(context.graph, key))
+            self.keys = (*self.keys, note_key(context.graph, key.name))
 
     @property
     def later(self) -> Sequence[int]:
@@ -116,7 +116,7 @@ class TransactionSender:
         self._store = store
         self._has_sent = False
         self._key = idempotency_key
-        self._note = () if idempotency_key is None else (note_key(graph, idempotency_key),)
+        self._note = () if idempotency_key is None else (note_key(graph, idempotency_key.name),)
         self._known: tuple[Done, ...] | None = None
         """What was done before under the idempotency key."""
         self._is_note_known = False

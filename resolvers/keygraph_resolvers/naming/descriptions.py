@@ -75,7 +75,9 @@ def of_stored(record: RecordType, field: Field) -> str:
     name, _, of = field.kept_of.partition(".")
     those = "all" if field.kept_where is None else "some"
     lists = [f"`{camel(each)}`" for each in field.lists]
-    keeper = f"as it was at `{camel(field.name)}AsOf`" if field.is_by_job else "which the server keeps"
+    keeper = f"as it was at `{camel(field.name)}AsOf`" if field.is_kept_later else "which the server keeps"
+    if field.is_kept_by_stream:
+        keeper = "which follows changes some seconds later"
     if field.kept == "degree":
         return f"The number of edges in {' and '.join(lists)}, {keeper}."
     if field.kept == "rank":
@@ -93,8 +95,10 @@ def of_stored(record: RecordType, field: Field) -> str:
         return f"The {field.kept} of {value} over {those} {counted}, {keeper}."
     if field.kept == "copy":
         snapshot = "kept here, and changed with it" if field.follows else "as it was when this was written"
-        return f"The `{camel(of)}` of the `{camel(name)}`, {keeper if field.is_by_job else snapshot}."
+        return f"The `{camel(of)}` of the `{camel(name)}`, {keeper if field.is_kept_later else snapshot}."
     if field.kept == "as_of":
+        if field.is_kept_by_stream:
+            return f"When the last change was made that is in `{camel(name)}`; null if it was never computed."
         return f"When `{camel(name)}` was right; null if it was never computed."
     return of_field(record.name, field.name, field.type)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
@@ -208,13 +209,15 @@ class RunningVerification:
         return verification.report
 
     def _verifying(self, store: Store, **options: Any) -> Verification:
+        late = LATE_SECONDS if self._settings.sqlite_file is None else 0
         return Verification(
             self._graph,
             store,
             segments=self._segments,
             examples=self._examples,
             repairs=self._repairs(self._graph, store, **options) if self._repairs else None,
-            late_seconds=LATE_SECONDS if self._settings.sqlite_file is None else 0,
+            late_seconds=late,
+            late_totals=StreamTotals(self._graph, store, late),
         )
 
     def explain(self, line: str, *, is_json: bool) -> None:

@@ -1,11 +1,34 @@
-"""The server as an AWS Lambda function: `keygraph_server.lambdas.graphql` is its handler.
+"""AWS Lambda functions: `keygraph_server.lambdas.graphql` is the handler of the server, `keygraph_server.lambdas.changes` that
+of the table's stream.
 
-`events` translates events into ASGI and back, `handler` keeps the application between them. Nothing else imports this
-package.
+`events` translates events into ASGI and back, `handler` keeps the application between them, `changes_handler` applies changes.
+Nothing else imports this package. A handler is made when Lambda looks it up, which only needs one of them.
 """
 
-from keygraph_server.lambdas.handler import Handler
+from __future__ import annotations
 
-__all__ = ["graphql"]
+from typing import TYPE_CHECKING, Any
 
-graphql = Handler.of_environment()
+if TYPE_CHECKING:
+    from keygraph_server.lambdas.changes_handler import ChangesHandler
+    from keygraph_server.lambdas.handler import Handler
+
+__all__ = ["changes", "graphql"]
+
+graphql: Handler
+changes: ChangesHandler
+
+
+def __getattr__(name: str) -> Any:
+    if name == "graphql":
+        from keygraph_server.lambdas.handler import Handler
+
+        made: Any = Handler.of_environment()
+    elif name == "changes":
+        from keygraph_server.lambdas.changes_handler import ChangesHandler
+
+        made = ChangesHandler.of_environment()
+    else:
+        raise AttributeError(name)
+    globals()[name] = made
+    return made

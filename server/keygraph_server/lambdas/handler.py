@@ -12,7 +12,7 @@ from keygraph_server.lambdas.events import result_of
 from keygraph_server.logs import configure_logging
 from keygraph_server.settings import read_settings
 
-_IN_LAMBDA = "AWS_LAMBDA_RUNTIME_API"
+IN_LAMBDA = "AWS_LAMBDA_RUNTIME_API"
 
 
 class Handler:
@@ -30,7 +30,7 @@ class Handler:
     def of_environment(cls) -> Handler:
         """The handler; in Lambda it is already started, because imports run with more processor time."""
         made = cls()
-        if _IN_LAMBDA in os.environ:
+        if IN_LAMBDA in os.environ:
             made.start()
         return made
 

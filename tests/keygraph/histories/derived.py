@@ -23,7 +23,7 @@ async def wrong_values(store: Store, state: State, *, by_job: bool) -> list[str]
             name = name_of_item(item)
             right = _right(state, name)
             for field in record.fields.values():
-                if is_of_others(field) and field.kept != "as_of" and (by_job or not field.is_by_job):
+                if is_of_others(field) and field.kept != "as_of" and (by_job or not field.is_kept_later):
                     try:
                         value = record.reader(field)(item)
                     except CorruptItem as error:

@@ -55,7 +55,7 @@ def _values(item: Item) -> Values:
 
 def is_of_others(field: Field) -> bool:
     """Whether the graph keeps it of other records."""
-    return field.kept in COUNTED or field.kept == "copy" or field.is_by_job
+    return field.kept in COUNTED or field.kept == "copy" or field.is_kept_later
 
 
 async def mistakes(store: Store) -> list[str]:

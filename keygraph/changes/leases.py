@@ -1,0 +1,160 @@
+"""Leases on the shards of a stream: notes in the table, which say who reads a shard, and how far it was read.
+
+Several workers share the shards of a table: each shard has one reader, who renews its lease as it goes on. A lease is taken
+over when its counter did not change for some seconds, by the clock of whoever watches it, so that no clocks are compared.
+Who has lost a lease notices when it renews it; until then two may read the shard, which does no harm: what they write is
+conditional (`keygraph.changes.ledger`). A worker that has fewer shards than its share takes one from a worker with more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, cast
+
+from keygraph.changes.stream import readable
+from keygraph.dynamo.actions import PutItem
+from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Store, Write
+from keygraph.dynamo.streams import ShardPosition, Stream
+from keygraph.dynamo.table import Key
+from keygraph.errors import ConditionFailed
+from keygraph.graph import Graph
+from keygraph.resolve.collisions import NOTE
+from keygraph.writing.sending.idempotency import note_key
+
+
+@dataclass(frozen=True)
+class ShardLease:
+    """The contents of a shard's note."""
+
+    shard: str
+    owner: str = ""
+    """The worker that reads the shard; empty if it is free."""
+    counter: int = 0
+    """How often it was written; 0 if there is no note."""
+    after: str = ""
+    """The position of the last change that was handled."""
+    is_finished: bool = False
+    """Whether the shard was read to its end."""
+
+    @property
+    def position(self) -> ShardPosition | None:
+        """Where the shard is read on; None if it was read to its end."""
+        return None if self.is_finished else ShardPosition(self.after)
+
+
+def _key(graph: Graph, stream: str, shard: str) -> Key:
+    return note_key(graph, (0, "lease", stream, shard))
+
+
+async def read_leases(graph: Graph, store: Store, stream: Stream) -> dict[str, ShardLease]:
+    """Returns the lease of each shard. Raises StoreError."""
+    names = [each.name for each in stream.shards]
+    keys = tuple(_key(graph, stream.name, name) for name in names)
+    notes = (await store.send(BatchGet(keys, consistent=True))).items
+    return {name: _lease(name, note) for name, note in zip(names, notes, strict=True)}
+
+
+def _lease(shard: str, note: Item | None) -> ShardLease:
+    if note is None:
+        return ShardLease(shard)
+    content = cast(dict[str, Any], note[NOTE])
+    return ShardLease(shard, content["owner"], int(content["counter"]), content["after"], content["finished"])
+
+
+@dataclass
+class Leases:
+    """The leases that one worker has, and those of others as it sees them."""
+
+    graph: Graph
+    store: Store
+    owner: str
+    seconds: float
+    """How long a lease lasts that is not renewed."""
+    held: dict[str, ShardLease] = field(default_factory=dict)
+    """Its own, by shard."""
+    _seen: dict[str, tuple[ShardLease, float]] = field(default_factory=dict)
+    """The leases of others, and since when they are unchanged."""
+
+    async def take(self, stream: Stream) -> list[ShardLease]:
+        """Takes what is free, abandoned, or too much for another worker, one shard of that at a time. Returns what is new.
+        Raises StoreError."""
+        now, leases = time.monotonic(), await read_leases(self.graph, self.store, stream)
+        for name in self._seen.keys() - leases.keys():
+            del self._seen[name]
+        for name, lease in leases.items():
+            before = self._seen.get(name)
+            if before is None or before[0] != lease:
+                self._seen[name] = lease, now
+        finished = {name for name, each in leases.items() if each.is_finished}
+        open_ = [leases[each.name] for each in readable(stream.shards, finished)]
+        free = [each for each in open_ if self._is_free(each, now)]
+        chosen = free or self._too_many_of_another(open_)
+        taken = [
+            await self._write(stream, each, ShardLease(each.shard, self.owner, each.counter + 1, each.after))
+            for each in chosen
+        ]
+        return [each for each in taken if each is not None]
+
+    def _is_free(self, lease: ShardLease, now: float) -> bool:
+        if lease.shard in self.held:
+            return False
+        return lease.owner in ("", self.owner) or now - self._seen[lease.shard][1] >= self.seconds
+
+    def _too_many_of_another(self, leases: Iterable[ShardLease]) -> list[ShardLease]:
+        """Returns one shard of the worker that has the most, if that has two more than this one."""
+        by_owner: dict[str, list[ShardLease]] = {}
+        for each in leases:
+            by_owner.setdefault(each.owner, []).append(each)
+        most = max(by_owner.values(), key=len, default=[])
+        return most[:1] if len(most) >= len(self.held) + 2 and most[0].owner != self.owner else []
+
+    async def renew(self, stream: Stream, shard: str, position: ShardPosition | None) -> bool:
+        """Saves how far a shard was handled; None for its end. Returns False if somebody else has taken it.
+        Raises StoreError."""
+        lease = self.held.get(shard)
+        if lease is None:
+            return False
+        after = lease.after if position is None else position.after
+        new = ShardLease(shard, self.owner, lease.counter + 1, after, position is None)
+        return await self._write(stream, lease, new) is not None
+
+    async def give_back(self, stream: Stream, shard: str) -> None:
+        """Lets another worker take a shard at once. Raises StoreError."""
+        lease = self.held.get(shard)
+        if lease is not None:
+            await self._write(
+                stream, lease, ShardLease(shard, "", lease.counter + 1, lease.after, lease.is_finished)
+            )
+
+    async def _write(self, stream: Stream, old: ShardLease, new: ShardLease) -> ShardLease | None:
+        names = [each.name for each in self.graph.table.keys]
+        content: Any = {
+            "shard": new.shard,
+            "owner": new.owner,
+            "counter": Decimal(new.counter),
+            "after": new.after,
+            "finished": new.is_finished,
+        }
+        key = _key(self.graph, stream.name, new.shard)
+        same: Condition = Not(Exists((names[0],)))
+        if old.counter:
+            same = And((Eq((NOTE, "counter"), Decimal(old.counter)), Eq((NOTE, "owner"), old.owner)))
+        try:
+            await self.store.send(Write(PutItem({**dict(zip(names, key, strict=True)), NOTE: content}, same)))
+        except ConditionFailed as failed:
+            there = None if failed.item is None else _lease(new.shard, failed.item)
+            if there is not None and (there.owner, there.counter) == (new.owner, new.counter) and new.owner:
+                pass  # it was written, and only its answer was lost
+            else:
+                self.held.pop(new.shard, None)
+                return None
+        if new.owner == self.owner and not new.is_finished:
+            self.held[new.shard] = new
+        else:
+            self.held.pop(new.shard, None)
+        return new

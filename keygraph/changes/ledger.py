@@ -1,0 +1,134 @@
+"""What is known of a node's values that the stream keeps: a note in the table, beside the node.
+
+It has the values and, for each shard of the stream, the position of the last change that they contain. Whoever adds a change
+writes both at once, on the condition that nobody else has: so each change is added once, however often it is read. The
+changes of a shard are added in their order, and those of its parents before, so a change is contained if the note has its
+shard with its position or a later one, or has a child of its shard.
+
+A note does not need its node: one that is created after its items finds their values here, and one that somebody replaces
+gets them again. It is read by this module alone, and no client sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
+
+from keygraph.changes.stream import ancestors
+from keygraph.dynamo.actions import PutItem
+from keygraph.dynamo.conditions import Condition, Eq, Exists, Not
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.store import Store, Write
+from keygraph.dynamo.streams import DescribeStream, StreamShard
+from keygraph.dynamo.table import Key
+from keygraph.errors import ConditionFailed
+from keygraph.graph import Graph
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
+from keygraph.resolve.collisions import NOTE
+from keygraph.writing.sending.idempotency import note_key
+
+Node: TypeAlias = "tuple[RecordType, Texts]"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DESCRIBED_SECONDS = 60.0
+"""How long a description of the stream is used, unless it lacks a shard."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The contents of a node's note."""
+
+    version: int = 0
+    """How often it was written; 0 if there is no note."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """As nodes store them, by the name of the field. One that is missing is that of an empty list."""
+    read: Mapping[str, str] = field(default_factory=dict)
+    """The position of the last change that the values contain, by shard."""
+    microseconds: int = 0
+    """When the last change was made, since 1970. It grows with each version, so it orders them."""
+
+    @classmethod
+    def of(cls, note: Item | None) -> Ledger:
+        if note is None:
+            return cls()
+        content = cast(dict[str, Any], note[NOTE])
+        return cls(int(content["version"]), content["values"], content["read"], int(content["microseconds"]))
+
+    @property
+    def at(self) -> datetime:
+        return _EPOCH + timedelta(microseconds=self.microseconds)
+
+    def next(self, values: Mapping[str, Value], read: Mapping[str, str], at: float, step: int) -> Ledger:
+        """Returns the next version. `at` is when its last change was made, in seconds since 1970; times are `step`
+        microseconds apart."""
+        steps = max(int(at * 1_000_000) // step, self.microseconds // step + 1)
+        return Ledger(self.version + 1, values, read, steps * step)
+
+
+def ledger_key(graph: Graph, node: Node) -> Key:
+    record, identity = node
+    return note_key(graph, (0, "ledger", record.name, *identity))
+
+
+async def replace_ledger(graph: Graph, store: Store, node: Node, old: Ledger, new: Ledger) -> Ledger | None:
+    """Writes a ledger, if the old one is still there. Returns None, or the one that is there instead.
+
+    Raises BadUserInput for one that is too large, and StoreError.
+    """
+    names, key = [each.name for each in graph.table.keys], ledger_key(graph, node)
+    content: Any = {
+        "node": [node[0].name, *node[1]],
+        "version": Decimal(new.version),
+        "values": dict(new.values),
+        "read": dict(new.read),
+        "microseconds": Decimal(new.microseconds),
+    }
+    same: Condition = Not(Exists((names[0],)))
+    if old.version:
+        same = Eq((NOTE, "version"), Decimal(old.version))
+    try:
+        await store.send(Write(PutItem({**dict(zip(names, key, strict=True)), NOTE: content}, same)))
+    except ConditionFailed as failed:
+        return Ledger.of(failed.item)
+    return None
+
+
+@dataclass
+class Lineage:
+    """The shards of a stream, and which come before which."""
+
+    store: Store
+    shards: Mapping[str, StreamShard] = field(default_factory=dict)
+    _described: float = 0.0
+    _describing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def know(self, names: Iterable[str]) -> None:
+        """Makes sure that each of these shards is known, or is gone. Raises StoreError."""
+        wanted, now = {*names}, time.time()
+        # By a clock that goes on while the machine sleeps.
+        if wanted <= self.shards.keys() and abs(now - self._described) < _DESCRIBED_SECONDS:
+            return
+        async with self._describing:
+            if wanted <= self.shards.keys() and abs(now - self._described) < _DESCRIBED_SECONDS:
+                return
+            stream = await self.store.send(DescribeStream())
+            shards = () if stream is None else stream.shards
+            self.shards, self._described = {each.name: each for each in shards}, now
+
+    def contains(self, read: Mapping[str, str], shard: str, position: str) -> bool:
+        """Returns whether a change is among those up to these positions."""
+        if position <= read.get(shard, ""):
+            return True
+        return any(shard in ancestors(self.shards, other) for other in read if other != shard)
+
+    def with_read(self, read: Mapping[str, str], shard: str, position: str) -> dict[str, str]:
+        """Returns the positions with that of another change, without shards that say nothing any more: those before it,
+        and those that are gone."""
+        before = {*ancestors(self.shards, shard)}
+        left = {name: each for name, each in read.items() if name in self.shards and name not in before}
+        return {**left, shard: position}

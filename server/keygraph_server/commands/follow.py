@@ -1,0 +1,162 @@
+"""`keygraph follow`: a worker that reads the stream of the table, and keeps what the model declares with `kept="stream"`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keygraph.changes.counting import StreamCounter, StreamTallies
+from keygraph.changes.following import FollowOptions, Progress, StreamWorker
+from keygraph.graph import Graph
+from keygraph_server.errors import CommandError
+from keygraph_server.logs import configure_logging
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import open_table
+
+_log = logging.getLogger(__name__)
+_REPORTED_SECONDS = 60.0
+"""How often the log says how far it is."""
+
+
+def follow(
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            max=3600,
+            help="After how many seconds without a sign of life another worker takes over what this one reads.",
+        ),
+    ] = 20.0,
+    poll: Annotated[
+        float,
+        typer.Option(min=0.01, max=60, help="How many seconds it waits when there were no changes."),
+    ] = 0.25,
+    model: ModelOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Read the stream of the table, and keep the values that the model declares with kept="stream".
+
+    Runs until it is stopped. Any number of workers share the stream; one that dies is replaced by the others.
+    keygraph table update --stream turns the stream on. For nodes that were there before, run keygraph summarize
+    once while this runs.
+    """
+    settings = read_settings(model=model, store=store)
+    configure_logging(settings)
+    graph = load_model(settings.model).graph
+    refuse_without_fields(graph)
+    with _metrics_folder(settings) as folder:
+        asyncio.run(_follow(settings, graph, FollowOptions(lease, poll), folder))
+
+
+def refuse_without_fields(graph: Graph) -> None:
+    """Raises CommandError for a model that declares nothing that the stream keeps."""
+    if not graph.made(StreamTallies).of:
+        raise CommandError(
+            "the model declares nothing that the stream keeps",
+            'Declare a count, a sum or an average: counts("orders", kept="stream")',
+        )
+
+
+async def _follow(settings: Settings, graph: Graph, options: FollowOptions, folder: Path | None) -> None:
+    async with open_table(settings.patient, graph.table) as (store, _, _):
+        owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        worker = StreamWorker(graph, store, StreamCounter(graph, store).apply, owner, options)
+        async with _reported(worker), _measured(settings, graph, worker.progress, folder):
+            with _stopping(worker):
+                _log.info("Following the table %s in %s", graph.table.name, settings.displayed_store)
+                await worker.run()
+    _log.info("Stopped: every change that was read is handled")
+
+
+@contextmanager
+def _stopping(worker: StreamWorker) -> Iterator[None]:
+    """Lets SIGTERM and Ctrl-C stop a worker when it has handled what it has read."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {
+        number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(worker.stop)) for number in numbers
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@asynccontextmanager
+async def _reported(worker: StreamWorker) -> AsyncIterator[None]:
+    """Logs every minute how far a worker is."""
+
+    async def report() -> None:
+        before = 0
+        while True:
+            await asyncio.sleep(_REPORTED_SECONDS)
+            progress = worker.progress
+            text = "Followed %d changes of %d shards in a minute, %.1f seconds behind"
+            _log.info(text, progress.changes - before, worker.held, progress.lag)
+            before = progress.changes
+
+    reporting = asyncio.create_task(report())
+    try:
+        yield
+    finally:
+        reporting.cancel()
+
+
+# --- Metrics --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _metrics_folder(settings: Settings) -> Iterator[Path | None]:
+    """Serves the metrics if a port is set."""
+    if settings.metrics_port is None:
+        yield None
+        return
+    from keygraph_server.telemetry.exposition import serve_metrics
+    from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE
+
+    with serve_metrics(settings.metrics_host, settings.metrics_port) as address:
+        _log.info("Metrics are served at %s/metrics", address)
+        yield Path(os.environ[FOLDER_VARIABLE])
+
+
+@asynccontextmanager
+async def _measured(
+    settings: Settings, graph: Graph, progress: Progress, folder: Path | None
+) -> AsyncIterator[None]:
+    if folder is None:
+        yield
+        return
+    from keygraph_server.telemetry.hot_spots import HotSpots
+    from keygraph_server.telemetry.metrics import Metrics
+    from keygraph_server.telemetry.snapshots import Snapshots
+
+    metrics = Metrics(settings.metrics_names)
+    for name, text in _NUMBERS.items():
+        metrics.watch(f"follow_{name}", text, partial(_number, progress, name))
+    async with Snapshots(folder, metrics, HotSpots(graph.table, b"", shows_keys=False).as_json):
+        yield
+
+
+_NUMBERS = {
+    "lag_seconds": "How long ago the changes were made that are handled now; 0 if all are.",
+    "changes_total": "Changes that were read from the stream.",
+    "lost_total": "How often changes were deleted from the stream before they were read.",
+}
+
+
+def _number(progress: Progress, name: str) -> float:
+    return {"lag_seconds": progress.lag, "changes_total": progress.changes, "lost_total": progress.lost}[name]

@@ -1,0 +1,99 @@
+"""A Lambda handler for the stream of the table: what `keygraph follow` does, for one batch of records after another.
+
+Lambda reads the shards, and calls it with the records of one. Which shard that is, an event says only if the event source
+mapping has a tumbling window; its state is not used. A batch that fails is reported as failing from its first record, so that
+Lambda sends it again, and every record is applied once all the same (`keygraph.changes.ledger`).
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-windows.html
+https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from keygraph.changes.counting import StreamCounter
+from keygraph.dynamo.store import Store
+from keygraph.dynamo.streams import StreamRecord
+from keygraph.errors import StoreError, StreamTrimmed
+from keygraph.graph import Graph
+from keygraph_server.commands.follow import refuse_without_fields
+from keygraph_server.lambdas.handler import IN_LAMBDA
+from keygraph_server.logs import configure_logging
+from keygraph_server.models import load_model
+from keygraph_server.settings import read_settings
+from keygraph_server.stores import open_configured_store
+
+_log = logging.getLogger(__name__)
+
+
+class ChangesHandler:
+    """Applies the records of events to the values that the stream keeps."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._counter: StreamCounter | None = None
+        self._graph: Graph | None = None
+
+    @classmethod
+    def of_environment(cls) -> ChangesHandler:
+        """The handler; in Lambda it is already started, because imports run with more processor time."""
+        made = cls()
+        if IN_LAMBDA in os.environ:
+            made.start()
+        return made
+
+    def start(self) -> tuple[Graph, StreamCounter]:
+        """Returns the model and the counter, opened by the first call. Raises CommandError or ModelError."""
+        if self._graph is None or self._counter is None:
+            settings = read_settings()
+            configure_logging(settings)
+            graph = load_model(settings.model).graph
+            refuse_without_fields(graph)
+            self._opened = open_configured_store(settings, graph.table)
+            store: Store = self._runner.run(self._opened.__aenter__())
+            self._graph, self._counter = graph, StreamCounter(graph, store)
+        return self._graph, self._counter
+
+    def __call__(self, event: Mapping[str, Any], context: object = None) -> dict[str, Any]:
+        """The result for an event of a DynamoDB stream: the first record of a batch that failed. Raises ValueError for
+        another event, and for one without its shard."""
+        graph, counter = self.start()
+        records = event.get("Records")
+        if not isinstance(records, list):
+            raise ValueError("this is no event of a DynamoDB stream")
+        failures: list[dict[str, str]] = []
+        if records:
+            shard = event.get("shardId")
+            if not isinstance(shard, str):
+                raise ValueError(
+                    "the event does not say its shard: set TumblingWindowInSeconds on the event source mapping"
+                )
+            try:
+                self._runner.run(counter.apply(shard, [_record(each, graph) for each in records]))
+            except StreamTrimmed as error:
+                _log.error("Changes are lost: run `keygraph summarize` (%s)", error)
+            except StoreError as error:
+                _log.warning("A batch of changes is to be sent again: %s", error)
+                failures.append({"itemIdentifier": records[0]["dynamodb"]["SequenceNumber"]})
+        return {"state": {}, "batchItemFailures": failures}
+
+    def close(self) -> None:
+        """Closes the store. Lambda itself ends a process without calling this."""
+        if self._counter is not None:
+            self._runner.run(self._opened.__aexit__(None, None, None))
+        self._runner.close()
+
+
+def _record(record: Mapping[str, Any], graph: Graph) -> StreamRecord:
+    # Imported here: with SQLite, no library of AWS is needed.
+    from keygraph.engines.dynamodb.answers import stream_record
+
+    try:
+        return stream_record(record["dynamodb"], graph.table)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"this is no record of the stream of the table {graph.table.name}") from error

@@ -1,0 +1,351 @@
+"""Values that the stream keeps: each change counts once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from keygraph.changes.counting import NodeValues, StreamCounter, StreamTallies
+from keygraph.changes.ledger import Ledger, Node, replace_ledger
+from keygraph.changes.stream import readable
+from keygraph.changes.totals import StreamTotals
+from keygraph.dynamo.actions import DeleteItem, PutItem, Remove, SetTo, UpdateItem
+from keygraph.dynamo.conditions import Exists
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Store, Transaction, Write
+from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
+from keygraph.errors import ConditionFailed
+from keygraph.resolve.derived import combined, stored_value
+from keygraph.tables.totals import computed
+from keygraph.tables.verify import Verification
+from tests.conftest import MakeStore
+from tests.keygraph.streamed import Resharded, graph, player, team
+from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
+
+TEAMS, PLAYERS = [f"t{number}" for number in range(3)], [f"p{number}" for number in range(4)]
+NODES: list[Node] = [*((team, (each,)) for each in TEAMS), *((player, (each,)) for each in PLAYERS)]
+TEAM_0, TEAM_1 = NODES[:2]
+tallies = graph.made(StreamTallies)
+
+
+def of_team(name: str) -> Item:
+    return {"pk": f"TEAM#{name}", "sk": f"TEAM#{name}", "name": name}
+
+
+def of_player(name: str) -> Item:
+    return {"pk": f"PLAYER#{name}", "sk": f"PLAYER#{name}"}
+
+
+def of_member(in_team: str, name: str, score: int | None) -> Item:
+    item: Item = {
+        "pk": f"TEAM#{in_team}",
+        "sk": f"MEMBER#{name}",
+        "gp": f"PLAYER#{name}",
+        "gs": f"TEAM#{in_team}",
+    }
+    return item if score is None else {**item, "score": Decimal(score)}
+
+
+def of_note(in_team: str, number: int) -> Item:
+    return {"pk": f"TEAM#{in_team}", "sk": f"NOTE#{number}"}
+
+
+class Changes:
+    """Changes a table at random, as any program would."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.store, self.random = store, random.Random(seed)
+
+    def item(self) -> Item:
+        choose = self.random.choice
+        match self.random.randrange(6):
+            case 0:
+                return of_team(choose(TEAMS))
+            case 1:
+                return of_player(choose(PLAYERS))
+            case 2:
+                return of_note(choose(TEAMS), self.random.randrange(3))
+        return of_member(choose(TEAMS), choose(PLAYERS), choose([None, 1, 5, 9]))
+
+    async def write(self) -> None:
+        items = {
+            graph.table.key_of(each): each
+            for each in (self.item() for _ in range(self.random.randrange(1, 5)))
+        }
+        match self.random.randrange(5):
+            case 0:
+                await self.store.send(BatchWrite(deletes=tuple(items)))
+            case 1:
+                actions = [
+                    DeleteItem(key) if self.random.random() < 0.3 else PutItem(item)
+                    for key, item in items.items()
+                ]
+                await self.store.send(Transaction(tuple(actions), uuid4().hex))
+            case 2:
+                # Whoever keeps the rest of a node keeps its values.
+                for key, item in items.items():
+                    change = Remove(("x",)) if self.random.random() < 0.5 else SetTo(("x",), Decimal(1))
+                    changes = (change, *(SetTo(("score",), item["score"]) for _ in range("score" in item)))
+                    with suppress(ConditionFailed):
+                        await self.store.send(Write(UpdateItem(key, changes, Exists(("pk",)))))
+            case _:
+                await self.store.send(BatchWrite(tuple(items.values())))
+
+
+class Following:
+    """Reads a stream by hand, also twice, and with writes that fail anywhere."""
+
+    def __init__(self, store: Resharded, seed: int) -> None:
+        self.store, self.random = store, random.Random(seed)
+        self.reached: dict[str, ShardPosition | None] = {}
+        self.counters = [StreamCounter(graph, store) for _ in range(2)]
+        self.killed = 0
+
+    @property
+    def finished(self) -> set[str]:
+        return {name for name, each in self.reached.items() if each is None}
+
+    async def advance(self, *, kills: bool) -> bool:
+        """Applies the next changes of a shard. Returns whether there were any, or a shard ended."""
+        stream = await self.store.send(DescribeStream())
+        ready = [*readable(stream.shards, self.finished)]
+        self.random.shuffle(ready)
+        for shard in ready:
+            page = await self.store.send(
+                ReadRecords("split", shard.name, self.reached.get(shard.name) or ShardPosition())
+            )
+            if not page.records and page.position is not None:
+                continue
+            # Another worker, which has lost its lease and does not know it yet, may do the same at the same time.
+            several = [self.applied(shard.name, page.records, kills=kills)]
+            if kills and self.random.random() < 0.5:
+                several.append(
+                    self.applied(shard.name, page.records[: self.random.randrange(4)], kills=kills)
+                )
+            if (await asyncio.gather(*several))[0]:
+                self.reached[shard.name] = page.position
+            return True
+        return False
+
+    async def replay(self) -> None:
+        """Applies changes again, from any point before that which was reached."""
+        name = self.random.choice([*self.reached] or ["s0"])
+        reached, records = self.reached.get(name, ShardPosition()), self.store.shards[name].records
+        before = [each for each in records if reached is None or each.position <= reached.after]
+        if before:
+            start = self.random.randrange(len(before))
+            await self.applied(name, records[start : start + self.random.randrange(1, 9)], kills=True)
+
+    async def applied(self, shard: str, records: Sequence[Any], *, kills: bool) -> bool:
+        counter = self.random.choice(self.counters)
+        if kills and self.random.random() < 0.4:
+            counter = StreamCounter(graph, killed_after(self.store, self.random.randrange(8)))
+        try:
+            await counter.apply(shard, records)
+        except Stopped:
+            self.killed += 1
+            return False
+        return True
+
+
+async def ledgers(store: Store) -> dict[Node, dict[str, Any]]:
+    found = {}
+    for node, (note, _) in (await NodeValues(graph, store).read(NODES)).items():
+        values = Ledger.of(note).values
+        found[node] = {each.name: values.get(each.name, combined(each, ())) for each in tallies.of[node[0]]}
+    return found
+
+
+async def lists(store: Store) -> dict[Node, dict[str, Any]]:
+    """What the lists of each node say."""
+    found = {}
+    for node in NODES:
+        totals = await computed(graph, store, node[1], tallies.of[node[0]])
+        found[node] = {each.name: value for each, value in totals.items()}
+    return found
+
+
+async def stored(store: Store) -> dict[Node, dict[str, Any]]:
+    """What the nodes have that are there."""
+    found = {}
+    for node, (_, item) in (await NodeValues(graph, store).read(NODES)).items():
+        if item is not None:
+            found[node] = {each.name: stored_value(each, item) for each in tallies.of[node[0]]}
+    return found
+
+
+async def streaming(make_store: MakeStore) -> Resharded:
+    store = await make_store(graph.table)
+    await store.send(EnableStream())
+    return Resharded(store)
+
+
+async def history(store: Resharded, seed: int, steps: int) -> None:
+    """Random changes, workers that are killed, replays, splits and corrections; then the numbers are right."""
+    changes, following, choose = Changes(store, seed), Following(store, seed), random.Random(seed)
+    for _ in range(steps):
+        match choose.randrange(14):
+            case 0 | 1 | 2 | 3 | 4:
+                await changes.write()
+            case 5 | 6 | 7 | 8:
+                await following.advance(kills=True)
+            case 9 | 10 | 11:
+                await following.replay()
+            case 12:
+                open_ = [name for name, each in store.shards.items() if not each.is_closed]
+                if len(open_) < 6:
+                    await store.split(choose.choice(open_), choose.choice([1, 2, 2]))
+            case _:
+                totals = StreamTotals(graph, store)
+                await totals.wrong(choose.choice(NODES), fixes=True)
+    while await following.advance(kills=False):
+        pass
+    expected = await lists(store)
+    assert await ledgers(store) == expected
+    there = await stored(store)
+    assert there == {node: expected[node] for node in there}
+    before = await contents(store)
+    for node in NODES:
+        assert await StreamTotals(graph, store).wrong(node, fixes=False) == {}
+    assert await contents(store) == before
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+@pytest.mark.parametrize("seed", range(6))
+async def test_each_change_counts_once(make_store: MakeStore, seed: int) -> None:
+    await history(await streaming(make_store), seed, 60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["sqlite"])
+@pytest.mark.parametrize("seed", range(100, 160))
+async def test_each_change_counts_once_in_many_histories(make_store: MakeStore, seed: int) -> None:
+    await history(await streaming(make_store), seed, 200)
+
+
+# --- One at a time --------------------------------------------------------------------------------------
+
+
+async def follow(store: Resharded) -> None:
+    """Applies every change, from the beginning."""
+    following = Following(store, 0)
+    while await following.advance(kills=False):
+        pass
+
+
+async def test_a_node_that_was_there_before_has_no_numbers_until_the_job_has_run(
+    make_store: MakeStore, tmp_path: Path
+) -> None:
+    store = await make_store(graph.table)
+    early, late = of_member("t0", "p0", 5), of_member("t0", "p1", 7)
+    await store.send(BatchWrite((of_team("t0"), early)))
+    await store.send(EnableStream())
+    split = Resharded(store)
+    await store.send(BatchWrite((late, of_team("t1"))))
+    await follow(split)
+    found = await stored(store)
+    assert found[TEAM_0] == dict.fromkeys(found[TEAM_0])
+    assert found[TEAM_1] == {
+        "size": 0,
+        "points": 0,
+        "mean": {"count": 0, "sum": 0},
+        "best": 0,
+        "note_count": 0,
+    }
+    counted = await summarize(graph, split, tmp_path)
+    assert counted["repaired"] == 1
+    assert (await stored(store))[TEAM_0] == {
+        "size": 2,
+        "points": 12,
+        "mean": {"count": 2, "sum": 12},
+        "best": 2,
+        "note_count": 0,
+    }
+    assert await summarize(graph, split, tmp_path) == Counter()
+    await store.send(BatchWrite(deletes=(graph.table.key_of(early),)))
+    await follow(split)
+    assert (await stored(store))[TEAM_0]["size"] == 1
+
+
+async def test_a_node_gets_its_numbers_when_it_is_created_after_its_items(make_store: MakeStore) -> None:
+    store = await streaming(make_store)
+    await store.send(BatchWrite((of_member("t0", "p0", 5), of_note("t0", 1))))
+    await follow(store)
+    assert await stored(store) == {}
+    await store.send(BatchWrite((of_team("t0"), of_player("p0"))))
+    await follow(store)
+    assert await stored(store) == {
+        TEAM_0: {"size": 1, "points": 5, "mean": {"count": 1, "sum": 5}, "best": 1, "note_count": 1},
+        (player, ("p0",)): {"team_count": 1, "total": 5},
+    }
+
+
+async def test_numbers_that_somebody_else_has_changed_or_removed_come_back(make_store: MakeStore) -> None:
+    store = await streaming(make_store)
+    await store.send(BatchWrite((of_team("t0"), of_member("t0", "p0", 5))))
+    await follow(store)
+    before = await stored(store)
+    for change in (of_team("t0"), {**of_team("t0"), "size": Decimal(7)}):
+        await store.send(BatchWrite((change,)))
+        await follow(store)
+        assert await stored(store) == before
+    key = graph.table.key_of(of_team("t0"))
+    await store.send(Write(UpdateItem(key, (SetTo(("size",), Decimal(9)),))))
+    await follow(store)
+    assert await stored(store) == before
+
+
+async def test_an_item_that_fits_no_type_and_one_on_which_the_model_fails_are_named_and_skipped(
+    make_store: MakeStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await streaming(make_store)
+    poison: Item = {"pk": "WHAT#1", "sk": "?", "x": Decimal(1)}
+    corrupt: Item = {**of_member("t0", "p1", None), "score": "many"}
+    await store.send(BatchWrite((of_team("t0"), poison, corrupt, of_member("t0", "p0", 5))))
+    await follow(store)
+    assert 'The item [{"S":"WHAT#1"},{"S":"?"}] is skipped: ' in caplog.text
+    found = (await stored(store))[TEAM_0]
+    assert (found["size"], found["points"]) == (2, 5)
+    await store.send(BatchWrite((of_member("t0", "p1", 6),)))
+    await follow(store)
+    assert (await stored(store))[TEAM_0]["points"] == 11
+
+
+async def test_verify_finds_a_wrong_number_and_the_job_corrects_it_while_changes_are_under_way(
+    make_store: MakeStore, tmp_path: Path
+) -> None:
+    store = await streaming(make_store)
+    await store.send(BatchWrite((of_team("t0"), of_team("t1"), of_member("t0", "p0", 5))))
+    await follow(store)
+
+    async def found() -> list[str]:
+        verification = Verification(graph, store, late_totals=StreamTotals(graph, store))
+        await verification.run(lambda items: None)
+        return sorted(f"{kind.type}: {kind.what}" for kind in verification.report.found)
+
+    # Not yet applied, and so no mistake.
+    await store.send(BatchWrite((of_member("t0", "p1", 6), of_member("t1", "p1", 6))))
+    assert await found() == ["Member: player points to a missing Player"]
+    note, _ = (await NodeValues(graph, store).read([TEAM_0]))[TEAM_0]
+    ledger = Ledger.of(note)
+    wrong = ledger.next({**ledger.values, "size": Decimal(40)}, ledger.read, 0, 1)
+    assert await replace_ledger(graph, store, TEAM_0, ledger, wrong) is None
+    assert await found() == [
+        "Member: player points to a missing Player",
+        "Team: size does not match its list",
+    ]
+    counted = await summarize(graph, store, tmp_path)
+    assert counted["repaired"] == 2
+    assert await found() == ["Member: player points to a missing Player"]
+    await follow(store)
+    assert await ledgers(store) == await lists(store)
+    assert (await stored(store))[TEAM_0]["size"] == 2

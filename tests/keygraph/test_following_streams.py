@@ -1,0 +1,257 @@
+"""Workers that follow a table: they share its shards, replace each other, and lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from keygraph.changes.counting import StreamCounter
+from keygraph.changes.following import FollowOptions, Progress, StreamWorker
+from keygraph.changes.leases import read_leases
+from keygraph.changes.totals import StreamTotals
+from keygraph.dynamo.store import BatchWrite, Store
+from keygraph.dynamo.streams import DescribeStream, StreamRecord
+from keygraph.errors import Unavailable
+from tests.conftest import MakeStore
+from tests.keygraph.streamed import Resharded, graph
+from tests.keygraph.test_counting import (
+    NODES,
+    TEAM_0,
+    Changes,
+    ledgers,
+    lists,
+    of_member,
+    of_team,
+    stored,
+    streaming,
+)
+from tests.tracing import HeldStore
+
+QUICK = FollowOptions(lease_seconds=0.2, poll_seconds=0.005)
+
+
+class Handled:
+    """What workers have handled, in its order."""
+
+    def __init__(self) -> None:
+        self.by_worker: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        self.changed = asyncio.Event()
+
+    def by(self, name: str) -> object:
+        async def handle(shard: str, records: Sequence[StreamRecord]) -> None:
+            self.by_worker[name] += [(shard, each.position) for each in records]
+            self.changed.set()
+
+        return handle
+
+    @property
+    def positions(self) -> set[tuple[str, str]]:
+        return {each for several in self.by_worker.values() for each in several}
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(20):
+            while len(self.positions) < count:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@asynccontextmanager
+async def running(*workers: StreamWorker) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(each.run()) for each in workers]
+    try:
+        yield
+    finally:
+        for each in workers:
+            each.stop()
+        await asyncio.gather(*tasks)
+
+
+async def put(store: Store, *names: str) -> None:
+    for each in names:
+        await store.send(BatchWrite((of_team(each),)))
+
+
+async def caught_up(store: Resharded) -> None:
+    """Waits until leases say that all is handled."""
+    async with asyncio.timeout(60):
+        while True:
+            stream = await store.send(DescribeStream())
+            leases = await read_leases(graph, store, stream)
+            left = [
+                each
+                for name, shard in store.shards.items()
+                for each in shard.records
+                if not leases[name].is_finished and each.position > leases[name].after
+            ]
+            # Their own notes are changes too.
+            if all(str(each.key[0]).startswith("_keygraph") for each in left):
+                return
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_several_workers_share_shards_and_go_on_in_their_children(make_store: MakeStore) -> None:
+    store, handled = await streaming(make_store), Handled()
+    await store.split("s0", 2)
+    names = [f"t{number}" for number in range(20)]
+    one, two = (StreamWorker(graph, store, handled.by(name), name, QUICK) for name in ("one", "two"))  # type: ignore[arg-type]  # it is a handler
+    async with running(one):
+        await put(store, *names[:10])
+        await handled.until(10)
+        assert one.held == 2
+        async with running(two):
+            async with asyncio.timeout(20):
+                while (one.held, two.held) != (1, 1):  # noqa: ASYNC110  # leases tell nobody
+                    await asyncio.sleep(0.01)
+            open_ = [name for name, each in store.shards.items() if not each.is_closed]
+            for each in open_:
+                await store.split(each, 2)
+            await put(store, *names[10:])
+            await caught_up(store)
+            assert {shard for shard, _ in handled.positions} >= {"s1", "s2"}
+    assert one.held == two.held == 0
+    wanted = {
+        (name, each.position)
+        for name, shard in store.shards.items()
+        for each in shard.records
+        if str(each.key[0]).startswith("TEAM")
+    }
+    assert wanted <= handled.positions
+    for several in handled.by_worker.values():
+        for shard in {name for name, _ in several}:
+            positions = [position for name, position in several if name == shard]
+            assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_a_worker_that_dies_is_replaced_and_one_that_stops_at_once(make_store: MakeStore) -> None:
+    """A process that is killed gives nothing back."""
+    store, handled = await streaming(make_store), Handled()
+    killable = Killable(store)
+    dying = asyncio.create_task(StreamWorker(graph, killable.held, handled.by("dying"), "dying", QUICK).run())  # type: ignore[arg-type]  # it is a handler
+    await put(store, "t0")
+    await handled.until(1)
+    await caught_up(store)
+    killable.is_dead = True
+    dying.cancel()
+    with suppress(asyncio.CancelledError):
+        await dying
+    before = {*handled.positions}
+    async with running(StreamWorker(graph, store, handled.by("next"), "next", QUICK)):  # type: ignore[arg-type]  # it is a handler
+        await put(store, "t1")
+        await handled.until(len(before) + 1)
+    stream = await store.send(DescribeStream())
+    assert [each.owner for each in (await read_leases(graph, store, stream)).values()] == [""]
+
+
+class Killable:
+    """A store that does not answer any more when its worker is killed, so that nothing is given back."""
+
+    def __init__(self, store: Resharded) -> None:
+        self.is_dead = False
+        self.held = HeldStore(store, self._before)
+
+    async def _before(self, request: object) -> None:
+        await asyncio.sleep(0)
+        if self.is_dead:
+            raise Unavailable("killed")
+
+
+async def history_of_kills(store: Resharded, seed: int, kills: int) -> None:
+    """Workers are killed while the table changes and its shards are split."""
+    chosen, changes = random.Random(seed), Changes(store, seed)
+    workers: list[tuple[Killable, asyncio.Task[None]]] = []
+
+    def start() -> None:
+        killable = Killable(store)
+        counter = StreamCounter(graph, killable.held)
+        name = f"{seed}-{chosen.random()}"
+        worker = StreamWorker(graph, killable.held, counter.apply, name, QUICK)
+        workers.append((killable, asyncio.create_task(worker.run())))
+
+    async def kill() -> None:
+        killable, task = workers.pop(chosen.randrange(len(workers)))
+        killable.is_dead = True
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    for _ in range(2):
+        start()
+    for _ in range(kills):
+        for _ in range(chosen.randrange(1, 12)):
+            await changes.write()
+            await asyncio.sleep(chosen.random() * 0.01)
+        open_ = [name for name, each in store.shards.items() if not each.is_closed]
+        if len(open_) < 5 and chosen.random() < 0.4:
+            await store.split(chosen.choice(open_), 2)
+        if chosen.random() < 0.3:
+            await StreamTotals(graph, store).wrong(chosen.choice(NODES), fixes=True)
+        await kill()
+        start()
+    await caught_up(store)
+    for killable, task in workers:
+        killable.is_dead = True
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    expected = await lists(store)
+    assert await ledgers(store) == expected
+    there = await stored(store)
+    assert there == {node: expected[node] for node in there}
+    for node in NODES:
+        assert await StreamTotals(graph, store).wrong(node, fixes=False) == {}
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_nothing_is_lost_or_counted_twice_when_workers_are_killed(make_store: MakeStore) -> None:
+    await history_of_kills(await streaming(make_store), 1, 4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["sqlite"])
+@pytest.mark.parametrize("seed", range(10, 14))
+async def test_nothing_is_lost_or_counted_twice_in_a_minute_of_kills(
+    make_store: MakeStore, seed: int
+) -> None:
+    await history_of_kills(await streaming(make_store), seed, 40)
+
+
+async def test_a_worker_follows_a_table_on_every_engine(make_store: MakeStore) -> None:
+    store = await make_store(graph.table)
+    with pytest.raises(Unavailable, match="is off"):
+        await StreamWorker(graph, store, StreamCounter(graph, store).apply, "w", QUICK).run()
+    split = await streaming(make_store)
+    store = split.store
+    worker = StreamWorker(graph, store, StreamCounter(graph, store).apply, "w", QUICK)
+    async with running(worker):
+        await store.send(BatchWrite((of_team("t0"), of_member("t0", "p0", 5))))
+        async with asyncio.timeout(30):
+            while (await stored(store)).get(TEAM_0, {}).get("size") != 1:  # noqa: ASYNC110  # the table tells nobody
+                await asyncio.sleep(0.02)
+    assert worker.progress.changes >= 2
+    assert worker.progress.lag == 0.0
+
+
+def test_the_lag_is_that_of_the_shard_that_is_most_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keygraph.changes.following.time.time", lambda: 100.0)
+    progress = Progress()
+
+    def at(seconds: float) -> list[StreamRecord]:
+        return [StreamRecord(("p",), None, {}, "1", seconds)]
+
+    progress.read("a", at(90.0))
+    progress.read("b", at(70.0))
+    assert (progress.lag, progress.shards, progress.changes) == (30.0, 2, 2)
+    progress.read("b", [])
+    assert progress.lag == 10.0
+    # A clock that is behind.
+    progress.read("a", at(200.0))
+    assert progress.lag == 0.0
+    progress.left("a")
+    assert progress.lag == 0.0
