@@ -77,19 +77,19 @@ class Leases:
     """How long a lease lasts that is not renewed."""
     held: dict[str, ShardLease] = field(default_factory=dict)
     """Its own, by shard."""
-    _seen: dict[str, tuple[ShardLease, float]] = field(default_factory=dict)
+    _watched: dict[str, tuple[ShardLease, float]] = field(default_factory=dict)
     """The leases of others, and since when they are unchanged."""
 
     async def take(self, stream: Stream) -> list[ShardLease]:
         """Takes what is free, abandoned, or too much for another worker, one shard of that at a time. Returns what is new.
         Raises StoreError."""
         now, leases = time.monotonic(), await read_leases(self.graph, self.store, stream)
-        for name in self._seen.keys() - leases.keys():
-            del self._seen[name]
+        for name in self._watched.keys() - leases.keys():
+            del self._watched[name]
         for name, lease in leases.items():
-            before = self._seen.get(name)
+            before = self._watched.get(name)
             if before is None or before[0] != lease:
-                self._seen[name] = lease, now
+                self._watched[name] = lease, now
         finished = {name for name, each in leases.items() if each.is_finished}
         open_ = [leases[each.name] for each in readable(stream.shards, finished)]
         free = [each for each in open_ if self._is_free(each, now)]
@@ -103,7 +103,7 @@ class Leases:
     def _is_free(self, lease: ShardLease, now: float) -> bool:
         if lease.shard in self.held:
             return False
-        return lease.owner in ("", self.owner) or now - self._seen[lease.shard][1] >= self.seconds
+        return lease.owner in ("", self.owner) or now - self._watched[lease.shard][1] >= self.seconds
 
     def _too_many_of_another(self, leases: Iterable[ShardLease]) -> list[ShardLease]:
         """Returns one shard of the worker that has the most, if that has two more than this one."""

@@ -170,9 +170,9 @@ class _RecentChanges:
 
     async def read_on(self) -> None:
         """Reads what was changed before this was called. Raises StoreError."""
-        asked = self._started
+        ticket = self._started
         async with self._reading:
-            if self._finished > asked or self._reader is None:
+            if self._finished > ticket or self._reader is None:
                 return  # another one has, after this was called
             self._started += 1
             while True:
