@@ -11,14 +11,22 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 _ROOT = Path(__file__).parents[1]
-_ABOVE = ("README.md", "SECURITY.md", "CHANGELOG.md")
+_ABOVE = {
+    "start.md": "README.md",  # the home page is this folder's own
+    "SECURITY.md": "SECURITY.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+}
+_LOGO = "server/keygraph_server/playground/static/icon.svg"
+_PAGES = {name: page for page, name in _ABOVE.items()}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages above, and a last section with the pages that the contents do not name."""
-    for name in _ABOVE:
-        files.append(File.generated(config, name, content=(_ROOT / name).read_text("utf-8")))
+    for page, name in _ABOVE.items():
+        files.append(File.generated(config, page, content=(_ROOT / name).read_text("utf-8")))
+    files.append(File.generated(config, "logo.svg", content=(_ROOT / _LOGO).read_text("utf-8")))
     named = set(_named(config.nav))
     # An error's page is found through the list of all errors.
     others = [file.src_uri for file in files.documentation_pages() if file.src_uri not in named]
@@ -34,6 +42,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     def led(match: re.Match[str]) -> str:
         picture, label, target, anchor = match.groups()
         place = target.removeprefix("docs/") if above else target.removeprefix("../")
+        place = _PAGES.get(place, place) if above or target.startswith("../") else place
         folder = page.file.src_uri.rpartition("/")[0]
         is_found = files.get_file_from_path(place) or files.get_file_from_path(f"{folder}/{target}")
         if is_found is None:

@@ -1,1 +1,1 @@
-"""The pictures of the documentation: plots of measurements, and the playground."""
+"""The plots of measurements in the documentation."""

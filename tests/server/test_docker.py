@@ -1,4 +1,4 @@
-"""What the image and the compose file start is what the command line offers and the README says."""
+"""What the image and the compose file start is what the command line offers and the pages say."""
 
 from __future__ import annotations
 
@@ -36,12 +36,9 @@ def read_services() -> dict[str, dict[str, Any]]:
     return services
 
 
-def read_readme_commands() -> list[list[str]]:
-    blocks = re.findall(
-        r"^```(?:sh|shell|bash|console)\n(.*?)^```",
-        (ROOT / "README.md").read_text("utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
+def read_page_commands() -> list[list[str]]:
+    text = "\n".join((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/commands.md"))
+    blocks = re.findall(r"^```(?:sh|shell|bash|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = [line.removeprefix("$ ") for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
@@ -129,12 +126,12 @@ class TestCompose:
 
 class TestReadme:
     def test_it_says_how_to_start_docker(self) -> None:
-        assert ["docker", "compose", "--file", "docker/compose.yaml", "up"] in read_readme_commands()
+        assert ["docker", "compose", "--file", "docker/compose.yaml", "up"] in read_page_commands()
 
     def test_its_docker_commands_name_files_that_are_there(self) -> None:
         named = [
             word
-            for words in read_readme_commands()
+            for words in read_page_commands()
             if words[0] == "docker"
             for word in words
             if word.startswith("docker/")
@@ -142,6 +139,6 @@ class TestReadme:
         assert [name for name in named if not (ROOT / name).is_file()] == []
 
     def test_the_command_line_takes_its_commands(self) -> None:
-        for words in read_readme_commands():
+        for words in read_page_commands():
             if Path(words[0]).name == "keygraph":
                 parse_command(words)
