@@ -1,7 +1,8 @@
 """The time and memory of repairing a broken table while others write to it: `python -m bench.repairing [ITEMS]`.
 
-One percent of the items of a table of people, friendships and notes get each kind of damage: an end without its node, a
-leftover in a key, a key that is missing, a mirror that is missing or differs, a wrong count, a missing one, and a stale copy. `keygraph
+One percent of the items of a table of people, friendships, clubs and notes get each kind of damage: an end without its node, a
+leftover in a key, a key that is missing, a mirror or a counterpart that is missing or differs, a wrong count, a missing one, a stale
+copy, and the mark of an interrupted change of copies. `keygraph
 verify --repair --yes` repairs them in a process of its own, while this one creates, renames and deletes notes; then
 `keygraph verify` must find nothing, and each note must be as it was written last.
 """
@@ -25,6 +26,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import whole_table, write_batches
+from keygraph.writing.marks import COPYING
 from keygraph.writing.requests import Change, Create, Delete
 from keygraph.writing.sending.writer import write
 
@@ -38,6 +40,7 @@ class Person:
 
     friends: Many[Friend]
     notes: Many[Note]
+    clubs: Many[Membership]
     friends_count: int = counts("friends")
     notes_count: int = counts("notes")
 
@@ -46,6 +49,27 @@ class Person:
 class Friend:
     person: Person
     friend: Person
+    since: int
+
+
+@node("CLUB#{club_id}")
+class Club:
+    club_id: ID
+
+    members: Many[Member]
+
+
+@edge("{person}", "CLUB#{club.club_id}")
+class Membership:
+    person: Person
+    club: Club
+    since: int
+
+
+@edge("{club}", "PERSON#{person.name}", counterpart="Membership")
+class Member:
+    club: Club
+    person: Person
     since: int
 
 
@@ -61,12 +85,24 @@ graph = Graph(
     Table("People", partition_key="PK", sort_key="SK", indexes=[gsi1]),
     Person,
     Friend,
+    Club,
+    Membership,
+    Member,
     Note,
     type_attribute="type",
 ).check()
 
-FRIENDS, NOTES = 4, 1
-"""For each person; a friendship is two items."""
+FRIENDS, NOTES, CLUBS = 4, 1, 2
+"""For each person; a friendship is two items, and a membership too."""
+PEOPLE_OF_A_CLUB = 50
+MARK: Item = {
+    "token": "t#",
+    "until": Decimal(1),
+    "search": Decimal(0),
+    "after": [],
+    "repeated": False,
+}
+"""What a change of copies leaves that was interrupted long ago."""
 
 
 def _friend(one: int, other: int, since: int = 2020) -> Item:
@@ -75,9 +111,14 @@ def _friend(one: int, other: int, since: int = 2020) -> Item:
     return {**key, **ends, "since": Decimal(since), "type": "Friend"}
 
 
+def _people(size: int) -> int:
+    """Returns how many people a table of so many items has."""
+    return size // (1 + FRIENDS + NOTES + CLUBS)
+
+
 def broken_items(size: int) -> Iterator[Item]:
     """Yields so many items; one percent of them, in each way, is wrong."""
-    people = size // (1 + FRIENDS + NOTES)
+    people = _people(size)
     dice = random.Random(1)
 
     def is_broken() -> bool:
@@ -101,7 +142,10 @@ def broken_items(size: int) -> Iterator[Item]:
             del person["GSI1SK"]
         if is_broken():
             del person["friends_count"]
+        if is_broken():
+            person[COPYING] = MARK
         yield person
+        yield from _membership(number, is_missing=is_broken(), differs=is_broken())
         for step in range(1, FRIENDS // 2 + 1):
             other = (number + step) % people
             yield _friend(number, other)
@@ -116,6 +160,18 @@ def broken_items(size: int) -> Iterator[Item]:
         yield note | {"town": "old" if is_broken() else f"T{number % 100}"}
 
 
+def _membership(number: int, *, is_missing: bool, differs: bool) -> Iterator[Item]:
+    club, name = str(number // PEOPLE_OF_A_CLUB), str(number)
+    key = f"CLUB#{club}"
+    if not number % PEOPLE_OF_A_CLUB:
+        yield {"PK": key, "SK": key, "club_id": club, "type": "Club"}
+    ends: Item = {"person_name": name, "club_id": club}
+    yield {"PK": f"PERSON#{name}", "SK": key, **ends, "since": Decimal(2020), "type": "Membership"}
+    if not is_missing:
+        since = Decimal(1999 if differs else 2020)
+        yield {"PK": key, "SK": f"PERSON#{name}", **ends, "since": since, "type": "Member"}
+
+
 async def _fill(url: str, size: int) -> None:
     async with open_store(url, graph.table) as store:
         await store.send(CreateTable())
@@ -124,8 +180,8 @@ async def _fill(url: str, size: int) -> None:
         await write_batches(store, batches, lambda _: None, in_flight=1)
 
 
-async def _write_until(url: str, done: asyncio.Event) -> tuple[int, dict[str, str]]:
-    """Creates notes of the first people, renames and deletes some of them. Returns the number of writes, and the titles of the
+async def _write_until(url: str, people: int, done: asyncio.Event) -> tuple[int, dict[str, str]]:
+    """Creates notes of so many people, renames and deletes some of them. Returns the number of writes, and the titles of the
     notes that must be there."""
     count, titles = 0, dict[str, str]()
     dice, record = random.Random(2), graph.types["Note"]
@@ -135,7 +191,7 @@ async def _write_until(url: str, done: asyncio.Event) -> tuple[int, dict[str, st
             if not titles or kind < 0.6:
                 name = f"new{count}"
                 titles[name] = "b"
-                values: dict[str, Any] = {"note_id": name, "title": "b", "author": (str(count % 1_000),)}
+                values: dict[str, Any] = {"note_id": name, "title": "b", "author": (str(count % people),)}
                 await write(graph, store, [Create(record, values)])
             elif kind < 0.9:
                 titles[name] = f"c{count}"
@@ -165,7 +221,7 @@ async def main(size: int) -> None:
         url = f"sqlite:{Path(folder) / 'people.db'}"
         await _fill(url, size)
         done = asyncio.Event()
-        writing = asyncio.create_task(_write_until(url, done))
+        writing = asyncio.create_task(_write_until(url, min(1_000, _people(size)), done))
         for options in (["--repair"], ["--repair", "--yes"], []):
             said, seconds = await _verify(url, *options)
             if options == ["--repair", "--yes"]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gzip
 import os
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -159,6 +161,24 @@ async def test_an_export_that_is_not_complete(context: Any, tmp_path: Path) -> N
         run(context, address, bucket)
     with pytest.raises(UnusableExport, match="cannot be read"):
         exports_at(context, str(tmp_path / "nothing"), "Guild")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="The executor's process is found in /proc")
+async def test_an_executor_is_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
+    """On a cluster of two executors, each a process. What the killed one has written stays; its tasks are run again."""
+    address, killed, items = f"sqlite:{tmp_path / 'one'}.db", tmp_path / "killed", guild(7, people=60)
+    await filled(address, items)
+    words = ("-m", "tests.keygraph.killed_executor", MODEL, address, str(killed))
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, killed.exists()) == (0, True), done.stderr
+    assert "Command exited with code 137" in done.stderr
+    counted = ast.literal_eval(done.stdout)
+    assert counted["newer"] > 0
+    assert counted["written"] + counted["newer"] == len(expected(items))
+    assert computed(await items_in(address)) == expected(items)
 
 
 async def test_as_a_program(context: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
