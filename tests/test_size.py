@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 58_475, ("server",): 12_700, ("tests",): 94_425}
+LINES = {("keygraph", "resolvers"): 58_484, ("server",): 12_700, ("tests",): 94_514}
 
 
 @pytest.mark.parametrize("folders", LINES)

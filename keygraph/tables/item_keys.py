@@ -70,6 +70,12 @@ class ItemKeys:
         uses = Counter(name for keys in record.keys.values() for name in keys.names)
         self._single = {name for name in self._own if uses[name] == 1}
         """Those of one index."""
+        self._plain = {template for _, template in parts if template.takes_any_text}
+        """Those of which every text is read back as it was rendered."""
+        self._read_from = {
+            name: {slot.name for slot in keys.slots} - self._shards for name, keys in record.keys.items()
+        }
+        """The slots whose texts each index may have alone."""
         self._uncertain = [
             (key, template)
             for key, template in parts
@@ -129,13 +135,14 @@ class ItemKeys:
         believed = {**said, **texts, **self._rewritten(texts)}
         # Each key has shards of its own.
         believed = {name: text for name, text in believed.items() if name not in self._shards}
-        for keys in record.keys.values():
+        for index, keys in record.keys.items():
             if keys.index is not None:
                 yield keys, believed, [*self._of(keys, item, believed)]
                 # Values that no attribute holds must be the same in all indexes.
-                for name, text in (keys.parse(item) or {}).items():
-                    if name not in self._shards:
-                        believed.setdefault(name, text)
+                names = self._read_from[index]
+                found = {} if names <= believed.keys() else keys.parse(item) or {}
+                for name in names & found.keys():
+                    believed.setdefault(name, found[name])
 
     # --- The values of placeholders -------------------------------------------------------------------
 
@@ -218,6 +225,8 @@ class ItemKeys:
         text = key.text(item.get(key.name)) or ""
         if LAST in text:
             return _beyond(key)
+        if template in self._plain and said.get(template.slots[0].name) and template.render(said) == text:
+            return None
         texts = template.parse(text)
         if texts is None:
             return f"{key.name} does not match {template}"
