@@ -88,6 +88,24 @@ def _lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
             yield Mistake("no-path", f"{owner}.{name}", *_why_no_list(record, record.lists[name]))
         elif len(paths) > 1:
             yield Mistake("several-paths", f"{owner}.{name}", *_why_several_paths(paths))
+        elif wrong := _unmeant_arguments(paths[0], model.types[owner].lists[name].options.needs):
+            yield Mistake("list-needs", f"{owner}.{name}", *wrong)
+
+
+def _unmeant_arguments(path: AccessPath, meant: tuple[str, ...] | None) -> tuple[str, str] | None:
+    """Explains which required arguments nobody expects, and how to fix it: the partition is that of another node. None if
+    there are none, or if the model says that they are meant."""
+    names = tuple(argument.name for argument in path.required)
+    of, option = path.record, f"many(needs={names})".replace("'", '"')
+    if meant is not None:
+        problem = f"needs= names {' and '.join(meant) or 'nothing'}, and its required arguments are {' and '.join(names) or 'none'}."
+        return None if {*meant} == {*names} else (problem, f"Write {option}." if names else "Remove needs=.")
+    others = [each.name for each in path.required if each.slot.path[0] in of.ends]
+    if not others or any(slot.name in path.known for slot in path.keys.partition.slots):
+        return None
+    problem = f"it reads the partition of another node ({path.keys}), so a client has to name {' and '.join(others)} too."
+    fix = f"Give {of.name} an index whose partition template contains {{{path.end}}}, or say that it is meant: {option}."
+    return problem, fix
 
 
 def _root_lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:

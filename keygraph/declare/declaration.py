@@ -98,6 +98,8 @@ class ListOptions:
     """Who may read it."""
     of: object = None
     """The types that a root list contains; the list of a node names them in its annotation."""
+    needs: tuple[str, ...] | None = None
+    """The required arguments that it is meant to have; None if nothing is said about them."""
 
 
 @dataclass(frozen=True, slots=True)

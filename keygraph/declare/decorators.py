@@ -163,6 +163,7 @@ class FieldOptions(TypedDict, total=False):
 
 class ListKeywords(FieldOptions, total=False):
     shareable: bool
+    needs: tuple[str, ...]
 
 
 def _field(
@@ -353,11 +354,16 @@ def many(
     **options: Unpack[ListKeywords],
 ) -> Any:
     """A list with options. `at` names the neighbor's end at this node, `index` the index to read (None: the table).
+    `needs` names its required arguments, where they are the key of another node.
 
     `access` says who may read the list, by conditions on this node. `of`, only for `Graph(lists={…})`, is the type to
     list, or several: `many(Post | Photo, index=gsi1)`."""
-    is_any = index is _ANY_INDEX
-    return _field(lambda access: ListOptions(at, None if is_any else index, is_any, access, of), **options)
+    is_any, needs = index is _ANY_INDEX, options.pop("needs", None)
+
+    def made(access: Sequence[AccessRule]) -> ListOptions:
+        return ListOptions(at, None if is_any else index, is_any, access, of, needs)
+
+    return _field(made, **options)
 
 
 def one(

@@ -10,6 +10,7 @@ from keygraph.graph import Graph
 from keygraph.lists.describe import key_request, path_request
 from keygraph.model.paths import AccessPath, WalkedPath
 from keygraph.model.records import RecordType
+from keygraph.names import plural, snake
 from keygraph.resolve.walks import NodeWalk
 
 
@@ -82,6 +83,29 @@ def described_types(graph: Graph) -> list[DescribedType]:
 def described_root(graph: Graph) -> list[DescribedPath]:
     """Returns the lists at the root, the items found by an index there, and the paths from node to node."""
     return [*(_described(graph, path) for path in graph.paths if path.owner is None), *_paths_between(graph)]
+
+
+def advice(graph: Graph) -> list[str]:
+    """Returns what lists clients may miss: nodes that no list at the root has, and types that no list has."""
+    at_root = {record for path in graph.paths if path.owner is None for record in path.records}
+    listed = {record for path in graph.paths for record in path.records}
+    found = []
+    for record in graph.types.values():
+        name = snake(record.name)
+        if record.is_node and not record.is_virtual and record not in at_root:
+            indexes = (each.name for each in graph.table.indexes)
+            index = next((each for each in indexes if each not in record.keys), "An index")
+            keys = f'"{name.upper()}" and "{{{record.identity[-1].name}}}"'
+            found.append(
+                f"{record.name} has no list at the root. {index} can give it one, with the keys {keys}."
+            )
+        elif not record.is_node and record not in listed and not graph.options.get("explore"):
+            owners = " or ".join(node.name for end in record.ends.values() for node in end.members)
+            found.append(
+                f"Nothing reads {record.name}. Give a node a list of it: {plural(name)}: Many[{record.name}]"
+                + (f" in {owners}." if owners else ", or give it a list at the root.")
+            )
+    return found
 
 
 def _kind(graph: Graph, record: RecordType) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, node, read, record, stored, viewer
+from keygraph import ID, Graph, Index, Many, Table, many, node, read, record, stored, viewer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan
 from keygraph.tables.verify import Verification
@@ -29,7 +29,7 @@ class Deed:
     uid: ID
     donor: str
     reminders: Many[Reminder]
-    files: Many[File]
+    files: Many[File] = many(needs=("box_id",))
 
 
 @node("CLERK#{number:04d}#", "CLERK")

@@ -69,6 +69,42 @@ def test_the_server_sets_no_part_of_the_tables_key() -> None:
     ]
 
 
+def test_a_list_in_the_partition_of_another_node_has_to_be_meant() -> None:
+    @node("BOOK#{isbn}")
+    class Book:
+        isbn: ID
+        loans: Many[Loan] = many()
+        meant: Many[Loan] = many(needs=("member_id",))
+        other: Many[Loan] = many(needs=("isbn",))
+        copies: Many[Copy] = many(index=None)
+        by_hall: Many[Copy] = many(index=by_date, needs=("hall",))
+
+    @node("MEMBER#{member_id}")
+    class Member:
+        member_id: ID
+        loans: Many[Loan] = many()
+
+    @edge("{member}", "LOAN#{book}")
+    class Loan:
+        member: Member
+        book: Book
+
+    # The partition is the book's own in part, or no node's: an argument that a reader of the key expects.
+    @record("{book}#{hall}", "COPY#{number}", by_date("{hall}", "{book}"))
+    class Copy:
+        book: Book
+        hall: str
+        number: int
+
+    assert mistakes(Book, Member, Loan, Copy) == [
+        "Book.loans: it reads the partition of another node (MEMBER#{member.member_id} / LOAN#BOOK#{book.isbn}), so a client "
+        "has to name member_id too. Give Loan an index whose partition template contains {book}, or say that it is meant: "
+        'many(needs=("member_id",)).',
+        "Book.other: needs= names isbn, and its required arguments are member_id. "
+        'Write many(needs=("member_id",)).',
+    ]
+
+
 def test_a_path_that_lacks_a_part_of_the_owner() -> None:
     @node("OWNER#{owner}#TREE#{tree}")
     class Tree:

@@ -26,7 +26,7 @@ TABLE = Table("Clubs", partition_key="PK", sort_key="SK")
 @node("P#{person_id}", access=[read()])
 class Person:
     person_id: ID
-    members: Many[Member] = many()
+    members: Many[Member] = many(needs=("club_id",))
 
 
 @node(

@@ -8,7 +8,22 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, create, delete, edge, node, read, update, viewer, write
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    create,
+    delete,
+    edge,
+    many,
+    node,
+    read,
+    update,
+    viewer,
+    write,
+)
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Scan
 from keygraph.dynamo.table import Key
@@ -25,7 +40,7 @@ ME = {"memberships": {"user": viewer("sub")}}
 @node("USER#{user_id}", access=[read()])
 class User:
     user_id: ID
-    memberships: Many[Membership]
+    memberships: Many[Membership] = many(needs=("group_id",))
 
 
 @node("GROUP#{group_id}", access=[read()])

@@ -51,7 +51,7 @@ class Project:
     """Who pays."""
     reviewer: User | Organization | None = stored("ReviewedBy")
 
-    stars: Many[Star] = many()
+    stars: Many[Star] = many(needs=("user_id",))
 
     @field(needs=("owner",))
     def owner_word(self) -> str:

@@ -50,8 +50,9 @@ def test_every_type_with_its_keys_and_paths() -> None:
         "UserActivity               AND begins_with(SK, ACTIVITY#)",
         "                         narrowed by: timestamp",
     ]
-    root = found[found.index("At the root") :]
-    assert root == [
+    root, missed = found[found.index("At the root") :], found.index("Lists that clients may miss")
+    assert found[missed + 1].startswith("  - Category has no list at the root. GSI1 can give it one,")
+    assert root[: root.index("Lists that clients may miss")] == [
         "At the root",
         "path                     request",
         "users                    Query GSI1: GSI1PK = USER",
@@ -62,6 +63,23 @@ def test_every_type_with_its_keys_and_paths() -> None:
         "Product                  narrowed by: review_count, product_id",
     ]
     assert "Tag (virtual node)" in found
+
+
+def test_types_without_lists_are_named_with_what_gives_them_one(folder: Path) -> None:
+    (folder / "club.py").write_text(
+        "from __future__ import annotations\n\n"
+        "from keygraph import ID, Graph, Table, edge, node\n\n\n"
+        '@node("CLUB#{club_id}")\nclass Club:\n    club_id: ID\n\n\n'
+        '@node("PERSON#{person_id}", item=False)\nclass Person:\n    person_id: ID\n\n\n'
+        '@edge("{club}", "{person}")\nclass Member:\n    club: Club\n    person: Person\n\n\n'
+        'graph = Graph(Table("Clubs", partition_key="PK", sort_key="SK"), Club, Person, Member)\n'
+    )
+    found = shown_lines(run("describe", "--model", "club").stdout)
+    assert found[found.index("Lists that clients may miss") :] == [
+        "Lists that clients may miss",
+        '  - Club has no list at the root. An index can give it one, with the keys "CLUB" and "{club_id}".',
+        "  - Nothing reads Member. Give a node a list of it: members: Many[Member] in Club or Person.",
+    ]
 
 
 def test_an_edge_that_has_two_items_says_so() -> None:
@@ -77,7 +95,7 @@ def test_walks_and_paths_show_which_lists_they_follow() -> None:
     at = found.index("Category, reached")
     assert re.split(" {2,}", found[at - 1]) == ["descendants", "follows Category.children, up to 10 levels"]
     found = shown_lines(run("describe", "--model", "keygraph_examples.social:graph").stdout)
-    root = found[found.index("At the root") + 2 :]
+    root = found[found.index("At the root") + 2 : found.index("Lists that clients may miss")]
     assert [re.split(" {2,}", line) for line in root] == [
         ["path", "follows any of User.friends, User.likes, User.follows"],
         ["shortest, from node to node", "needs: from, to, via"],

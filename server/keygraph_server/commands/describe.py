@@ -13,7 +13,13 @@ import typer
 from rich.table import Table
 
 from keygraph.lists.describe_access import described_access
-from keygraph.lists.describe_types import DescribedPath, DescribedType, described_root, described_types
+from keygraph.lists.describe_types import (
+    DescribedPath,
+    DescribedType,
+    advice,
+    described_root,
+    described_types,
+)
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
@@ -59,6 +65,12 @@ def describe(model: ModelOption = None, store: StoreOption = None, access: Acces
         console.print("At the root", style="bold")
         typer.echo()
         console.print(grid("", ("path", "request"), map(_path_row, root)))
+    missing = advice(graph)
+    if missing:
+        typer.echo()
+        console.print("Lists that clients may miss", style="bold")
+        for each in missing:
+            console.print(f"  - {each}")
     if settings.store is not None:
         typer.echo()
         typer.echo(asyncio.run(comparison(settings, graph.table)))
