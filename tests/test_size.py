@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 58_484, ("server",): 12_700, ("tests",): 94_514}
+LINES = {("keygraph", "resolvers"): 58_599, ("server",): 12_715, ("tests",): 94_708}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -11,7 +11,7 @@ from keygraph.declare.decorators import options_of
 from keygraph.dynamo.conditions import holds
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
-from keygraph.keys.ambiguity import common_key
+from keygraph.keys.ambiguity import common_key, never_meet
 from keygraph.keys.types import PLAIN, FieldType, encode
 from keygraph.model.candidates import possible, stands_beside
 from keygraph.model.fields import Field
@@ -30,6 +30,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     """Yields every mistake that this module checks for."""
     of_graph: dict[str, Callable[[RecordTypes], _Wrong]] = {
         "not-told-apart": _indistinct_types,
+        "ignore": _ignored_items_of_types,
         "type-not-projected": _types_not_projected,
         "type-value": _type_values_not_written,
         "mirror-list": _lists_twice,
@@ -264,6 +265,17 @@ def _indistinct_types(model: RecordTypes) -> _Wrong:
                 fix += f', or say that items of {one.name} do not have {lacking[0]}: type={{…, "{lacking[0]}": None}}'
             problem = f"its items cannot be distinguished from those of {other.name}: they {reason}, and {such} can belong to both ({one.table_keys} and {other.table_keys})."
             yield one.name, problem, f"{fix}."
+
+
+def _ignored_items_of_types(model: RecordTypes) -> _Wrong:
+    """Finds patterns that a type's keys fit too. A type value tells the type's items anyway."""
+    for pattern, templates in model.ignored.items():
+        for record in model.types.values():
+            if record.is_virtual or any(model.type_values.of(record).values()):
+                continue
+            if not never_meet(templates, record.table_keys.templates):
+                problem = f"ignore= has {pattern}, which keys of {record.name} can fit ({record.table_keys})."
+                yield "the graph", problem, f"Write a pattern that no key of {record.name} fits."
 
 
 def _members_without_item(record: RecordType) -> _Wrong:

@@ -38,7 +38,8 @@ class _Option(NamedTuple):
     fix: str
 
 
-def _is_name(given: object) -> bool:
+def is_name(given: object) -> bool:
+    """Returns whether it is a text that is not empty."""
     return isinstance(given, str) and bool(given)
 
 
@@ -51,17 +52,17 @@ def _are_type_values(given: object) -> bool:
     return (
         isinstance(given, Mapping)
         and bool(given)
-        and all(_is_name(name) and _is_type_value(value) for name, value in given.items())
+        and all(is_name(name) and _is_type_value(value) for name, value in given.items())
     )
 
 
 def _is_type_value(given: object) -> bool:
     if not isinstance(given, Mapping):
-        return given is None or _is_name(given)
+        return given is None or is_name(given)
     return (
         isinstance(given.get("exists"), bool)
         if {*given} == {"exists"}
-        else ({*given} == {"beginsWith"} and _is_name(given["beginsWith"]))
+        else ({*given} == {"beginsWith"} and is_name(given["beginsWith"]))
     )
 
 
@@ -97,13 +98,13 @@ _OPTIONS = {
     ),
     "lists": _Option(
         "list-name",
-        lambda given: given is None or given is False or _is_name(given),
+        lambda given: given is None or given is False or is_name(given),
         "a field name",
         'Use lists="users", or lists=False.',
     ),
     "finds": _Option(
         "list-name",
-        lambda given: given is None or _is_name(given),
+        lambda given: given is None or is_name(given),
         "a field name",
         'Use finds="user_by_email".',
     ),
@@ -121,9 +122,15 @@ _OPTIONS = {
     ),
     "type_attribute": _Option(
         "type-attribute",
-        lambda given: given is None or _is_name(given),
+        lambda given: given is None or is_name(given),
         "an attribute name",
         'Use type_attribute="Type", or leave it out where items do not say their type.',
+    ),
+    "ignore": _Option(
+        "ignore",
+        lambda given: isinstance(given, list | tuple) and all(map(is_name, given)),
+        "a list of keys with wildcards",
+        'Use ignore=["SESSION#*"], or ignore=["USER#* / LOGIN#*"] for a partition key and a sort key.',
     ),
     "separator": _Option(
         "separator",
@@ -179,7 +186,7 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
         if isinstance(meaning, WalkOptions):
             continue
         for part in (*meaning.path, *meaning.attributes.values()):
-            if not _is_name(part):
+            if not is_name(part):
                 problem = f"{part!r} is not an attribute name."
                 yield Mistake("attribute-name", where, problem, 'Write stored("name").')
 
@@ -187,7 +194,9 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
 def graph_option_mistakes(options: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yields the invalid arguments of a graph."""
     where, formats = "the graph", options.get("formats") or {}
-    checked = [name for name in ("attribute_case", "type_attribute", "separator") if name in options]
+    checked = [
+        name for name in ("attribute_case", "type_attribute", "separator", "ignore") if name in options
+    ]
     yield from _wrong(where, **{name: options[name] for name in checked})
     for name, format_ in formats.items():
         if not isinstance(format_, Format):

@@ -39,7 +39,7 @@ from keygraph.resolve.derived import (
     resolve_followers,
     resolve_tallies,
 )
-from keygraph.resolve.options import is_separator
+from keygraph.resolve.options import is_name, is_separator
 from keygraph.resolve.records import resolve
 from keygraph.resolve.resolution import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
@@ -90,6 +90,7 @@ class GraphOptions(TypedDict, total=False):
     lists: Mapping[str, object] | None
     explore: bool
     paths: bool
+    ignore: Sequence[str]
 
 
 class RecordTypes:
@@ -392,6 +393,27 @@ class RecordTypes:
             match[1] if (match := self.identified(item, keys)) and match[0] is record else None
         )
 
+    @cached_property
+    def ignored(self) -> dict[str, tuple[Template, ...]]:
+        """The patterns of items that are not the graph's, each with its templates of the table's keys."""
+        found, given = {}, self.options.get("ignore", ())
+        for pattern in filter(is_name, given if isinstance(given, list | tuple) else ()):
+            texts = pattern.split(" / ", 1) if self.table.sort else [pattern]
+            texts += ["*"] * (len(self.table.keys) - len(texts))
+            found[pattern] = tuple(_wildcards(text) for text in texts)
+        return found
+
+    def ignores(self, item: Mapping[str, Value]) -> bool:
+        """Returns whether the item, which no declared type accepts, is one that the graph does not describe."""
+        texts = [key.text(item.get(key.name)) for key in self.table.keys]
+        return any(
+            all(
+                text is not None and each.read(text) is not None
+                for each, text in zip(templates, texts, strict=True)
+            )
+            for templates in self.ignored.values()
+        )
+
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Returns why no declared type accepts the item, in one line without its values."""
         for key in self.table.keys:
@@ -521,3 +543,14 @@ def _kept_by_transactions(derived: Mapping[str, tuple[_Derived, ...]]) -> Mappin
         for name, several in derived.items()
     }
     return {name: several for name, several in found.items() if several}
+
+
+def _wildcards(pattern: str) -> Template:
+    """Returns the template of a text in which `*` stands for any characters, at least one."""
+    parts: list[str | Slot] = []
+    for number, literal in enumerate(pattern.split("*")):
+        if number:
+            parts.append(Slot((f"any{number}",), key_text(FieldType("string"))))
+        if literal:
+            parts.append(literal)
+    return Template(tuple(parts))

@@ -79,13 +79,18 @@ class Findings:
     """Those with the smallest keys, in order."""
 
 
+IGNORED = "ignored items"
+"""Stands for the type of items that are not the graph's (`Graph(ignore=…)`)."""
+
+
 class Report:
     """The findings so far."""
 
     def __init__(self, most_examples: int) -> None:
         self.most_examples = most_examples
         self.items: Counter[str | None] = Counter()
-        """The number of items of each type; None stands for items that no type accepts."""
+        """The number of items of each type; None stands for items that no type accepts, IGNORED for those that none has
+        to accept."""
         self.attributes: AttributeCounts = Counter()
         self.found: dict[FindingKind, Findings] = {}
         """Without what was repaired."""

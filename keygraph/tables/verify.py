@@ -32,6 +32,7 @@ from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill
 from keygraph.tables.bulk import SegmentPositions, gathered
 from keygraph.tables.findings import (
+    IGNORED,
     Example,
     Finding,
     FindingKind,
@@ -268,6 +269,9 @@ class Window:
 
     def _look_at(self, item: Item) -> None:
         record = self._graph.recognise(item)
+        if record is None and self._graph.ignores(item):
+            self.types[IGNORED] += 1
+            return
         self.types[record.name if record else None] += 1
         if record is None and self._backfill is not None:
             return

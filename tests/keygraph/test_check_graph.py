@@ -348,3 +348,33 @@ def test_an_index_without_the_type_attribute() -> None:
     assert mistakes(Car, Boat, table=table) == [
         "the root.cars: ByKind does not project Type, which tells Car from Boat. Project Type too."
     ]
+
+
+# --- Items of others ----------------------------------------------------------------------------------
+
+
+def test_a_pattern_of_ignored_items_fits_no_key_of_a_type() -> None:
+    @node("SHOP#{shop_id}")
+    class Shop:
+        shop_id: ID
+
+    @record("{shop}", "VISIT#{number}")
+    class Visit:
+        shop: Shop
+        number: int
+
+    patterns = ["SHOP#* / LOCK#*", "SHOP*", "SHOP#1 / VISIT#*", "SESSION#*"]
+    problem = (
+        "the graph: ignore= has {}, which keys of {} can fit ({}). Write a pattern that no key of {} fits."
+    )
+    shop, visit = "SHOP#{shop_id} / SHOP#{shop_id}", "SHOP#{shop.shop_id} / VISIT#{number}"
+    assert mistakes(Shop, Visit, type_attribute=None, ignore=patterns) == [
+        problem.format("SHOP*", "Shop", shop, "Shop"),
+        problem.format("SHOP*", "Visit", visit, "Visit"),
+        problem.format("SHOP#1 / VISIT#*", "Visit", visit, "Visit"),
+    ]
+    # A type attribute tells which items are theirs.
+    assert mistakes(Shop, Visit, ignore=patterns) == []
+    for wrong in ("SESSION#*", [""], [7]):
+        [mistake] = mistakes(Shop, Visit, ignore=wrong)
+        assert mistake.startswith(f"the graph: ignore={wrong!r} is not a list of keys with wildcards.")

@@ -69,8 +69,8 @@ def describe(model: ModelOption = None, store: StoreOption = None, access: Acces
     if missing:
         typer.echo()
         console.print("Lists that clients may miss", style="bold")
-        for each in missing:
-            console.print(f"  - {each}")
+        for sentence in missing:
+            console.print(f"  - {sentence}")
     if settings.store is not None:
         typer.echo()
         typer.echo(asyncio.run(comparison(settings, graph.table)))

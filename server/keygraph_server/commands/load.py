@@ -259,7 +259,10 @@ class Batches:
             return None
         record = self.graph.recognise(item)
         if record is None:
-            raise ValueError(unmatched(self.graph, item))
+            if not self.graph.ignores(item):
+                raise ValueError(unmatched(self.graph, item))
+            self.limits.check(item)
+            return item
         fields = self.fields[record.name]
         refusal = fields.keys.misread(item) or fields.refusal(item)
         if refusal is None and self.rules is not None:

@@ -17,7 +17,7 @@ from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
 from keygraph.tables.bulk import WriteRate
-from keygraph.tables.findings import Example, Finding, FindingKind, Findings, Problem, Report
+from keygraph.tables.findings import IGNORED, Example, Finding, FindingKind, Findings, Problem, Report
 from keygraph.tables.repair import REPAIRS, Repairs
 from keygraph.tables.verify import LATE_SECONDS, Verification
 from keygraph_server.errors import CommandError
@@ -293,7 +293,7 @@ def _types(graph: Graph, report: Report) -> Iterator[tuple[str | None, int, int]
     problems = dict.fromkeys(report.items, 0)
     for kind, found in report.found.items():
         problems[kind.type] = problems.get(kind.type, 0) + found.count
-    for name in (*graph.types, None):
+    for name in (*graph.types, IGNORED, None):
         if name in report.items:
             yield name, report.items[name], problems[name]
 
