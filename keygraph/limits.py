@@ -82,6 +82,25 @@ class Limits(BaseModel):
     store."""
 
 
+class LiveLimits(BaseModel):
+    """The limits of the subscriptions of a process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    live_operations: Count = 10_000
+    """How many subscriptions each process serves at the same time, up to half of them of one client (its address, and
+    the `sub` of its token). The next one is refused with the code `LIVE_LIMIT`; queries go on."""
+    live_operations_by_connection: Count = 100
+    """How many of them one WebSocket may have."""
+    live_memory: Count = 64_000_000
+    """How many bytes a process keeps for them: their documents and variables, and 400 for each key and key range that they
+    have read. A subscription that needs more is refused, or ended, with the code `LIVE_LIMIT`."""
+    live_running: Count = 32
+    """How many of them a process runs at the same time. They also count as running operations."""
+    live_idle: Seconds = 60.0
+    """How long a WebSocket may stay open without a subscription, in seconds."""
+
+
 NO_LIMITS = Limits(
     cost_limit=0,
     depth_limit=0,

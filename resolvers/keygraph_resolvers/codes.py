@@ -53,3 +53,10 @@ class OperationCode(StrEnum):
 
     A retry gives the same error.
     """
+    LIVE_LIMIT = "LIVE_LIMIT"
+    """The server, or this connection, serves as many subscriptions as it may. Queries and mutations still work.
+
+    End subscriptions that you no longer need, or ask by queries until there is room.
+
+    Retry after a short wait, and wait longer each time.
+    """

@@ -41,6 +41,7 @@ from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import Memory, SharedReads
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.recording import RecordingStore
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
@@ -133,6 +134,8 @@ class Service:
             plan, run = prepared.plan, self._run_of(prepared.values, prepared.plan, request.viewer)
             run.idempotency_key, run.context = request.idempotency_key, request.context
             run.meter.holding = request.holding
+            if request.reads is not None:
+                run.meter.store = RecordingStore(run.meter.store, request.reads)
             run.middleware = None if hooks is None else hooks.middleware
             observation.plan, observation.meter = plan, run.meter
             if not plan.writes:
@@ -218,7 +221,7 @@ class Service:
             plan.looked_for,
             self._cost_limit,
             ANONYMOUS if not viewer else Viewer(viewer),
-            is_consistent=plan.is_consistent,
+            is_consistent=plan.is_consistent or plan.is_live,
         )
 
     async def _admitted(

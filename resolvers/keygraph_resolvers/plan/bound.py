@@ -82,8 +82,8 @@ class Bound:
         self._plan = plan
         self._run = run
         self._worst: dict[Bounded, tuple[WorstRequest, ...]] = {}
-        self._price = 2 if plan.is_consistent or plan.is_mutation else 1
-        """The price of a read relative to an eventually consistent one: payloads are read consistently."""
+        self._price = 2 if plan.reads_consistently else 1
+        """The price of a read relative to an eventually consistent one."""
         self._key_of_run = self._key() if known is None else None
         self.known: _Known | None = known or plan.bounds.get(self._key_of_run)
         """What the plan knows of it; None if it is not computed."""

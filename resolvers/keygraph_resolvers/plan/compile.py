@@ -274,7 +274,7 @@ class _Steps:
         """The copies in records of each type that answer for the nodes there."""
         self._is_consistent = is_consistent(operation)
         # After a write, a copy may be older than its node.
-        self._has_copies = operation.operation is OperationType.QUERY and not self._is_consistent
+        self._has_copies = operation.operation is not OperationType.MUTATION and not self._is_consistent
         self._graph = graph
         self._fields: dict[Selection, FieldsStep] = {}
         self._gets: dict[tuple[Selection, bool, bool], Get] = {}

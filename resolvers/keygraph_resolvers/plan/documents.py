@@ -44,13 +44,14 @@ from keygraph_resolvers.plan.document_limits import DocumentLimit, LimitedDocume
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.validation import (
     MOST_ERRORS,
-    NO_SUBSCRIPTIONS,
+    SENT_TO_WHO_LISTENS,
     unnamed,
     validation_errors,
     visit_once,
 )
 from keygraph_resolvers.plan.variables import InputReaders, Variable, place_of_value, read_variables
 from keygraph_resolvers.read.meter import Holding, MeteredStore
+from keygraph_resolvers.read.recording import Reads
 from keygraph_resolvers.worker_thread import WorkerThread
 
 _ENTRY_BYTES = 25_000
@@ -120,6 +121,8 @@ class OperationRequest:
     """Its time counts from then, by the event loop's clock; None for now."""
     holding: Holding | None = None
     """Counts its memory."""
+    reads: Reads | None = None
+    """Takes what it reads. It is then a run of a live operation, and subscriptions may be executed."""
     observation: Observation = field(default_factory=Observation)
     clients: tuple[str, ...] = field(init=False)
     """The names of whoever has sent it: its address, and the viewer."""
@@ -344,7 +347,9 @@ class Documents:
         if request.only_queries and node.operation is not OperationType.QUERY:
             raise NotAQuery(node.operation.value)
         if not operation.has_plan:
-            raise refused(NO_SUBSCRIPTIONS)
+            raise refused(f"this {node.operation.value} cannot be executed")
+        if node.operation is OperationType.SUBSCRIPTION and request.reads is None:
+            raise refused(SENT_TO_WHO_LISTENS)
         variables = request.variables or {}
         count = self.counted(variables)
         values = self.values(document, operation, variables)
@@ -370,10 +375,9 @@ class Documents:
         found = document.requested.get(name)
         if found is None:
             node = document.operation(name)
-            is_known = node.operation != OperationType.SUBSCRIPTION
             found = document.requested[name] = DocumentOperation(
                 node,
-                is_known and self._schema.get_root_type(node.operation) is not None,
+                self._schema.get_root_type(node.operation) is not None,
                 self._inputs.variables(node),
                 (document.digest, node.name.value if node.name else None),
                 document.deciding,

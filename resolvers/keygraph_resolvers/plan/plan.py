@@ -88,6 +88,16 @@ class Plan:
         return is_consistent(self.operation)
 
     @cached_property
+    def reads_consistently(self) -> bool:
+        """Whether its reads see the last write, except in global indexes: payloads of mutations and live answers do too."""
+        return self.is_consistent or self.is_mutation or self.is_live
+
+    @cached_property
+    def is_live(self) -> bool:
+        """Whether it is answered again whenever its answer has become another."""
+        return self.operation.operation == OperationType.SUBSCRIPTION
+
+    @cached_property
     def varying(self) -> Sequence[Step]:
         """The steps of which variables decide how much they request."""
         fields = [step for step in (*self.lists, *self.walks, *self.members) if step.selected.variables]

@@ -35,6 +35,7 @@ NO_SUBSCRIPTIONS = (
     "There are no subscriptions here, over HTTP or a WebSocket: send queries and mutations, "
     "and query again for what may have changed."
 )
+SENT_TO_WHO_LISTENS = "A subscription has many answers: send it over a WebSocket (graphql-transport-ws), or with Accept: text/event-stream."
 _REQUIRED = (
     (re.compile(r"Argument '(\S+)\(\w+:\)' of type '\S+' is required"), r"An argument of '\1' is required"),
     (re.compile(r" to include required field '\w+'"), " to include all required fields"),

@@ -67,6 +67,7 @@ from keygraph_resolvers.schema.inputs import (
 )
 from keygraph_resolvers.schema.mutation_types import MutationTypes
 from keygraph_resolvers.schema.scalars import SCALAR_MAP
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.walk_types import WalkTypes, page_info_fields
 
 _AT_MOST = "at most 100, unless the server says otherwise"
@@ -85,6 +86,11 @@ class GraphSchema(strawberry.Schema):
     graph: Graph
     is_subgraph = False
     """Whether an Apollo Federation router can include it in a supergraph."""
+
+    @property
+    def has_subscriptions(self) -> bool:
+        """Whether clients may subscribe to the graph."""
+        return core_schema(self).subscription_type is not None
 
     def process_errors(self, errors: Any, execution_context: Any = None) -> None:
         """Does nothing: the service handles errors, and logs only unexpected ones."""
@@ -109,12 +115,14 @@ def build_schema(
     *,
     extensions: Iterable[type[SchemaExtension] | Callable[[], SchemaExtension]] = (),
     federation: bool = False,
+    live: bool = False,
 ) -> GraphSchema:
     """Returns the schema of a graph.
 
     The fields of the Strawberry types `query` and `mutation` are added to the root's. `extensions` are Strawberry
     schema extensions: their hooks run around each operation, their `resolve` around the root fields of `query` and
-    `mutation`. `federation` makes it a subgraph of Apollo Federation 2. Raises ModelError if the graph has mistakes.
+    `mutation`. `federation` makes it a subgraph of Apollo Federation 2. `live` adds `Subscription`, whose fields are those
+    of the graph in `Query`. Raises ModelError if the graph has mistakes.
     """
     types = _checked(graph)
     root = object_type("Query", "Everything that can be read.")
@@ -132,6 +140,7 @@ def build_schema(
     schema = made(
         query=root,
         mutation=mutations if written else None,
+        subscription=types.live_root() if live else None,
         directives=[CONSISTENT],
         extensions=extensions,
         types=[types.object(record) for record in graph.nodes],
@@ -429,6 +438,13 @@ class _Types:
         fields += [self._list_field(path) for path in self._graph.root_lists]
         fields += [self._list_field(path) for path in self._graph.finders]
         return [*fields, *self._walks.path_fields(self._graph, self._node)]
+
+    def live_root(self) -> type:
+        """The root of subscriptions: the fields of the graph, as in `Query`."""
+        described = "Everything that can be read, and is sent again whenever it has become another."
+        live = object_type("Subscription", described)
+        add_fields(live, self.root)
+        return live
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
         """A field that a user added to the root. If it returns nodes of the model, the plan continues from them."""

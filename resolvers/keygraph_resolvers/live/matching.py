@@ -1,0 +1,281 @@
+"""Finds the operations that a change of an item touches, among many.
+
+A change has a position in the table and in each index, before and after. It touches an operation that has read one of
+these positions: by the item's key, or as a part of a range. Where neither the item's presence nor its position changes,
+only operations that have read one of the changed attributes are touched.
+
+A change costs a lookup for the table and for each index, and the search for its place among the ranges of that partition,
+however many operations have read other items.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key, KeyAttribute, KeyValue, Table
+from keygraph_resolvers.read.recording import KeyRange, Names
+
+OwnerT = TypeVar("OwnerT")
+
+
+class ChangedItem(Protocol):
+    """An item before and after a change; None where it did not exist."""
+
+    @property
+    def old(self) -> Item | None: ...
+
+    @property
+    def new(self) -> Item | None: ...
+
+
+class ReadIndex(Generic[OwnerT]):
+    """The reads of many operations."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._by_key: dict[Key, dict[OwnerT, Names]] = {}
+        self._by_partition: dict[tuple[str | None, KeyValue], _Intervals[OwnerT]] = {}
+        self._indexes = [(index.name, index.partition, index.sort) for index in table.indexes]
+        self.size = 0
+        """How many keys and ranges of operations are held."""
+
+    def of(self, owner: OwnerT) -> OwnReads[OwnerT]:
+        """Returns what takes the reads of an operation."""
+        return OwnReads(self, owner)
+
+    def add_key(self, key: Key, owner: OwnerT, names: Names) -> None:
+        """Adds a key that an operation reads."""
+        self._add(self._by_key.setdefault(key, {}), owner, names)
+
+    def add_range(self, read: KeyRange, owner: OwnerT, names: Names) -> None:
+        """Adds a range that an operation reads."""
+        place = read.index_name, read.partition
+        intervals = self._by_partition.get(place)
+        if intervals is None:
+            intervals = self._by_partition[place] = _Intervals()
+        self._add(intervals.owners_of(read.low, read.high), owner, names)
+
+    def drop_key(self, key: Key, owner: OwnerT) -> None:
+        """Drops a key that an operation has read."""
+        owners = self._by_key[key]
+        del owners[owner]
+        self.size -= 1
+        if not owners:
+            del self._by_key[key]
+
+    def drop_range(self, read: KeyRange, owner: OwnerT) -> None:
+        """Drops a range that an operation has read."""
+        place = read.index_name, read.partition
+        intervals = self._by_partition[place]
+        intervals.drop(read.low, read.high, owner)
+        self.size -= 1
+        if not intervals:
+            del self._by_partition[place]
+
+    def _add(self, owners: dict[OwnerT, Names], owner: OwnerT, names: Names) -> None:
+        if owner in owners:
+            before = owners[owner]
+            names = None if names is None or before is None else before | names
+        else:
+            self.size += 1
+        owners[owner] = names
+
+    def touched(self, change: ChangedItem) -> set[OwnerT]:
+        """Returns the operations that a change touches."""
+        old, new = change.old, change.new
+        touched: set[OwnerT] = set()
+        if old is None and new is None:
+            return touched
+        item: Any = new if old is None else old
+        both = None if old is None or new is None else _changed_names(old, new)
+        key = self._table.key_of(item)
+        owners = self._by_key.get(key)
+        if owners:
+            _collect(touched, owners, both)
+        # Of the table, the position is the key, which does not change.
+        intervals = self._by_partition.get((None, key[0]))
+        if intervals:
+            for owners in intervals.at(key[1] if len(key) > 1 else None):
+                _collect(touched, owners, both)
+        for name, partition, sort in self._indexes:
+            before, after = _position(old, partition, sort), _position(new, partition, sort)
+            is_same = before == after
+            for place in (after,) if is_same else (before, after):
+                intervals = None if place is None else self._by_partition.get((name, place[0]))
+                if intervals and place is not None:
+                    for owners in intervals.at(place[1]):
+                        _collect(touched, owners, both if is_same else None)
+        return touched
+
+
+class OwnReads(Generic[OwnerT]):
+    """The reads of one operation, in the index of all."""
+
+    __slots__ = ("_index", "_keys", "_owner", "_pending", "_ranges")
+
+    def __init__(self, index: ReadIndex[OwnerT], owner: OwnerT) -> None:
+        self._index = index
+        self._owner = owner
+        self._keys: set[Key] = set()
+        self._ranges: set[KeyRange] = set()
+        self._pending = Counter[KeyRange]()
+        """The ranges that are being read, or could not be."""
+
+    def add_key(self, key: Key, names: Names) -> None:
+        """An item is read by its key."""
+        self._keys.add(key)
+        self._index.add_key(key, self._owner, names)
+
+    def begin(self, read: KeyRange, names: Names) -> None:
+        """A range is read."""
+        self._pending[read] += 1
+        self._index.add_range(read, self._owner, names)
+
+    def end(self, read: KeyRange, reached: KeyRange, names: Names) -> None:
+        """The read has reached this part of its range."""
+        self._ranges.add(reached)
+        self._index.add_range(reached, self._owner, names)
+        self._pending[read] -= 1
+        if not self._pending[read]:
+            del self._pending[read]
+            if read not in self._ranges:
+                self._index.drop_range(read, self._owner)
+
+    def forget(self) -> None:
+        """Drops all of them."""
+        for key in self._keys:
+            self._index.drop_key(key, self._owner)
+        for read in self._ranges | self._pending.keys():
+            self._index.drop_range(read, self._owner)
+        self._keys, self._ranges, self._pending = set(), set(), Counter()
+
+    def uses(self, indexes: Collection[str]) -> bool:
+        """Returns whether a range of one of these indexes was read."""
+        return any(read.index_name in indexes for read in self._ranges)
+
+
+# --- The ranges of one partition ----------------------------------------------------------------------
+
+_Bound: TypeAlias = tuple[int, Any]
+"""A bound in the order of bounds: nothing below, a key, nothing above."""
+_FIRST, _LAST = (0, ""), (2, "")
+_FEW = 8
+"""So many ranges are looked through one by one."""
+
+
+class _Intervals(Generic[OwnerT]):
+    """The ranges of a partition, each with the operations that have read it.
+
+    Where there are many, they are sorted by their low bounds, and a tree of the largest high bounds leads to those that
+    contain a key. It is made when it is next needed after a range has come or gone.
+    """
+
+    __slots__ = ("_by_bounds", "_highest", "_lows", "_sorted")
+
+    def __init__(self) -> None:
+        self._by_bounds: dict[tuple[_Bound, _Bound], dict[OwnerT, Names]] = {}
+        self._sorted: list[tuple[tuple[_Bound, _Bound], dict[OwnerT, Names]]] | None = None
+        self._lows: list[_Bound] = []
+        self._highest: list[_Bound] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._by_bounds)
+
+    def owners_of(self, low: KeyValue | None, high: KeyValue | None) -> dict[OwnerT, Names]:
+        """Returns the operations of a range, to add to."""
+        bounds = _bounds(low, high)
+        owners = self._by_bounds.get(bounds)
+        if owners is None:
+            owners = self._by_bounds[bounds] = {}
+            self._sorted = None
+        return owners
+
+    def drop(self, low: KeyValue | None, high: KeyValue | None, owner: OwnerT) -> None:
+        """Drops an operation from a range."""
+        bounds = _bounds(low, high)
+        owners = self._by_bounds[bounds]
+        del owners[owner]
+        if not owners:
+            del self._by_bounds[bounds]
+            self._sorted = None
+
+    def at(self, sort: KeyValue | None) -> Iterator[dict[OwnerT, Names]]:
+        """Yields the operations of each range that contains a sort key; None is that of a table without one."""
+        if sort is None:
+            yield from self._by_bounds.values()
+            return
+        key = (1, sort)
+        if len(self._by_bounds) <= _FEW:
+            for (low, high), owners in self._by_bounds.items():
+                if low <= key <= high:
+                    yield owners
+            return
+        if self._sorted is None:
+            self._sort()
+        yield from self._search(1, 0, self._width, bisect_right(self._lows, key), key)
+
+    @property
+    def _width(self) -> int:
+        return len(self._highest) // 2
+
+    def _sort(self) -> None:
+        self._sorted = sorted(self._by_bounds.items(), key=itemgetter(0))
+        self._lows = [low for (low, _), _ in self._sorted]
+        width = 1 << (len(self._sorted) - 1).bit_length()
+        self._highest = [_FIRST] * (2 * width)
+        for place, ((_, high), _) in enumerate(self._sorted):
+            self._highest[width + place] = high
+        for place in range(width - 1, 0, -1):
+            self._highest[place] = max(self._highest[2 * place], self._highest[2 * place + 1])
+
+    def _search(
+        self, place: int, first: int, count: int, end: int, key: _Bound
+    ) -> Iterator[dict[OwnerT, Names]]:
+        """Yields from the ranges below a place of the tree, `count` from the first on, of which those before `end` begin
+        early enough."""
+        if first >= end or self._highest[place] < key or self._sorted is None:
+            return
+        if count == 1:
+            yield self._sorted[first][1]
+            return
+        half = count // 2
+        yield from self._search(2 * place, first, half, end, key)
+        yield from self._search(2 * place + 1, first + half, half, end, key)
+
+
+def _bounds(low: KeyValue | None, high: KeyValue | None) -> tuple[_Bound, _Bound]:
+    return _FIRST if low is None else (1, low), _LAST if high is None else (1, high)
+
+
+def _collect(touched: set[OwnerT], owners: Mapping[OwnerT, Names], changed: frozenset[str] | None) -> None:
+    """Adds the operations that have read one of the changed attributes; None for all."""
+    if changed is None:
+        touched.update(owners)
+        return
+    for owner, names in owners.items():
+        if names is None or not names.isdisjoint(changed):
+            touched.add(owner)
+
+
+def _changed_names(old: Item, new: Item) -> frozenset[str]:
+    return frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
+def _position(
+    item: Item | None, partition: KeyAttribute, sort: KeyAttribute | None
+) -> tuple[KeyValue, KeyValue | None] | None:
+    """Returns the position of an item in an index; None if it is not there."""
+    if item is None:
+        return None
+    value: Any = item.get(partition.name)
+    if not partition.holds(value):
+        return None
+    if sort is None:
+        return value, None
+    other: Any = item.get(sort.name)
+    return (value, other) if sort.holds(other) else None

@@ -1,0 +1,492 @@
+"""Runs live operations, again when they are touched, for all who listen.
+
+An operation is one document with its variables and viewer, however many listen to it. It is run when somebody begins to
+listen, and when a change touches what it has read. Its answer goes to those whose last answer was another one.
+
+Nothing is missed. Changes are followed from a position that is taken before anything is read. What an operation reads is
+recorded before it is requested, so a change that comes while it runs touches it, and it runs once more. Reads are
+consistent, except in global indexes, which DynamoDB writes later than the table: what has read one is run once more, after
+`settle` seconds.
+
+No answer is kept. A listener that is not waiting for an answer when one comes is behind: when it waits again, the
+operation is run for it, so it gets the newest answer and none in between. A slow client costs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
+
+from keygraph.access.claims import Claims, Viewer
+from keygraph.admission import Admission, Overloaded, Place
+from keygraph.codes import Code
+from keygraph.dynamo.items import stable_text
+from keygraph.errors import KeygraphError, StoreError, StreamTrimmed
+from keygraph.limits import LiveLimits
+from keygraph_resolvers.codes import OperationCode
+from keygraph_resolvers.errors import internal_error
+from keygraph_resolvers.live.matching import ChangedItem, OwnReads, ReadIndex
+from keygraph_resolvers.plan.documents import OperationRequest
+from keygraph_resolvers.read.meter import Holding
+from keygraph_resolvers.service import Service
+
+_log = logging.getLogger(__name__)
+
+_GATHERED_SECONDS = 0.05
+"""Changes of so many seconds are handled in one run of what they touch."""
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""The seconds before an operation is run again that could not be answered at the moment; the last one from then on."""
+_UNSENT_FAILURES = 3
+"""So many times in a row, only those who have no answer yet learn of that."""
+_AT_THE_MOMENT = frozenset([Code.UNAVAILABLE, Code.THROTTLED, Code.TIMEOUT])
+_FOLLOWING_PAUSE = 1.0
+"""The seconds before changes are requested again after they could not be read."""
+_HANDLED_AT_ONCE = 200
+"""After so many changes, everything else has its turn."""
+
+
+class ChangeSource(Protocol):
+    """Where the changes of the table come from: a `StreamReader`."""
+
+    async def start_at_latest(self) -> None:
+        """Skips everything that was changed so far. Raises StoreError."""
+
+    async def read(self) -> Sequence[tuple[str, ChangedItem]]:
+        """Returns the next changes, each with the name of its shard. Raises StoreError, StreamTrimmed if some were deleted
+        before."""
+
+
+class LiveAnswer(NamedTuple):
+    """An answer in the form that is sent."""
+
+    text: bytes
+    is_refusal: bool = False
+    """Whether nothing was executed, or nothing more will be: it has errors alone, and is the last one."""
+
+
+class Listener:
+    """Somebody who listens to an operation. `end` it in the end."""
+
+    def __init__(self, operation: _Operation, place: Place) -> None:
+        self.operation = operation
+        self.place = place
+        self.sent = b""
+        """The hash of the last answer; empty before the first."""
+        self._waiting: asyncio.Future[LiveAnswer | None] | None = asyncio.get_running_loop().create_future()
+        """Awaited for the next answer; None while nobody waits."""
+        self._is_behind = False
+        self._last: LiveAnswer | None = None
+        self._expires: asyncio.TimerHandle | None = None
+        self.has_ended = False
+
+    async def next(self) -> LiveAnswer | None:
+        """Waits for the next answer, and returns it; None after the last one."""
+        if self._waiting is None and not self.has_ended:
+            self._waiting = asyncio.get_running_loop().create_future()
+            if self._is_behind:
+                self._is_behind = False
+                self.operation.need_run()
+        answer = None
+        if self._waiting is not None:
+            try:
+                answer = await self._waiting
+            finally:
+                self._waiting = None
+        if answer is None:
+            answer, self._last = self._last, None
+        return answer
+
+    def take(self, answer: LiveAnswer, digest: bytes) -> None:
+        """Gives it an answer, unless that is the one that it had last."""
+        if self.has_ended or self.sent == digest:
+            return
+        if self._waiting is None or self._waiting.done():
+            self._is_behind = True
+            return
+        self.sent = digest
+        self._waiting.set_result(answer)
+
+    def end(self, last: LiveAnswer | None = None) -> None:
+        """Ends it, with a last answer if there is one."""
+        if not self.has_ended:
+            self.has_ended = True
+            self._last = last
+            if self._expires is not None:
+                self._expires.cancel()
+            if self._waiting is not None and not self._waiting.done():
+                self._waiting.set_result(None)
+            self.operation.leave(self)
+
+    def end_after(self, seconds: float, last: LiveAnswer) -> None:
+        """Ends it with a last answer after some seconds."""
+        self._expires = asyncio.get_running_loop().call_later(seconds, self.end, last)
+
+
+@dataclass(eq=False)
+class _Operation:
+    """An operation that some listen to."""
+
+    queries: LiveQueries
+    key: Hashable
+    request: OperationRequest
+    """The first one for it."""
+    address: str
+    size: int
+    """The bytes of its document and its variables."""
+    reads: OwnReads[_Operation] = field(init=False)
+    listeners: dict[Listener, None] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+    """The run under way."""
+    is_due: bool = False
+    settles: bool = False
+    """Whether it runs once more after the next run, if that reads a global index."""
+    failures: int = 0
+    timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+
+    def need_run(self) -> None:
+        """It runs as soon as there is a place."""
+        self.queries.need_run(self, is_urgent=True)
+
+    def leave(self, listener: Listener) -> None:
+        """Forgets somebody who listened; the last one ends it."""
+        self.listeners.pop(listener, None)
+        self.queries.left(self, listener)
+
+    def call_later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
+        """Sets one of its timers."""
+        self.cancel(name)
+        self.timers[name] = asyncio.get_running_loop().call_later(seconds, call)
+
+    def cancel(self, name: str) -> None:
+        """Stops one of its timers."""
+        timer = self.timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+
+@dataclass(slots=True)
+class LiveCounts:
+    """What has happened so far, for metrics."""
+
+    changes: int = 0
+    touched: int = 0
+    """How often a change has touched an operation."""
+    runs: int = 0
+    unchanged: int = 0
+    """Runs whose answer everybody had."""
+    refused: int = 0
+
+
+_READ_BYTES = 400
+"""The memory of a key or range that an operation has read, as measured by tracemalloc."""
+_TOO_MANY = "there are as many subscriptions as there may be: {:,}, half of them for one client"
+_TOO_MUCH_MEMORY = "subscriptions need more memory than they may have: ask for smaller pages, or by a query"
+_EXPIRED = LiveAnswer(
+    b'{"errors":[{"message":"the token has expired: send the subscription again with a new one",'
+    b'"extensions":{"code":"UNAUTHENTICATED"}}]}',
+    is_refusal=True,
+)
+
+
+class LiveQueries:
+    """The live operations of a process.
+
+    `written` returns an answer in the form that is sent. `leeway` is how many seconds after its time a viewer's token
+    (`exp`) is good. The changes are read again after `poll` seconds. `settle` is how many seconds after the table a global index is written at the latest; 0 if at once.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        changes: ChangeSource,
+        written: Callable[[dict[str, Any]], Awaitable[bytes]],
+        *,
+        limits: LiveLimits | None = None,
+        leeway: float = 0.0,
+        poll: float = 0.05,
+        settle: float = 0.0,
+    ) -> None:
+        self.limits = limits or LiveLimits()
+        self.counts = LiveCounts()
+        self._service = service
+        self._changes = changes
+        self._written = written
+        self._leeway = leeway
+        self._poll = poll
+        self._settle = settle
+        table = service.store.table
+        self._later = frozenset(index.name for index in table.indexes if not index.local)
+        """The global indexes."""
+        self.index: ReadIndex[_Operation] = ReadIndex(table)
+        self._places = Admission(self.limits.live_operations, 0)
+        self._operations: dict[Hashable, _Operation] = {}
+        self._texts = 0
+        """The bytes of their documents and variables."""
+        self._due: deque[_Operation] = deque()
+        self._running = 0
+        self._gathering: asyncio.TimerHandle | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._has_begun: asyncio.Future[None] | None = None
+        self.closed = asyncio.Event()
+        """Set when the server stops."""
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return self._places.running
+
+    @property
+    def operations(self) -> int:
+        """How many operations they listen to."""
+        return len(self._operations)
+
+    @property
+    def held(self) -> int:
+        """The approximate bytes that are kept for them."""
+        return self._texts + _READ_BYTES * self.index.size
+
+    def is_expired(self, viewer: Claims | None) -> bool:
+        """Returns whether the token of a viewer has expired."""
+        left = self._seconds_left(viewer)
+        return left is not None and left <= 0.0
+
+    def _seconds_left(self, viewer: Claims | None) -> float | None:
+        expires = (viewer or {}).get("exp")
+        return expires + self._leeway - time.time() if isinstance(expires, int | float) else None
+
+    async def listen(self, request: OperationRequest, address: str = "") -> Listener:
+        """Returns a new listener to a request, which counts for that address. Raises LiveLimitReached, and StoreError if
+        the changes cannot be followed."""
+        clients = (f"address {address}",) * bool(address) + request.clients
+        try:
+            if self.closed.is_set():
+                raise Overloaded("the server is shutting down")
+            place = await self._places.enter(0, dict.fromkeys(clients))
+        except Overloaded:
+            self.counts.refused += 1
+            raise LiveLimitReached(_TOO_MANY.format(self.limits.live_operations)) from None
+        try:
+            await self._follow()
+        except BaseException:
+            self._places.leave(place)
+            self._rest()
+            raise
+        key, size = _key_of(request)
+        operation = self._operations.get(key)
+        if operation is None:
+            if self.held + size > self.limits.live_memory:
+                self._places.leave(place)
+                self.counts.refused += 1
+                raise LiveLimitReached(_TOO_MUCH_MEMORY)
+            operation = self._operations[key] = _Operation(self, key, request, address, size)
+            operation.reads = self.index.of(operation)
+            self._texts += size
+        listener = Listener(operation, place)
+        operation.listeners[listener] = None
+        left = self._seconds_left(request.viewer)
+        if left is not None:
+            listener.end_after(max(0.0, left), _EXPIRED)
+        self.need_run(operation, is_urgent=True)
+        return listener
+
+    def left(self, operation: _Operation, listener: Listener) -> None:
+        """Called when a listener has left its operation."""
+        self._places.leave(listener.place)
+        if operation.listeners or self._operations.get(operation.key) is not operation:
+            return
+        del self._operations[operation.key]
+        operation.reads.forget()
+        self._texts -= operation.size
+        for name in [*operation.timers]:
+            operation.cancel(name)
+        if operation.task is not None and operation.task is not asyncio.current_task():
+            operation.task.cancel()
+        self._rest()
+
+    def _rest(self) -> None:
+        """Stops to follow the changes if nobody listens."""
+        if not self._places.running and self._following is not None:
+            self._following.cancel()
+            self._following = self._has_begun = None
+
+    def close(self) -> None:
+        """Ends all, because the server stops."""
+        self.closed.set()
+        for operation in [*self._operations.values()]:
+            for listener in [*operation.listeners]:
+                listener.end()
+        if self._gathering is not None:
+            self._gathering.cancel()
+
+    # --- The changes ----------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Begins to follow the changes if nobody has, and waits for their position. Raises StoreError."""
+        if self._following is None or self._following.done():
+            self._has_begun = asyncio.get_running_loop().create_future()
+            self._following = asyncio.create_task(self._read_changes(self._has_begun))
+        if self._has_begun is not None:
+            await asyncio.shield(self._has_begun)
+
+    async def _read_changes(self, has_begun: asyncio.Future[None]) -> None:
+        try:
+            await self._changes.start_at_latest()
+        except BaseException as error:
+            if not has_begun.done():
+                has_begun.set_exception(error if isinstance(error, StoreError) else StoreError("no changes"))
+                has_begun.exception()
+            if not isinstance(error, StoreError):
+                raise
+            return
+        has_begun.set_result(None)
+        while True:
+            try:
+                changes = [change for _, change in await self._changes.read()]
+            except StreamTrimmed:
+                _log.warning("Changes were deleted before they were read: all live operations run again")
+                for operation in [*self._operations.values()]:
+                    self.need_run(operation)
+            except StoreError as error:
+                _log.warning("The changes of the table cannot be read at the moment: %s", error)
+                await asyncio.sleep(_FOLLOWING_PAUSE)
+            except Exception:
+                _log.exception("The changes of the table cannot be read")
+                await asyncio.sleep(_FOLLOWING_PAUSE)
+            else:
+                for start in range(0, len(changes), _HANDLED_AT_ONCE):
+                    self.changed(changes[start : start + _HANDLED_AT_ONCE])
+                    await asyncio.sleep(0)
+                await asyncio.sleep(self._poll)
+
+    def changed(self, changes: Sequence[ChangedItem]) -> None:
+        """Lets run again what these changes touch."""
+        counts, touched = self.counts, self.index.touched
+        for change in changes:
+            counts.changes += 1
+            for operation in touched(change):
+                counts.touched += 1
+                self.need_run(operation)
+
+    # --- The runs -------------------------------------------------------------------------------------
+
+    def need_run(self, operation: _Operation, *, is_urgent: bool = False, settles: bool = True) -> None:
+        """Lets an operation run, soon, or with others that the next changes touch."""
+        operation.settles |= settles
+        if not operation.is_due:
+            operation.is_due = True
+            if operation.task is None:
+                self._due.append(operation)
+        if is_urgent:
+            self._start()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(_GATHERED_SECONDS, self._start)
+
+    def _start(self) -> None:
+        """Starts what is due, as far as there are places."""
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        while self._due and self._running < self.limits.live_running:
+            operation = self._due.popleft()
+            operation.is_due = False
+            if operation.listeners:
+                self._running += 1
+                operation.task = asyncio.create_task(self._run(operation))
+
+    async def _run(self, operation: _Operation) -> None:
+        """Runs an operation once, and sends its answer."""
+        settles, operation.settles = operation.settles, False
+        try:
+            response, text = await self._answer(operation)
+            codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
+            operation.failures = operation.failures + 1 if codes & _AT_THE_MOMENT else 0
+            if operation.failures:
+                pause = _PAUSES[min(operation.failures, len(_PAUSES)) - 1]
+                operation.call_later("again", pause, operation.need_run)
+            self._send(operation, LiveAnswer(text, is_refusal="data" not in response))
+            if settles and self._settle and operation.reads.uses(self._later):
+                operation.call_later(
+                    "settle", self._settle, partial(self.need_run, operation, is_urgent=True, settles=False)
+                )
+        finally:
+            self._running -= 1
+            operation.task = None
+            if operation.is_due and operation.listeners:
+                # It was touched while it ran.
+                operation.is_due = False
+                self.need_run(operation)
+            self._continue()
+
+    def _continue(self) -> None:
+        if self._due and self._gathering is None:
+            self._start()
+
+    async def _answer(self, operation: _Operation) -> tuple[dict[str, Any], bytes]:
+        """Returns the response of an operation, and the text that is sent."""
+        try:
+            with self._service.memory.holding(operation.address) as lease:
+                response = await self._response(operation, lease)
+                return response, await self._written(response)
+        except Exception as error:
+            response = {"data": None, "errors": [internal_error(error)]}
+            return response, await self._written(response)
+
+    async def _response(self, operation: _Operation, lease: Holding) -> dict[str, Any]:
+        self.counts.runs += 1
+        operation.reads.forget()
+        operation.cancel("settle")
+        first = operation.request
+        request = OperationRequest(
+            first.document,
+            first.variables,
+            first.operation_name,
+            viewer=first.viewer,
+            context=first.context,
+            holding=lease,
+            reads=operation.reads,
+        )
+        response = await self._service.execute(request)
+        if self.held > self.limits.live_memory:
+            operation.reads.forget()
+            return LiveLimitReached(_TOO_MUCH_MEMORY).response
+        return response
+
+    def _send(self, operation: _Operation, answer: LiveAnswer) -> None:
+        """Gives an answer to all who do not have it, and a refusal as the last one."""
+        digest = sha256(answer.text).digest()
+        is_new = False
+        for listener in [*operation.listeners]:
+            if operation.failures and listener.sent and operation.failures <= _UNSENT_FAILURES:
+                continue
+            is_new |= listener.sent != digest
+            if answer.is_refusal:
+                listener.end(answer)
+            else:
+                listener.take(answer, digest)
+        self.counts.unchanged += not is_new
+
+
+class LiveLimitReached(KeygraphError):
+    """There are as many live operations as there may be."""
+
+    code = OperationCode.LIVE_LIMIT
+
+    @property
+    def response(self) -> dict[str, Any]:
+        """The answer that it becomes."""
+        return {"errors": [{"message": str(self), "extensions": {"code": self.code}}]}
+
+
+def _key_of(request: OperationRequest) -> tuple[Hashable, int]:
+    """Returns what requests have in common that get one answer, and how many bytes it takes."""
+    text = request.document + stable_text([request.variables, Viewer(request.viewer).rights])
+    context = None if request.context is None else id(request.context)
+    digest = sha256(text.encode(errors="surrogatepass")).digest()
+    return (digest, len(request.document), request.operation_name, context), 2 * len(text)
