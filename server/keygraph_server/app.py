@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -23,6 +23,7 @@ from keygraph.kept import kept_bytes
 from keygraph_resolvers import Service
 from keygraph_resolvers.read.meter import Memory
 from keygraph_server.auth import configured_viewers
+from keygraph_server.connections import STOPS
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.documents.known import KnownDocuments
 from keygraph_server.documents.manifest import read_documents
@@ -37,7 +38,7 @@ from keygraph_server.models import Model, configured_model, printed
 from keygraph_server.playground import PageSettings, data_routes, playground_routes
 from keygraph_server.processes.streams import queue_streams
 from keygraph_server.queries import examples_of
-from keygraph_server.services import configured_service
+from keygraph_server.services import configured_live_queries, configured_service
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.process import Telemetry
@@ -123,6 +124,8 @@ def create_app(
         endpoint_names=settings.endpoint_names,
         outage_ok=settings.outage_ok,
         observer=telemetry if telemetry.is_needed else None,
+        tokens_in_messages=viewer is not None and settings.auth != "header",
+        max_streams=max(1, settings.max_connections // 2),
     )
     endpoint = GraphQLEndpoint(options)
     routes: list[BaseRoute] = [
@@ -153,12 +156,13 @@ def create_app(
                 settings.max_body_bytes,
                 https_only=settings.is_production,
                 graphql=endpoint,
+                sockets=options,
             )
         ],
-        lifespan=lifespan_of(model, settings, documents, telemetry, when_started),
+        lifespan=lifespan_of(model, settings, options, telemetry, when_started),
     )
     app.router.redirect_slashes = False
-    app.state.service = _NotStarted()
+    app.state.service, app.state.live = _NotStarted(), None
     return app
 
 
@@ -210,29 +214,34 @@ def app_from_environment() -> Application:
 def lifespan_of(
     model: Model,
     settings: Settings,
-    documents: KnownDocuments,
+    options: EndpointOptions,
     telemetry: Telemetry,
     when_started: Callable[[Service], None] | None,
-) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+) -> Callable[[Starlette], AbstractAsyncContextManager[dict[str, Any]]]:
     """Opens the store and the service when the process starts, and closes them when it ends."""
 
     @asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
+    async def running(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         async with open_configured_store(settings, model.graph.table) as store:
             app.state.store = store
             app.state.readiness = readiness = Readiness(store)
             app.state.service = service = configured_service(settings, model.schema, store)
+            app.state.live = live = (
+                configured_live_queries(settings, service, options.written) if settings.live else None
+            )
 
             def caches() -> Mapping[str, float]:
-                sized = {"documents": service.kept_bytes, "persisted": documents.automatic_bytes}
+                sized = {"documents": service.kept_bytes, "persisted": options.documents.automatic_bytes}
                 return sized | kept_bytes()
 
             async with telemetry.running(service, store, caches):
                 if when_started is not None:
                     when_started(service)
                 try:
-                    yield
+                    yield {} if live is None else {STOPS: live.close}
                 finally:
+                    if live is not None:
+                        live.close()
                     await readiness.close()
 
     return running

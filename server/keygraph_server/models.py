@@ -63,13 +63,15 @@ class Model:
     """The schema, if the import string leads to one instead of a graph."""
     federation: bool = False
     """Whether the schema is a subgraph of Apollo Federation."""
+    live: bool = False
+    """Whether it has subscriptions."""
 
     @cached_property
     def schema(self) -> GraphSchema:
         """The GraphQL schema, built from the graph unless the model has its own."""
         from keygraph_resolvers import build_schema
 
-        return self.own_schema or build_schema(self.graph, federation=self.federation)
+        return self.own_schema or build_schema(self.graph, federation=self.federation, live=self.live)
 
     @property
     def sample_files(self) -> list[Path]:
@@ -98,10 +100,10 @@ class Model:
         return file.parent, self.module.__name__.rpartition(".")[2]
 
 
-def load_model(name: str, *, federation: bool = False) -> Model:
+def load_model(name: str, *, federation: bool = False, live: bool = False) -> Model:
     """Loads and checks the model with this import string.
 
-    The working directory is searched first. `federation` makes its schema a subgraph. Raises ModelNotLoadedError if the
+    The working directory is searched first. `federation` makes its schema a subgraph, `live` gives it subscriptions. Raises ModelNotLoadedError if the
     string does not lead to a model, and ModelError with every mistake in the graph.
     """
     # Imported here, so that commands that need no model, such as `--help`, start without GraphQL's libraries.
@@ -119,11 +121,14 @@ def load_model(name: str, *, federation: bool = False) -> Model:
     if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
-        return Model(name, module, check(found), federation=federation)
+        return Model(name, module, check(found), federation=federation, live=live)
     if isinstance(found, GraphSchema):
         if federation and not found.is_subgraph:
             problem = f"{module_name}:{attribute} is not a subgraph, and KEYGRAPH_FEDERATION is set"
             raise ModelNotLoadedError(problem, "Build it with build_schema(graph, federation=True)")
+        if live and not found.has_subscriptions:
+            problem = f"{module_name}:{attribute} has no subscriptions, and KEYGRAPH_LIVE is set"
+            raise ModelNotLoadedError(problem, "Build it with build_schema(graph, live=True)")
         return Model(name, module, check(found.graph), found)
     raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",
@@ -133,7 +138,7 @@ def load_model(name: str, *, federation: bool = False) -> Model:
 
 def configured_model(settings: Settings) -> Model:
     """Loads and checks the model that the settings name, with the table that they name. Raises as `load_model` does."""
-    model = load_model(settings.model, federation=settings.federation)
+    model = load_model(settings.model, federation=settings.federation, live=settings.live)
     return model if settings.table is None else replace(model, graph=model.graph.on_table(settings.table))
 
 

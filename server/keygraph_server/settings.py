@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationErro
 from keygraph.declare.docstrings import member_docstrings
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph.engines.open import check_address, is_endpoint, shown_address
-from keygraph.limits import Count, CountOrZero, Limits, Seconds, WholeSeconds
+from keygraph.limits import Count, CountOrZero, Limits, LiveLimits, Seconds, WholeSeconds
 from keygraph_server.connections.settings import ConnectionSettings
 from keygraph_server.documents.known import Accepted
 from keygraph_server.errors import SettingsError, value_problem
@@ -113,6 +113,9 @@ class _ServingSettings(BaseModel):
     federation: bool = False
     """Whether the schema is a subgraph of Apollo Federation 2, with every node as an entity, by its key fields and by
     its `id`."""
+    live: bool = False
+    """Whether clients may subscribe: the schema has `Subscription`, over WebSockets and as server-sent events. The table
+    needs its stream: `keygraph table update --stream`."""
     store: Annotated[str, _checked_by(_check_store)] | None = None
     """The store that has the table: `sqlite:PATH`, `aws` (in the region of `AWS_REGION` or of the AWS profile), or
     `http://HOST:PORT` of a server with DynamoDB's API. If unset, a SQLite file named after the model under `.keygraph`."""
@@ -191,7 +194,7 @@ class _ServingSettings(BaseModel):
     """How many bytes of automatic persisted queries each process keeps; 0 turns them off."""
 
 
-class Settings(Limits, ConnectionSettings, _ServingSettings):
+class Settings(Limits, LiveLimits, ConnectionSettings, _ServingSettings):
     """All settings, those of the last base first."""
 
     max_body_bytes: Count = 1_000_000

@@ -19,6 +19,15 @@ application, in a `ProxyHeadersMiddleware`; the parser calls `on_message_begin`,
 Of `H11Protocol`, for `connections.h11_protocol`: `conn` is the h11 connection; `handle_events` takes all events from it
 until NEED_DATA or PAUSED; `_should_upgrade` is asked for each request.
 
+Of both, for a connection that becomes a WebSocket: `_get_upgrade` returns what the request asks for, from `headers`;
+`config`, `server_state` and `app_state` are what uvicorn has given; `connections` are those of the server. h11's class calls
+`handle_websocket_upgrade`.
+
+Of `WSProtocol`, for `connections.websocket`: `conn` is the wsproto connection, whose events `handle_events` passes to
+`handle_connect`, `handle_message`, `handle_close`, `handle_ping` and `handle_pong`; `queue` has the messages that wait, `buffer`
+an incomplete one; `read_paused` is whether it has stopped to read because of them, `writable` whether the client takes what is
+written; `close_sent` and `disconnected` are about the end.
+
 Of `uvicorn.Server`, for `processes.server`: `startup` runs in the event loop, `servers` has the listening servers, and
 `startup` makes connections by `config.http_protocol_class`, with `server_state` and `lifespan.state`;
 `capture_signals` raises the signals that ended it once more.

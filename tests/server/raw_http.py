@@ -165,7 +165,10 @@ async def running(
     """A server whose connections are bounded by these settings. It serves another application than App if that is given."""
     listening = listen("127.0.0.1", 0)
     limits = ConnectionSettings(**settings)
-    app, connections = App(), Connections(limits, protocol, https_only=https_only, hosts=hosts)
+    app = App()
+    connections = Connections(
+        limits, protocol, https_only=https_only, hosts=hosts, has_websockets=served is not None
+    )
     config = uvicorn.Config(
         served or app,
         http=connections,  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class

@@ -21,7 +21,7 @@ class Connections:
     """Makes the connections of a process, as uvicorn's `http=`. It can be pickled for processes that uvicorn starts.
 
     httptools parses by default if it is installed. `https_only` tells browsers to use only HTTPS. Requests to other
-    `hosts` are refused; None for none. Unless `is_counted`, the metrics leave the connections out.
+    `hosts` are refused; None for none. With `has_websockets`, connections may become WebSockets. Unless `is_counted`, the metrics leave the connections out.
     """
 
     settings: ConnectionSettings
@@ -30,11 +30,17 @@ class Connections:
     https_only: bool = False
     hosts: Sequence[str] | None = None
     is_counted: bool = True
+    has_websockets: bool = False
     _gate: ConnectionGate | None = None
 
     def __call__(self, **given: Any) -> GuardedConnection:
         if self._gate is None:
-            self._gate = ConnectionGate(self.settings, https_only=self.https_only, hosts=self.hosts)
+            self._gate = ConnectionGate(
+                self.settings,
+                https_only=self.https_only,
+                hosts=self.hosts,
+                has_websockets=self.has_websockets,
+            )
             if not self.is_counted:
                 GATES.discard(self._gate)
         return self.protocol(gate=self._gate, **given)

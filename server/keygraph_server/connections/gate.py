@@ -47,11 +47,14 @@ class ConnectionGate:
         *,
         https_only: bool = False,
         hosts: Iterable[str] | None = None,
+        has_websockets: bool = False,
     ) -> None:
         """With `https_only`, a browser that has once used HTTPS uses nothing else. `hosts` are answered; None for all."""
         self.settings = settings
         self.heads = HeadRules(hosts)
         self._https_only = https_only
+        self.has_websockets = has_websockets
+        """Whether a connection may become a WebSocket."""
         self.held = 0
         """The bytes that all connections hold."""
         self._taken = 0

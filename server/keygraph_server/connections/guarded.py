@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from keygraph.chunks import is_mostly_framing
-from keygraph_server.connections import BEGAN, BEGINS
+from keygraph_server.connections import BEGAN, BEGINS, STREAMS
 from keygraph_server.connections.gate import ConnectionGate, network_of, unmapped
 from keygraph_server.connections.refusals import (
     NO_TUNNEL,
@@ -24,11 +24,9 @@ from keygraph_server.connections.refusals import (
     head_too_large,
     too_many_fields,
 )
-from keygraph_server.connections.system import has_ended, is_gone, undelivered_bytes, write_now
+from keygraph_server.connections.system import PROGRESS, Unsent, has_ended, is_gone, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
-PROGRESS = 16 * 1024
-"""A timeout starts again when the client has sent or taken this many bytes."""
 _UNSENT_BYTES = 16 * 1024
 """With more unsent bytes, a connection waits for its client to read before it reads and answers the next request."""
 _SMALL = 8 * 1024
@@ -88,7 +86,13 @@ class GuardedConnection(asyncio.Protocol):
     app_state: dict[str, Any]
     tasks: set[asyncio.Task[None]]
     client: tuple[str, int] | None
+    connections: set[Any]
+    config: Any
+    server_state: Any
     if TYPE_CHECKING:
+
+        def _get_upgrade(self) -> bytes | None:
+            """Returns the protocol that the request asks for."""
 
         def _unset_keepalive_if_required(self) -> None:
             """Stops the timer of idle connections."""
@@ -124,8 +128,7 @@ class GuardedConnection(asyncio.Protocol):
         """The bytes that came with requests that wait, and are read later."""
         self._since = self.loop.time()
         self._received_then = 0
-        self._unsent = 0
-        self._taken_at = 0.0
+        self._unsent = Unsent()
         self._blocked = 0
         self._is_waiting = True
         self._is_completion_due = False
@@ -135,6 +138,26 @@ class GuardedConnection(asyncio.Protocol):
         self._refusal: ConnectionRefusal | None = None
         self._is_first = True
         """Whether no request has been read yet."""
+
+    def wants_websocket(self, counted: int) -> bool:
+        """Whether the request that was read asks for a WebSocket, and may have one: it waits for no other. `counted` is 1
+        if it is counted already."""
+        is_first = len(self.bodies) == counted
+        return self.gate.has_websockets and is_first and self._get_upgrade() == b"websocket"
+
+    def become_websocket(self, head: bytes) -> None:
+        """Hands the connection over to a WebSocket, which answers the request with this head."""
+        from keygraph_server.connections.websocket import WebSocketConnection  # only if they are served
+
+        self._unset_keepalive_if_required()
+        self.connections.discard(self)
+        self.gate.leave(self)
+        self.reading, self.flow.connection = DISCARDED, None
+        given = {"config": self.config, "server_state": self.server_state, "app_state": self.app_state}
+        websocket = WebSocketConnection(self.gate, self.address, **given)
+        self.transport.set_protocol(websocket)
+        websocket.connection_made(self.transport)
+        websocket.data_received(head)
 
     def drop_newest(self) -> bool:
         """Drops the newest request if it waits for its turn. Returns False if it is already in the application."""
@@ -230,7 +253,8 @@ class GuardedConnection(asyncio.Protocol):
             self.reading = DISCARDED
             self._forget(-1)
         self._is_half_closed = True
-        if not self.bodies:
+        running = self.running()
+        if not self.bodies or (running is not None and running.scope["state"].get(STREAMS)):
             return False
         if len(self.tasks) > _FEW:
             self._probe()
@@ -382,17 +406,10 @@ class GuardedConnection(asyncio.Protocol):
 
     def check(self, now: float) -> None:
         """Closes the connection if its client has taken too long."""
-        unsent = self.transport.get_write_buffer_size()
-        if unsent:
-            unsent += undelivered_bytes(self.transport)
-        if unsent == 0 or self._unsent == 0 or unsent + PROGRESS <= self._unsent:
-            self._unsent, self._taken_at = unsent, now
-        elif now - self._taken_at > self.gate.settings.write_timeout:
+        if self._unsent.is_stuck(self.transport, now, self.gate.settings.write_timeout):
             self.gate.closed["answer not taken"] += 1
             self.transport.abort()
             return
-        else:
-            self._unsent = max(unsent, self._unsent)
         if self.flow.read_paused:
             self._since = now
         elif self.reading is not NOTHING and not self._is_half_closed:
@@ -408,7 +425,7 @@ class GuardedConnection(asyncio.Protocol):
                 self._received_then, self._since = self.received, now
             elif seconds > settings.body_timeout:
                 self.refuse(TOO_SLOW)
-        elif not self.bodies and not self._unsent and seconds > _ENDING_SECONDS:
+        elif not self.bodies and not self._unsent.count and seconds > _ENDING_SECONDS:
             self.transport.close()
 
     def _give_up_waiting(self) -> None:

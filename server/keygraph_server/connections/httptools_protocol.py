@@ -93,6 +93,9 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
+                if self.wants_websocket(0):
+                    self.become_websocket(self._head_of_upgrade([]) + data[upgrade.args[0] :])
+                    return
                 # The parser treats the rest as another protocol, including the body. It is HTTP (RFC 9110, 7.8).
                 self._head = data = self._head_without_upgrade() + data[upgrade.args[0] :]
             except httptools.HttpParserError:
@@ -106,14 +109,17 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
     def _head_without_upgrade(self) -> bytes:
         """The head that was read, for a new parser, without its offer to change the protocol."""
         self._is_upgrade = False
-        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-        fields = [(name, value) for name, value in self.headers if name != b"upgrade"]
         # The application reads it, to say what there is instead.
         self._offers = [(name, value) for name, value in self.headers if name == b"upgrade"]
-        lines = [method + b" " + self.url + b" HTTP/" + version]
-        lines += [name + b": " + value for name, value in fields]
+        head = self._head_of_upgrade(self._offers)
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return head
+
+    def _head_of_upgrade(self, without: list[tuple[bytes, bytes]]) -> bytes:
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        lines = [method + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self.headers if (name, value) not in without]
         return b"\r\n".join([*lines, b"", b""])
 
     def has_requests_waiting(self) -> bool:

@@ -13,6 +13,34 @@ _ENDED = getattr(select, "POLLRDHUP", 0)
 _GONE = 0 if sys.platform == "win32" else select.POLLHUP | select.POLLERR
 
 
+PROGRESS = 16 * 1024
+"""A timeout starts again when the client has sent or taken this many bytes."""
+
+
+class Unsent:
+    """What was written to a client and not taken by it yet, as it was when somebody last looked."""
+
+    __slots__ = ("_taken_at", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        """In bytes."""
+        self._taken_at = 0.0
+
+    def is_stuck(self, transport: asyncio.Transport, now: float, seconds: float) -> bool:
+        """Looks again. Returns whether the client has taken nothing for so long."""
+        unsent = transport.get_write_buffer_size()
+        if unsent:
+            unsent += undelivered_bytes(transport)
+        if unsent == 0 or self.count == 0 or unsent + PROGRESS <= self.count:
+            self.count, self._taken_at = unsent, now
+        elif now - self._taken_at > seconds:
+            return True
+        else:
+            self.count = max(unsent, self.count)
+        return False
+
+
 def undelivered_bytes(transport: asyncio.Transport) -> int:
     """The bytes that the system has not delivered yet. It accepts more only when much of its buffer is free."""
     if sys.platform == "win32":

@@ -14,24 +14,27 @@ from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import orjson
+from graphql import OperationType
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from keygraph.admission import Overloaded
 from keygraph.codes import Code
 from keygraph.deadlines import Deadlines, Wait
-from keygraph.errors import without_frames
+from keygraph.errors import KeygraphError, without_frames
 from keygraph_resolvers import Limits, Observation, OperationRequest, Service
 from keygraph_resolvers.answer.text import as_long_json, exact_number
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
+from keygraph_resolvers.live import LiveQueries
 from keygraph_resolvers.read.meter import Holding, Sent
 from keygraph_resolvers.worker_thread import WorkerThread
-from keygraph_server.connections import BEGAN
+from keygraph_server.connections import BEGAN, STREAMS
 from keygraph_server.connections.gate import network_of
 from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.compression import compressed, takes_gzip
+from keygraph_server.http.event_streams import EVENTS, EventStreams, only_event, takes_events
 from keygraph_server.http.origins import Origins, is_foreign, is_forgeable
 from keygraph_server.http.requests import (
     GRAPHQL_RESPONSE,
@@ -56,14 +59,14 @@ _COST_FIELD = COST_HEADER.encode()
 IDEMPOTENCY_HEADER = "idempotency-key"
 """Mutations that are sent again with the same value are carried out once."""
 _KEY_FIELD = IDEMPOTENCY_HEADER.encode()
-_LARGE_BODY = 4 * 1024
+LARGE_BODY = 4 * 1024
 """Only larger bodies wait for their turn to be read."""
 _LONGEST_NAME = 100
 """Names are cut after this many characters for observers: GraphQL does not limit them."""
 _UNWATCHED_SECONDS = 0.02
 """How long an operation runs before a disconnect is watched for, which costs as much as a small operation."""
 
-_CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in OFFERED}
+_CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in (*OFFERED, EVENTS)}
 # A cache must not give one form of an answer to a client that asked for another.
 _VARY = (b"vary", b"accept, accept-encoding")
 _VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
@@ -117,6 +120,9 @@ class HTTPObservation(Observation):
     trace: Any = None
     """What the observer keeps of the trace."""
 
+    answered_at: float | None = None
+    """When the first of several answers was there; None for an operation with one."""
+
     # These are known when it has ended.
     name: str | None = None
     type: str | None = None
@@ -130,9 +136,19 @@ class HTTPObservation(Observation):
     read_units: float = 0.0
     write_units: float = 0.0
 
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it is a subscription."""
+        return self.operation is not None and self.operation.operation is OperationType.SUBSCRIPTION
+
+    def answered(self) -> None:
+        """Notes the time of the first answer to a subscription: it may go on for hours."""
+        if self.answered_at is None:
+            self.answered_at = perf_counter()
+
     def end(self) -> None:
         """Notes what is known in the end."""
-        self.seconds = perf_counter() - self.began
+        self.seconds = (self.answered_at or perf_counter()) - self.began
         operation = self.operation
         if operation is not None:
             self.name = operation.name.value if operation.name is not None else None
@@ -202,6 +218,24 @@ class EndpointOptions:
     outage_ok: bool = False
     """Whether the status is also 200 if the store could not answer anything."""
     observer: Observer | None = None
+    tokens_in_messages: bool = False
+    """Whether the first message of a WebSocket may have the `Authorization` that its request lacks. Not where a gateway
+    sets headers."""
+    max_streams: int = 1_000
+    """How many streams of server-sent events may be open. Each keeps a connection busy."""
+
+    def document_of(self, requested: GraphQLRequest) -> str:
+        """Returns the document of a request. Raises RequestRefusedError if it is not known or not accepted."""
+        document, documents = requested.query, self.documents
+        if document is None or requested.automatic_hash is not None or not documents.is_open:
+            return documents.document_of(document, requested.document_id, requested.automatic_hash)
+        return document
+
+    async def written(self, response: dict[str, Any]) -> bytes:
+        """Returns an answer to a subscription as JSON."""
+        if "errors" in response:
+            self.conceal(response["errors"])
+        return await written(response)
 
     def conceal(self, errors: list[dict[str, Any]]) -> None:
         """Removes from errors what clients may not see."""
@@ -225,6 +259,7 @@ class GraphQLEndpoint:
         self._options = options = options or EndpointOptions()
         self._cache_control = (b"cache-control", options.cache_control.encode())
         self._unwatched: Deadlines | None = None
+        self._streams = EventStreams(options.max_streams)
         self._thread = WorkerThread()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -268,7 +303,7 @@ class GraphQLEndpoint:
         # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
         try:
-            media_type = _accepted_type(observation.headers)
+            media_type = _accepted_type(observation.headers, scope)
             viewer = context = None
             if options.viewer_of is not None:
                 found = options.viewer_of(HTTPConnection(scope))
@@ -285,19 +320,16 @@ class GraphQLEndpoint:
                     raise RequestRefusedError(FOREIGN, 403)
                 body = await read_body(receive)
                 # Many large bodies that come at once wait for their turn as they came: read, they are ten times as large.
-                if len(body) > _LARGE_BODY:
+                if len(body) > LARGE_BODY:
                     with self._unless_gone(receive) as watched:
-                        await self._in_time(_turn_to_read(lease, len(body)), began)
+                        await self._in_time(turn_to_read(lease, len(body)), began)
                     if watched.is_gone:
                         return
                 requested = parse_body(body, options.limits.max_variable_values)
                 del body
             observation.requested = requested
-            document = requested.query
-            if document is None or requested.automatic_hash is not None or not options.documents.is_open:
-                document = options.documents.document_of(
-                    document, requested.document_id, requested.automatic_hash
-                )
+            document = options.document_of(requested)
+            if document is not requested.query:
                 observation.requested = requested._replace(query=document)
             if options.context_of is not None:
                 context = options.context_of(HTTPConnection(scope), viewer or {})
@@ -321,6 +353,10 @@ class GraphQLEndpoint:
                 response = await service.execute(request)
             if watched.is_gone:
                 return
+            if observation.is_subscription and await self._stream(
+                request, observation, lease, scope, receive, send
+            ):
+                return
             if requested.automatic_hash is not None and "data" in response:
                 options.documents.keep(requested.automatic_hash, document)
             if "errors" in response:
@@ -341,6 +377,30 @@ class GraphQLEndpoint:
             status = 503 if is_refused else 200
         status = status or status_of(response, media_type)
         await self._answer(observation, lease, send, response, status, media_type)
+
+    async def _stream(
+        self,
+        request: OperationRequest,
+        observation: HTTPObservation,
+        lease: Holding,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> bool:
+        """Streams the answers to a subscription. Returns whether the client takes streams."""
+        live: LiveQueries | None = getattr(scope["app"].state, "live", None)
+        if live is None or not takes_events(observation.headers.fields.get(b"accept", b"")):
+            return False
+        lease.forget_body()
+        observation.status = 200
+        scope.get("state", {})[STREAMS] = True
+        listening = live.listen(request, lease.address)
+        try:
+            await self._streams.send(listening, receive, send, observation.answered)
+        except KeygraphError as refused:
+            response = {"errors": [{"message": str(refused), "extensions": {"code": refused.code}}]}
+            await self._answer(observation, lease, send, response, 200, EVENTS)
+        return True
 
     def _unless_gone(self, receive: Receive) -> UnlessGone:
         if self._unwatched is None or self._unwatched.loop is not asyncio.get_running_loop():
@@ -373,7 +433,7 @@ class GraphQLEndpoint:
         options = self._options
         if "errors" in response:
             with_request_id(response["errors"])
-        body = await self._written(response)
+        body = await written(response)
         if len(body) > options.limits.answer_limit:
             response = {"data": None, "errors": [answer_limit_error(options.limits.answer_limit)]}
             with_request_id(response["errors"])
@@ -382,6 +442,8 @@ class GraphQLEndpoint:
         # An answer for one viewer is not for the next one.
         is_open = options.viewer_of is None and options.context_of is None
         is_kept = observation.is_get and "errors" not in response and is_open
+        if media_type == EVENTS:
+            body = only_event(body)
         headers = [
             (b"content-type", _CONTENT_TYPES[media_type]),
             _VARY_OF_GET if observation.is_get else _VARY,
@@ -404,19 +466,28 @@ class GraphQLEndpoint:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _written(self, response: dict[str, Any]) -> bytes:
-        try:
-            return orjson.dumps(response, default=exact_number)
-        except TypeError:
-            return await self._thread.run(as_long_json, response)
+
+_LONG_TEXTS = WorkerThread()
+"""Writes what takes long."""
 
 
-def _accepted_type(headers: RequestHeaders) -> str:
+async def written(response: dict[str, Any]) -> bytes:
+    """Returns an answer as JSON."""
+    try:
+        return orjson.dumps(response, default=exact_number)
+    except TypeError:
+        return await _LONG_TEXTS.run(as_long_json, response)
+
+
+def _accepted_type(headers: RequestHeaders, scope: Scope) -> str:
     """Returns the media type of the answer. Raises RequestRefusedError for a client that accepts none of those offered,
     or asks for a WebSocket."""
     if headers.fields.get(b"upgrade", b"").lower() == b"websocket":
         raise RequestRefusedError(NO_WEBSOCKETS, 400)
     if headers.answer_type is None:
+        has_streams = getattr(scope["app"].state, "live", None) is not None
+        if has_streams and takes_events(headers.fields[b"accept"]):
+            return EVENTS
         is_stream = any(each in headers.fields[b"accept"].lower() for each in _STREAMS)
         problem = f"answers are {GRAPHQL_RESPONSE} or {JSON}{_NO_STREAMS if is_stream else ''}"
         raise RequestRefusedError(problem, 406)
@@ -436,7 +507,7 @@ async def read_body(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-async def _turn_to_read(lease: Holding, size: int) -> None:
+async def turn_to_read(lease: Holding, size: int) -> None:
     """Waits for the turn to read a large body, and for a round of the event loop with time for it."""
     await lease.wait_to_read_body(size)
     await rounds().enter(lease.address)
@@ -506,4 +577,4 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
         return 500
     if Code.UNAVAILABLE in codes:
         return 503
-    return 200 if media_type == JSON else 400
+    return 400 if media_type == GRAPHQL_RESPONSE else 200

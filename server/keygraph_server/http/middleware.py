@@ -23,7 +23,7 @@ from keygraph_resolvers.errors import internal_error
 from keygraph_server.connections import BEGINS
 from keygraph_server.connections.gate import network_of
 from keygraph_server.errors import RequestRefusedError
-from keygraph_server.http.graphql_http import FOREIGN, NO_WEBSOCKETS
+from keygraph_server.http.graphql_http import FOREIGN, NO_WEBSOCKETS, EndpointOptions
 from keygraph_server.http.origins import Origins, is_foreign
 from keygraph_server.http.requests import (
     REQUEST_ID,
@@ -34,6 +34,7 @@ from keygraph_server.http.requests import (
     request_headers,
     with_request_id,
 )
+from keygraph_server.http.sockets import serve_socket
 from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
 
 GRAPHQL_PATH = "/graphql"
@@ -69,11 +70,12 @@ class AroundEndpoints:
         *,
         https_only: bool = False,
         graphql: ASGIApp | None = None,
+        sockets: EndpointOptions | None = None,
     ) -> None:
         """Pages of `origins` may read answers; browsers show them to no others.
 
         With `https_only`, a browser that has used HTTPS once uses nothing else for a year. `graphql` gets its requests
-        without a router, which would take as long as reading them.
+        without a router, which would take as long as reading them. `sockets` are the options of WebSockets.
         """
         self.app = app
         self._graphql = graphql or app
@@ -87,6 +89,7 @@ class AroundEndpoints:
         )
         self._origins = origins
         self._most = max_body_bytes
+        self._sockets = sockets
         self._begun = 0
         self._pages = (*SECURE_HEADERS, HTTPS_ONLY) if https_only else SECURE_HEADERS
         self._all_else = (*self._pages, NO_CONTENT_POLICY)
@@ -94,7 +97,7 @@ class AroundEndpoints:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await _refuse_websocket(scope, receive, send)
+            await self._serve_websocket(scope, receive, send)
             return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -160,6 +163,18 @@ class AroundEndpoints:
                 raise
             answer = _answer([internal_error(error)], 500)
         await answer(scope, receive, sending)
+
+    async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if (
+            self._sockets is None
+            or getattr(scope["app"].state, "live", None) is None
+            or path.rstrip("/") != GRAPHQL_PATH
+        ):
+            await _refuse_websocket(scope, receive, send)
+            return
+        REQUEST_ID.set(_id_of(request_headers(scope).fields))
+        await serve_socket(scope, receive, send, self._sockets, self._most)
 
     def _limited(self, fields: HeaderFields, receive: Receive) -> Receive:
         """Returns a function that receives the body. It raises RequestRefusedError for more bytes than allowed."""

@@ -193,7 +193,7 @@ def parse_body(body: bytes, most_values: int = _VALUES) -> GraphQLRequest:
         raise RequestRefusedError("batches are not supported: send one request at a time", 400)
     if not isinstance(content, dict):
         raise RequestRefusedError("the body must be a JSON object", 400)
-    return _request(content)
+    return parse_operation(content)
 
 
 def parse_url(query_string: bytes) -> GraphQLRequest:
@@ -209,7 +209,7 @@ def parse_url(query_string: bytes) -> GraphQLRequest:
     for name in ("variables", "extensions"):
         if name in content:
             content[name] = read_json(content[name].encode(), name)
-    return _request(content)
+    return parse_operation(content)
 
 
 _OPTIONAL: tuple[tuple[str, type, str], ...] = (
@@ -220,7 +220,8 @@ _OPTIONAL: tuple[tuple[str, type, str], ...] = (
 """The parameters that may be left out or null, with their types."""
 
 
-def _request(content: dict[str, Any]) -> GraphQLRequest:
+def parse_operation(content: dict[str, Any]) -> GraphQLRequest:
+    """Returns the request with these parameters. Raises RequestRefusedError if they are none."""
     # Relay's own name for the id of a document is `doc_id`.
     id_name = "documentId" if "documentId" in content else "doc_id"
     for name, kind, what in (*_OPTIONAL, (id_name, str, "a string")):

@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from keygraph_server.connections import STOPS
 from keygraph_server.listening import end_new_connections, waiting_connections
 from keygraph_server.processes.streams import flush_streams
 
@@ -71,6 +72,9 @@ class Server(uvicorn.Server):
             server.close()
         for listening in sockets or []:
             listening.close()
+        stop: Callable[[], None] | None = self.lifespan.state.get(STOPS)
+        if stop is not None:
+            stop()
         await asyncio.gather(*self._connecting, *map(self._connect, accepted))
         await super().shutdown(sockets)
 

@@ -1,0 +1,104 @@
+"""Answers as server-sent events, by the protocol of npm graphql-sse in its mode of distinct connections.
+
+Each answer is an event `next`, and the last event is `complete`. Comments in between show that the connection lives.
+https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from starlette.types import Receive, Send
+
+from keygraph_resolvers.live import Listener, LiveLimitReached
+from keygraph_server.http.requests import parse_media_type, quality, remembered
+
+EVENTS = "text/event-stream"
+_PING_SECONDS = 12.0
+"""Proxies close connections that are silent for a minute, some after 30 seconds."""
+_PING = b":\n\n"
+_COMPLETE = b"event: complete\ndata: \n\n"
+_HEADERS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"vary", b"accept, accept-encoding"),
+    (b"cache-control", b"no-store"),
+    # nginx sends what it gets at once.
+    (b"x-accel-buffering", b"no"),
+)
+
+
+@remembered
+def takes_events(accept: bytes) -> bool:
+    """Returns whether an Accept header names server-sent events."""
+    ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",")]
+    return any(name == EVENTS and quality(parameters) > 0 for name, parameters in ranges)
+
+
+def event(text: bytes) -> bytes:
+    """Returns an answer, as JSON without line breaks, as an event."""
+    return b"event: next\ndata: %b\n\n" % text
+
+
+def only_event(text: bytes) -> bytes:
+    """Returns the only answer of an operation, as all its events."""
+    return event(text) + _COMPLETE
+
+
+class EventStreams:
+    """The streams of a process. Each keeps a connection busy, so they have half of the connections at most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.count = 0
+
+    async def send(
+        self,
+        listening: Coroutine[Any, Any, Listener],
+        receive: Receive,
+        send: Send,
+        answered: Callable[[], None],
+    ) -> None:
+        """Sends the answers to a listener until it ends, or its client is gone. `answered` is called for each. Raises
+        KeygraphError before anything is sent."""
+        if self.count >= self._most:
+            listening.close()
+            raise LiveLimitReached(f"there are as many streams as there may be: {self._most:,}")
+        self.count += 1
+        try:
+            await _send_answers(await listening, receive, send, answered)
+        finally:
+            self.count -= 1
+
+
+async def _send_answers(
+    listener: Listener, receive: Receive, send: Send, answered: Callable[[], None]
+) -> None:
+    gone = asyncio.create_task(_disconnect(receive))
+    waiting: asyncio.Task[Any] | None = None
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS]})
+        await send({"type": "http.response.body", "body": _PING, "more_body": True})
+        while not gone.done():
+            waiting = waiting or asyncio.create_task(listener.next())
+            await asyncio.wait((gone, waiting), timeout=_PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            body = _PING
+            if waiting.done():
+                answer, waiting = waiting.result(), None
+                if answer is None:
+                    await send({"type": "http.response.body", "body": _COMPLETE})
+                    return
+                answered()
+                body = event(answer.text)
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+    finally:
+        listener.end()
+        gone.cancel()
+        if waiting is not None:
+            waiting.cancel()
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,395 @@
+"""Subscriptions over WebSockets (graphql-transport-ws) and as server-sent events (graphql-sse)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from pydantic import SecretStr
+
+from keygraph.dynamo.store import BatchWrite, CreateTable
+from keygraph.dynamo.streams import EnableStream
+from keygraph.engines.open import open_store
+from keygraph_server.app import create_app
+from keygraph_server.connections.guarded import GuardedConnection
+from keygraph_server.connections.h11_protocol import H11Connection
+from keygraph_server.connections.httptools_protocol import HttpToolsConnection
+from keygraph_server.models import load_model
+from keygraph_server.settings import Settings
+from tests.resolvers.worlds import shop_items
+from tests.server.raw_http import Running, running
+from tests.server.socket_client import Closed, refused, socket_to
+
+pytestmark = pytest.mark.timeout(60)
+
+MODEL = "keygraph_examples.commerce:graph"
+KEY = "the key of tokens in these tests"
+NAME = 'subscription { user(userId: "12345") { name } }'
+QUERY = '{ user(userId: "12345") { name } }'
+SECONDS = 20.0
+
+
+def rename(name: str) -> str:
+    return f'mutation {{ updateUser(input: {{userId: "12345", name: "{name}"}}) {{ user {{ name }} }} }}'
+
+
+@dataclass
+class Serving:
+    """A server with subscriptions."""
+
+    server: Running
+    client: httpx.AsyncClient
+    app: Any
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    async def ask(self, query: str, **headers: str) -> Any:
+        return (await self.client.post("/graphql", json={"query": query}, headers=headers)).json()
+
+    @asynccontextmanager
+    async def events(self, query: str, **headers: str) -> AsyncIterator[Callable[[], Any]]:
+        """Opens a stream; each call waits for the next event, as its name and its data."""
+        sent = {"accept": "text/event-stream"} | headers
+        async with self.client.stream("POST", "/graphql", json={"query": query}, headers=sent) as response:
+            assert response.status_code == 200, await response.aread()
+            assert response.headers["content-type"].startswith("text/event-stream")
+            lines = response.aiter_lines()
+
+            async def event() -> Any:
+                name, data = "", ""
+                async with asyncio.timeout(SECONDS):
+                    async for line in lines:
+                        if not line and name:
+                            return name, json.loads(data) if data else None
+                        field, _, value = line.partition(":")
+                        if field == "event":
+                            name = value.strip()
+                        elif field == "data":
+                            data = value.strip()
+                return None
+
+            yield event
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, protocol: type[GuardedConnection] = HttpToolsConnection, **settings: Any
+) -> AsyncIterator[Serving]:
+    file, graph = folder / "shop.sqlite", load_model(MODEL).graph
+    if not file.exists():
+        async with open_store(f"sqlite:{file}", graph.table) as store:
+            await store.send(CreateTable())
+            await store.send(BatchWrite(puts=tuple(shop_items())))
+            await store.send(EnableStream())
+    chosen = Settings(model=MODEL, store=f"sqlite:{file}", secret=SecretStr("x" * 32), live=True, **settings)
+    app = create_app(chosen)
+    limits = {name: settings[name] for name in ("max_connections", "write_timeout") if name in settings}
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(
+            running(protocol, hosts=["localhost", "127.0.0.1"], served=app, **limits)
+        )
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=SECONDS)
+        )
+        yield Serving(server, client, app)
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Serving]:
+    async with serving(tmp_path) as found:
+        yield found
+
+
+def named(name: str, key: str = "1") -> Any:
+    return {"id": key, "type": "next", "payload": {"data": {"user": {"name": name}}}}
+
+
+# --- WebSockets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", [HttpToolsConnection, H11Connection])
+async def test_a_subscription_over_a_websocket(tmp_path: Path, protocol: type[GuardedConnection]) -> None:
+    async with serving(tmp_path, protocol) as shop, socket_to(shop.port) as client:
+        await client.begin()
+        await client.subscribe("1", NAME)
+        assert await client.read() == named("John Doe")
+        await shop.ask(rename("Jane"))
+        assert await client.read() == named("Jane")
+        await client.send({"id": "1", "type": "complete"})
+        await client.subscribe("2", QUERY)
+        assert await client.read() == named("Jane", "2")
+        assert await client.read() == {"id": "2", "type": "complete"}
+        assert shop.app.state.live.listeners == 0
+
+
+async def test_queries_mutations_and_errors_go_over_it_too(shop: Serving) -> None:
+    async with socket_to(shop.port) as client:
+        await client.begin()
+        await client.subscribe("m", rename("Jane"))
+        payload = {"data": {"updateUser": {"user": {"name": "Jane"}}}}
+        assert await client.read() == {"id": "m", "type": "next", "payload": payload}
+        assert await client.read() == {"id": "m", "type": "complete"}
+        for query, code in (
+            ("{ nothing }", "GRAPHQL_VALIDATION_FAILED"),
+            ("subscription { nothing }", "GRAPHQL_VALIDATION_FAILED"),
+            ("", "GRAPHQL_PARSE_FAILED"),
+        ):
+            await client.subscribe("e", query)
+            message = await client.read()
+            assert (message["id"], message["type"]) == ("e", "error")
+            assert [each["extensions"]["code"] for each in message["payload"]] == [code]
+        await client.send({"type": "ping"})
+        assert await client.read() == {"type": "pong"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (["no JSON"], 4400),
+        (['{"type": "unknown"}'], 4400),
+        (["[]"], 4400),
+        ([{"id": "1", "type": "subscribe", "payload": {"query": QUERY}}], 4401),
+        ([{"type": "connection_init"}, {"type": "connection_init"}], 4429),
+        ([{"type": "connection_init", "payload": 5}], 4400),
+        (
+            [
+                {"type": "connection_init"},
+                {"id": "x" * 200, "type": "subscribe", "payload": {"query": QUERY}},
+            ],
+            4400,
+        ),
+        ([{"type": "connection_init"}, {"id": "1", "type": "subscribe", "payload": 5}], 4400),
+        (
+            [
+                {"type": "connection_init"},
+                *[{"id": "1", "type": "subscribe", "payload": {"query": NAME}}] * 2,
+            ],
+            4409,
+        ),
+        ([{"type": "connection_init", "payload": {"x": "x" * 3_000}}], 1009),
+    ],
+)
+async def test_what_breaks_the_protocol_is_closed(tmp_path: Path, sent: list[Any], code: int) -> None:
+    async with serving(tmp_path, max_body_bytes=2_000) as shop, socket_to(shop.port) as client:
+        for message in sent:
+            await client.send(message)
+        assert (await client.closing()).code == code
+        assert shop.app.state.live.listeners == 0
+
+
+async def test_who_speaks_another_protocol_reads_which_it_is(shop: Serving) -> None:
+    async with socket_to(shop.port, protocols=["graphql-ws"]) as client:
+        closed = await client.closing()
+        assert (closed.code, closed.reason) == (4406, "this server speaks graphql-transport-ws")
+
+
+async def test_pages_of_other_origins_and_other_hosts_get_no_websocket(shop: Serving) -> None:
+    foreign = await refused(shop.port, headers=[(b"origin", b"https://evil.example")])
+    assert foreign.status_code == 403
+    rebound = await refused(shop.port, host="evil.example")
+    assert rebound.status_code == 421
+    async with socket_to(shop.port, headers=[(b"origin", b"http://localhost:3000")]) as client:
+        await client.begin()
+
+
+async def test_who_never_says_who_they_are_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keygraph_server.http.sockets._INIT_SECONDS", 0.1)
+    async with serving(tmp_path) as shop, socket_to(shop.port) as client:
+        assert (await client.closing()).code == 4408
+
+
+async def test_a_websocket_without_subscriptions_is_closed_after_a_while(tmp_path: Path) -> None:
+    async with serving(tmp_path, live_idle=0.2) as shop, socket_to(shop.port) as client:
+        await client.begin()
+        await client.subscribe("1", NAME)
+        assert await client.read() == named("John Doe")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await client.read()
+        await client.send({"id": "1", "type": "complete"})
+        closed = await client.closing()
+        assert (closed.code, closed.reason) == (1000, "no subscription for a while")
+
+
+async def test_a_connection_has_so_many_operations_and_a_process_so_many_subscriptions(
+    tmp_path: Path,
+) -> None:
+    async with (
+        serving(tmp_path, live_operations_by_connection=2, live_operations=6) as shop,
+        socket_to(shop.port) as client,
+        socket_to(shop.port) as other,
+    ):
+        for each in (client, other):
+            await each.begin()
+        for key in ("1", "2"):
+            await client.subscribe(key, NAME)
+            assert await client.read() == named("John Doe", key)
+        await client.subscribe("3", NAME)
+        message = await client.read()
+        assert (message["type"], message["payload"][0]["extensions"]["code"]) == ("error", "LIVE_LIMIT")
+        # One address has half of the process's.
+        await other.subscribe("1", NAME)
+        assert await other.read() == named("John Doe")
+        await other.subscribe("2", NAME)
+        message = await other.read()
+        assert (message["type"], message["payload"][0]["extensions"]["code"]) == ("error", "LIVE_LIMIT")
+        assert (await shop.ask(QUERY))["data"] == {"user": {"name": "John Doe"}}
+
+
+def token(**claims: Any) -> str:
+    return "Bearer " + jwt.encode({"sub": "ann", "exp": time.time() + 100, **claims}, KEY, "HS256")
+
+
+JWT = {"auth": "jwt", "jwt_key": SecretStr(KEY), "jwt_leeway": 0.0}
+
+
+async def test_a_token_comes_in_the_first_message_or_in_a_header(tmp_path: Path) -> None:
+    async with serving(tmp_path, **JWT) as shop:
+        async with socket_to(shop.port) as client:
+            await client.send({"type": "connection_init", "payload": {"Authorization": "Bearer nonsense"}})
+            assert (await client.closing()).code == 4403
+        async with socket_to(shop.port) as client:
+            await client.begin({"authorization": token()})
+            await client.subscribe("1", NAME)
+            assert await client.read() == named("John Doe")
+        async with socket_to(shop.port, headers=[(b"authorization", token().encode())]) as client:
+            await client.begin()
+
+
+async def test_a_token_that_expires_ends_the_subscription_and_then_the_connection(tmp_path: Path) -> None:
+    async with serving(tmp_path, **JWT) as shop, socket_to(shop.port) as client:
+        await client.begin({"Authorization": token(exp=time.time() + 1)})
+        await client.subscribe("1", NAME)
+        assert await client.read() == named("John Doe")
+        message = await client.read()
+        assert (message["type"], message["payload"][0]["extensions"]["code"]) == ("error", "UNAUTHENTICATED")
+        await client.subscribe("2", NAME)
+        assert (await client.closing()).code == 4403
+
+
+async def test_the_first_message_sets_no_header_of_a_gateway(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path, auth="header", auth_headers="Authorization: sub") as shop,
+        socket_to(shop.port) as client,
+    ):
+        await client.begin({"Authorization": "root"})
+        await client.subscribe("1", NAME)
+        await client.read()
+        [operation] = shop.app.state.live._operations.values()
+        assert operation.request.viewer == {}
+
+
+async def test_messages_that_come_at_once_wait_in_the_client(shop: Serving) -> None:
+    async with socket_to(shop.port) as client:
+        await client.begin()
+        for number in range(200):
+            await client.subscribe(str(number), QUERY)
+        answers = [await client.read() for _ in range(400)]
+        assert {each["id"] for each in answers if each["type"] in ("complete", "error")} == {
+            *map(str, range(200))
+        }
+
+
+async def test_who_pings_and_never_reads_is_closed(tmp_path: Path) -> None:
+    async with serving(tmp_path, write_timeout=0.2) as shop:
+        client = await shop.server.connect(receives=4096)
+        head = "GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        head += "Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
+        await client.send(head.encode())
+        await client.reader.readuntil(b"\r\n\r\n")
+        pings = (b"\x89\xfd" + bytes(4) + bytes(125)) * 1_000
+        gate, most = shop.server.gate, 0
+        async with asyncio.timeout(SECONDS):
+            while not gate.closed["answer not taken"]:
+                with suppress(ConnectionError, TimeoutError):
+                    await asyncio.wait_for(client.send(pings), 0.05)
+                most = max(most, gate.held)
+        assert most < 1_000_000
+
+
+async def test_a_stop_completes_subscriptions_and_says_goodbye(tmp_path: Path) -> None:
+    async with serving(tmp_path) as shop, socket_to(shop.port) as client, shop.events(NAME) as event:
+        await client.begin()
+        await client.subscribe("1", NAME)
+        await client.read()
+        await event()
+        shop.server.server.should_exit = True
+        assert await client.read() == {"id": "1", "type": "complete"}
+        with pytest.raises(Closed) as closed:
+            await client.read()
+        assert closed.value.code == 1001
+        assert await event() == ("complete", None)
+
+
+async def test_a_connection_that_is_gone_leaves_nothing(shop: Serving) -> None:
+    live = shop.app.state.live
+    async with socket_to(shop.port) as client:
+        await client.begin()
+        await client.subscribe("1", NAME)
+        await client.read()
+        assert live.listeners == 1
+    async with asyncio.timeout(SECONDS):
+        while live.listeners or shop.server.gate.count:  # noqa: ASYNC110  # the server has no event for it
+            await asyncio.sleep(0.01)
+
+
+# --- Server-sent events -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/json, text/event-stream;q=0.5"])
+async def test_a_subscription_as_events(shop: Serving, accept: str) -> None:
+    async with shop.events(NAME, accept=accept) as event:
+        assert await event() == ("next", {"data": {"user": {"name": "John Doe"}}})
+        await shop.ask(rename("Jane"))
+        assert await event() == ("next", {"data": {"user": {"name": "Jane"}}})
+    async with asyncio.timeout(SECONDS):
+        while shop.app.state.live.listeners:  # noqa: ASYNC110  # the server has no event for it
+            await asyncio.sleep(0.01)
+
+
+async def test_a_query_and_an_error_as_events(shop: Serving) -> None:
+    async with shop.events(QUERY) as event:
+        assert await event() == ("next", {"data": {"user": {"name": "John Doe"}}})
+        assert await event() == ("complete", None)
+    for query in ("{ nothing }", "subscription { nothing }"):
+        async with shop.events(query) as event:
+            name, answer = await event()
+            assert (name, answer["errors"][0]["extensions"]["code"]) == ("next", "GRAPHQL_VALIDATION_FAILED")
+            assert await event() == ("complete", None)
+
+
+async def test_a_subscription_of_a_client_that_takes_no_events_is_refused_in_words(shop: Serving) -> None:
+    [error] = (await shop.ask(NAME))["errors"]
+    assert error["message"].startswith("A subscription has many answers: send it over a WebSocket")
+
+
+async def test_streams_have_half_of_the_connections(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path, max_connections=4) as shop,
+        shop.events(NAME) as first,
+        shop.events(NAME) as second,
+    ):
+        await first()
+        await second()
+        async with shop.events(NAME) as third:
+            name, answer = await third()
+            assert (name, answer["errors"][0]["extensions"]["code"]) == ("next", "LIVE_LIMIT")
+        assert (await shop.ask(QUERY))["data"] == {"user": {"name": "John Doe"}}
+
+
+async def test_a_page_of_another_origin_gets_no_events(shop: Serving) -> None:
+    headers = {"accept": "text/event-stream", "origin": "https://evil.example"}
+    response = await shop.client.post("/graphql", json={"query": NAME}, headers=headers)
+    assert response.status_code == 403
