@@ -41,6 +41,7 @@ def test_npm_is_understood() -> None:
     assert of_npm("a", '{"message": "405 Method Not Allowed", "error": {}}') == NO_NPM
 
 
+@pytest.mark.long
 def test_every_lock_file_is_audited() -> None:
     ignored = {"node_modules", ".venv"}
     found = {path.parent for path in ROOT.rglob("package-lock.json") if not ignored & {*path.parts}}

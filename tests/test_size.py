@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 59_583, ("server",): 13_478, ("tests",): 96_006}
+LINES = {("keygraph", "resolvers"): 59_583, ("server",): 13_478, ("tests",): 96_026}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -39,6 +39,7 @@ def test_every_step_is_a_query_of_the_model() -> None:
     assert {step.at for step in steps(["levels"], 0.1)} == set(LEVELS)
 
 
+@pytest.mark.long
 async def test_a_query_of_three_levels_finds_ten_lines(tmp_path: Path) -> None:
     line = [item for item in items() if str(item["PK"]).startswith("CATEGORY#line")]
     async with filled_store(f"sqlite:{tmp_path}/line.db", graph, line) as store:

@@ -96,6 +96,7 @@ def test_the_import_rules_are_kept() -> None:
 # --- Told once ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_nothing_stands_twice() -> None:
     assert twins(sources_in(*TOLD_ONCE)) == []
 

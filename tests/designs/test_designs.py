@@ -83,6 +83,7 @@ async def test_each_access_pattern_is_answered(name: str, make_store: MakeStore)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.long
 async def test_each_write_leaves_what_it_should(name: str, make_store: MakeStore) -> None:
     design = import_module(f"tests.designs.{name}")
     served = await serve(design, make_store)

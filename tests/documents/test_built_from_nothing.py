@@ -33,6 +33,7 @@ from tests.documents.served import lines_of
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 async def test_a_documents_table_is_built_through_mutations(
     name: str, engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -260,6 +260,7 @@ async def test_a_draft_is_formatted(name: str, make_store: MakeStore, tmp_path: 
         assert ruff("check", "--select=I,F,E4,E7,E9,N,UP", text=text).strip() in ("", "All checks passed!")
 
 
+@pytest.mark.long
 def test_a_shop_of_any_size_is_drafted(tmp_path: Path) -> None:
     items = [{name: plain(value) for name, value in item.items()} for item in shop_of_any_size(150)]
     with drafted(commerce.table, items, tmp_path) as (text, graph):
@@ -291,6 +292,7 @@ def shape_of(path: AccessPath) -> tuple[str | None, str]:
 
 
 @pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.long
 def test_a_published_design_is_drafted(name: str, tmp_path: Path) -> None:
     design = DESIGNS[name].check()
     items = items_of(design)

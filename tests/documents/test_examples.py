@@ -30,6 +30,7 @@ def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 async def test_names_of_python_may_be_in_camel_case(
     name: str, make_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     )
 
 
+@pytest.mark.long
 def test_no_code_uses_the_threads_of_asyncio() -> None:
     found = []
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):

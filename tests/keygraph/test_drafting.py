@@ -129,6 +129,7 @@ def test_an_empty_table(declared: Table, tmp_path: Path) -> None:
         assert "# doubt: the sample is empty: describe your items here" in text
 
 
+@pytest.mark.long
 def test_one_item_of_a_kind_among_thousands(tmp_path: Path) -> None:
     items = [both(f"USER#{n}", n=Decimal(n)) for n in range(3000)] + [both("ORG#1", x="y")]
     with drafted(table(), items, tmp_path) as (text, _):

@@ -84,6 +84,7 @@ async def until(holds: Callable[[], bool]) -> None:
         ("cut before", Unavailable, "is it running?"),
     ],
 )
+@pytest.mark.long
 async def test_in_an_outage_a_trickle_is_sent(
     fault: str, expected: type[Exception], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:

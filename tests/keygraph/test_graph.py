@@ -260,6 +260,7 @@ RELAXED = settings(
 
 @RELAXED
 @given(st.data())
+@pytest.mark.long
 def test_every_item_is_of_one_type(data: st.DataObject) -> None:
     graph = data.draw(graphs())
     for _ in range(4):
@@ -288,6 +289,7 @@ def _is_special(one: RecordType, other: RecordType) -> bool:
 
 @RELAXED
 @given(st.data())
+@pytest.mark.long
 def test_an_id_that_is_accepted_is_an_id_of_its_type(data: st.DataObject) -> None:
     graph = data.draw(graphs())
     for _ in range(4):
@@ -302,6 +304,7 @@ def test_an_id_that_is_accepted_is_an_id_of_its_type(data: st.DataObject) -> Non
         assert graph.recognise(item if value is None else {**item, "Type": value}) is record
 
 
+@pytest.mark.long
 def test_made_graphs_are_not_trivial() -> None:
     found: list[bool] = []
 

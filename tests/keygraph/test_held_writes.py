@@ -45,6 +45,7 @@ async def test_writers_at_the_same_time(engine: str, request: pytest.FixtureRequ
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.long
 async def test_jobs_beside_writers(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """An old table is repaired, backfilled and summarized meanwhile."""
     faults, is_moto = Faults.NOT_DONE if engine == "moto" else Faults.ALL, engine == "moto"
@@ -56,6 +57,7 @@ async def test_jobs_beside_writers(engine: str, request: pytest.FixtureRequest, 
 
 @pytest.mark.parametrize("jobs", [False, True])
 @on_exact_engines
+@pytest.mark.long
 async def test_writers_that_are_killed(
     jobs: bool, engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -74,6 +76,7 @@ async def test_writes_between_the_requests_of_another(
     assert sum(event.codes == frozenset() for event in events) > len(events) // 4
 
 
+@pytest.mark.long
 async def test_writes_between_the_requests_of_a_job(tmp_path: Path) -> None:
     events, problems = await in_between(None, tmp_path, "a", 12, jobs=True)
     assert problems == []

@@ -292,6 +292,7 @@ async def test_a_request_that_is_given_up_leaves_nothing_behind() -> None:
             assert (await pool.post("", b"next")).body == b"next"
 
 
+@pytest.mark.long
 async def test_no_socket_is_lost_while_it_connects() -> None:
     for turns in [*range(12)] * 6:
         async with pool_of(_echo) as pool:

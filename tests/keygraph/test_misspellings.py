@@ -70,6 +70,7 @@ def test_mypy_finds_every_misspelling(folder: Path) -> None:
     assert {Path(name).name for name in names} == {*MISSPELLINGS}
 
 
+@pytest.mark.long
 def test_pyright_finds_every_misspelling(folder: Path) -> None:
     """pyproject.toml makes pyright strict."""
     version = subprocess.run(

@@ -156,6 +156,7 @@ async def test_what_is_kept_has_the_size_that_is_counted(kind: str, monkeypatch:
 
 
 @pytest.mark.parametrize("model", OPERATIONS)
+@pytest.mark.long
 async def test_what_makes_room_is_free_without_a_collection(model: str) -> None:
     """Collections of all garbage are rare: plans that waited for one took several times what they may."""
     service = Service(build_schema(GRAPHS[model]), UnreadStore(GRAPHS[model].table), secret=b"s" * 32)
