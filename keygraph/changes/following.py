@@ -23,6 +23,7 @@ from keygraph.dynamo.streams import ReadRecords, ShardPosition, Stream, StreamRe
 from keygraph.errors import StoreError, StreamTrimmed, TableMissing
 from keygraph.graph import Graph
 from keygraph.incidents import Incident
+from keygraph.writing.sending.idempotency import is_note
 
 _log = logging.getLogger(__name__)
 _PAUSE, _LONGEST_PAUSE = 0.1, 30.0
@@ -139,17 +140,19 @@ class StreamWorker:
         while not self._stop.is_set() and position is not None:
             try:
                 page = await self._store.send(ReadRecords(stream.name, shard, position))
-                self.progress.read(shard, page.records)
-                if page.records:
-                    await self._handle(shard, page.records)
+                # Its own notes are changes too, and would be followed by the next ones.
+                records = [each for each in page.records if not is_note(each.new or each.old or {})]
+                self.progress.read(shard, records)
+                if records:
+                    await self._handle(shard, records)
                 position = page.position
                 is_due = time.monotonic() - renewed >= self._options.lease_seconds / 4
-                if page.records or position is None or is_due:
+                if records or position is None or is_due:
                     if not await self._leases.renew(stream, shard, position):
                         break
                     renewed, saved = time.monotonic(), position
                 failures = 0
-                if not page.records and position is not None:
+                if not records and position is not None:
                     await self._wait(self._stop, self._options.poll_seconds)
             except StreamTrimmed as error:
                 self.progress.lost += 1

@@ -14,7 +14,7 @@ from keygraph.changes.counting import StreamCounter
 from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.changes.leases import read_leases
 from keygraph.changes.totals import StreamTotals
-from keygraph.dynamo.store import BatchWrite, Store
+from keygraph.dynamo.store import BatchWrite, Store, Write
 from keygraph.dynamo.streams import DescribeStream, StreamRecord
 from keygraph.errors import Unavailable
 from tests.conftest import MakeStore
@@ -255,3 +255,24 @@ def test_the_lag_is_that_of_the_shard_that_is_most_behind(monkeypatch: pytest.Mo
     assert progress.lag == 0.0
     progress.left("a")
     assert progress.lag == 0.0
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_a_worker_without_changes_writes_little(make_store: MakeStore) -> None:
+    """What it notes of itself is in the stream too."""
+    store = (await streaming(make_store)).store
+    written = 0
+
+    async def before(request: object) -> None:
+        nonlocal written
+        written += isinstance(request, Write)
+
+    held = HeldStore(store, before)
+    handled = Handled()
+    async with running(StreamWorker(graph, held, handled.by("one"), "one", QUICK)):  # type: ignore[arg-type]  # it is a handler
+        await put(store, "t0")
+        await handled.until(1)
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.5)
+        took = asyncio.get_running_loop().time() - began
+    assert written <= 4 + took / (QUICK.lease_seconds / 4)
