@@ -171,9 +171,14 @@ class TestStart:
         assert not loaded & (unneeded | {"keygraph.draft", "keygraph_server.commands.load"})
 
     def test_a_lambda_handler_imports_no_server_of_connections(self) -> None:
-        loaded = imported_by("import keygraph_server.lambdas")
-        assert "keygraph_server.app" in loaded
-        assert not loaded & {"aioboto3", "click", "h11", "httptools", "multiprocessing", "typer", "uvicorn"}
+        unneeded = {"aioboto3", "click", "h11", "httptools", "multiprocessing", "typer", "uvicorn"}
+        for handler, needed in (
+            ("graphql", "keygraph_server.app"),
+            ("changes", "keygraph.changes.counting"),
+        ):
+            loaded = imported_by(f"from keygraph_server.lambdas import {handler}")
+            assert needed in loaded
+            assert not loaded & unneeded
 
     def test_a_server_reads_its_model_and_builds_its_schema_once(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch

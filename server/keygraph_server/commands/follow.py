@@ -16,12 +16,11 @@ from typing import Annotated
 
 import typer
 
-from keygraph.changes.counting import StreamCounter, StreamTallies
+from keygraph.changes.counting import StreamCounter
 from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.graph import Graph
-from keygraph_server.errors import CommandError
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model
+from keygraph_server.models import load_model, refuse_without_stream_fields
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
@@ -56,18 +55,9 @@ def follow(
     settings = read_settings(model=model, store=store)
     configure_logging(settings)
     graph = load_model(settings.model).graph
-    refuse_without_fields(graph)
+    refuse_without_stream_fields(graph)
     with _metrics_folder(settings) as folder:
         asyncio.run(_follow(settings, graph, FollowOptions(lease, poll), folder))
-
-
-def refuse_without_fields(graph: Graph) -> None:
-    """Raises CommandError for a model that declares nothing that the stream keeps."""
-    if not graph.made(StreamTallies).of:
-        raise CommandError(
-            "the model declares nothing that the stream keeps",
-            'Declare a count, a sum or an average: counts("orders", kept="stream")',
-        )
 
 
 async def _follow(settings: Settings, graph: Graph, options: FollowOptions, folder: Path | None) -> None:

@@ -21,10 +21,9 @@ from keygraph.dynamo.store import Store
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import StoreError, StreamTrimmed
 from keygraph.graph import Graph
-from keygraph_server.commands.follow import refuse_without_fields
 from keygraph_server.lambdas.handler import IN_LAMBDA
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model
+from keygraph_server.models import load_model, refuse_without_stream_fields
 from keygraph_server.settings import read_settings
 from keygraph_server.stores import open_configured_store
 
@@ -53,7 +52,7 @@ class ChangesHandler:
             settings = read_settings()
             configure_logging(settings)
             graph = load_model(settings.model).graph
-            refuse_without_fields(graph)
+            refuse_without_stream_fields(graph)
             self._opened = open_configured_store(settings, graph.table)
             store: Store = self._runner.run(self._opened.__aenter__())
             self._graph, self._counter = graph, StreamCounter(graph, store)
