@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 59_586, ("server",): 13_476, ("tests",): 96_270}
+LINES = {("keygraph", "resolvers"): 59_586, ("server",): 13_476, ("tests",): 96_319}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import ssl
 from contextlib import closing, suppress
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
 
 import pytest
+from botocore.credentials import ReadOnlyCredentials
 
 from keygraph.changes.stream import StreamReader, ancestors, readable
 from keygraph.dynamo.actions import AddNumber, CheckItem, DeleteItem, PutItem, Remove, SetTo, UpdateItem
@@ -28,7 +30,8 @@ from keygraph.dynamo.streams import (
     in_order,
 )
 from keygraph.dynamo.table import Index, Key, Table
-from keygraph.engines.dynamodb.engine import DynamoDBStore
+from keygraph.engines.dynamodb.direct import direct_transport
+from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.errors import refusal
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.transport import Received
@@ -404,3 +407,49 @@ async def test_an_expired_iterator_is_replaced_unless_only_it_knew_the_position(
     with pytest.raises(StreamTrimmed, match="was not read for 15 minutes"):
         await store.send(ReadRecords("arn", "s0", latest))
     await store.close()
+
+
+# --- Transports -----------------------------------------------------------------------------------------
+
+
+async def test_aioboto3_reads_the_same(moto_endpoint: str) -> None:
+    async with (
+        open_dynamodb(TABLE, moto_endpoint) as direct,
+        open_dynamodb(TABLE, moto_endpoint, transport="aioboto3") as store,
+    ):
+        await direct.send(DeleteTable())
+        await direct.send(CreateTable())
+        await store.send(EnableStream())
+        await store.send(BatchWrite(({"PK": "p", "SK": Decimal(1), "b": b"\xff"},)))
+        [(shard, record)] = await read_all(StreamReader(store))
+        assert (record.key, record.old, record.new) == (
+            ("p", Decimal(1)),
+            None,
+            {"PK": "p", "SK": Decimal(1), "b": b"\xff"},
+        )
+        [(other, same)] = await read_all(StreamReader(direct))
+        assert (other, same.new, same.position) == (shard, record.new, record.position)
+        assert abs(same.at - record.at) < 1
+        await direct.send(DeleteTable())
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://dynamodb.eu-central-1.amazonaws.com", "streams.dynamodb.eu-central-1.amazonaws.com"),
+        ("https://dynamodb.cn-north-1.amazonaws.com.cn/", "streams.dynamodb.cn-north-1.amazonaws.com.cn"),
+        ("http://localhost:8000", "localhost:8000"),
+        ("https://vpce-1.dynamodb.example.com", "vpce-1.dynamodb.example.com"),
+    ],
+)
+async def test_streams_of_aws_have_an_endpoint_of_their_own(url: str, host: str) -> None:
+    async def credentials() -> ReadOnlyCredentials:
+        return ReadOnlyCredentials("AKIDEXAMPLE", "secret", None)
+
+    tls = ssl.create_default_context() if url.startswith("https") else None
+    transport = direct_transport(url, "eu-central-1", tls, credentials, Splitting(), 10)
+    _, signer = transport._streams
+    assert signer.host == host
+    lines = signer.lines(await credentials(), "DynamoDBStreams_20120810.GetRecords", b"{}", 1)
+    assert "/eu-central-1/dynamodb/aws4_request" in lines
+    await transport.close()
