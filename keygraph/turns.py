@@ -82,6 +82,11 @@ class WorkBudget:
             else self.rounds.wait(self.waited, self.client, is_turn=True)
         )
 
+    @property
+    def is_round_over(self) -> bool:
+        """Whether the time of this round of the event loop is used up."""
+        return self.rounds is not None and 0.0 < self.rounds.ends < perf_counter()
+
     async def wait_for_request(self) -> None:
         """Waits for a round with time for a request, or for its answer."""
         self.waited += 1

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from functools import reduce
+from itertools import chain
 from typing import Any, Self, TypeAlias
 
 from keygraph.dynamo.limits import (
@@ -36,6 +37,8 @@ _EXACT = Context(
     Emax=HIGHEST_EXPONENT + 1,
     traps=[Inexact, InvalidOperation, Overflow],
 )
+
+_CONTAINERS = frozenset({list, dict, frozenset})
 
 _SUMS = Context(prec=300)
 """Any sum of numbers that DynamoDB holds has fewer digits."""
@@ -282,6 +285,21 @@ def value_size(value: Value) -> int:
         case list():
             return 3 + sum(1 + value_size(inner) for inner in value)
     return sum(value_size(member) for member in value)
+
+
+def nested_values(items: Iterable[Item | None]) -> int:
+    """Returns how many values there are in the lists, maps and sets of items: they take much more memory than in the
+    table."""
+    count, level = 0, _containers(chain.from_iterable(map(dict.values, filter(None, items))))
+    while level:
+        count += sum(map(len, level))
+        inner = [each.values() if type(each) is dict else each for each in level]
+        level = _containers(chain.from_iterable(inner))
+    return count
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [each for each in values if type(each) in _CONTAINERS]
 
 
 def number_size(value: Decimal) -> int:

@@ -108,6 +108,8 @@ class Page:
     scanned: int
     last: Position | None
     cost: Cost
+    nested: int = 0
+    """The values in the lists, maps and sets of its items."""
 
 
 @value(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class Batch:
 
     items: list[Item | None]
     cost: Cost
+    nested: int = 0
+    """The values in the lists, maps and sets of its items."""
 
 
 @value(frozen=True, slots=True)

@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import datetime
 import ipaddress
+import json
 import logging
 import ssl
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, get_args
@@ -21,6 +24,7 @@ import orjson
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -31,13 +35,13 @@ from keygraph.dynamo.table import Key, Table
 from keygraph.engines.dynamodb import sending
 from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
-from keygraph.engines.dynamodb.direct import DirectTransport, encoded
+from keygraph.engines.dynamodb.direct import DirectTransport, _answer, _outside_strings, encoded
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
-from keygraph.engines.dynamodb.http1 import Pool
+from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Received, TransportName
+from keygraph.engines.dynamodb.transport import Received, TransportName, in_thread, is_large
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
@@ -256,7 +260,7 @@ async def test_a_large_answer_is_decoded_beside_others(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(sending, "decoded", noted)
     server = FaultyDynamoDB()
-    items = [{"PK": "USER#1", "SK": str(number), "values": [[]] * 4_000} for number in range(2)]
+    items = [{"PK": "USER#1", "SK": str(number), "values": [[]] * 1_000} for number in range(2)]
     async with server.running() as url, opened(url) as store:
         await store.send(BatchWrite(puts=tuple(items)))
         threads.clear()
@@ -265,6 +269,64 @@ async def test_a_large_answer_is_decoded_beside_others(monkeypatch: pytest.Monke
             assert found == items[number]
         assert (await store.send(Query("USER#1"))).items == items
     assert [each == threading.get_ident() for each in threads] == [True, True, False]
+
+
+async def test_others_run_while_a_large_answer_is_read() -> None:
+    item = {"PK": {"S": "USER#1"}, "data": {"L": [{"L": []}] * 5_000}}
+    reply = Reply()
+    reply.body = orjson.dumps({"Items": [item] * 50})
+    switches, interval = 0, sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)
+    try:
+        reading = asyncio.ensure_future(in_thread(partial(_answer, reply)))
+        while not reading.done():
+            await asyncio.sleep(0)
+            switches += 1
+    finally:
+        sys.setswitchinterval(interval)
+    assert await reading == {"Items": [item] * 50}
+    assert switches > 20
+
+
+@pytest.mark.parametrize(
+    "text", ['a"b', "\\", '\\"', "[[,[[{", "\\ud83d", "\U0001f600 \u00e9", '","', "x" * 70_000], ids=ascii
+)
+def test_a_large_answer_is_read_as_a_small_one(text: str) -> None:
+    item = {"PK": {"S": text}, f"{text}s": {"SS": [text, f"{text}{text}"]}}
+    content = {"Items": [item] * (70_000 // len(text) + 1), "Count": 3}
+    reply = Reply()
+    for reply.body in (json.dumps(content).encode(), orjson.dumps(content)):
+        assert is_large(reply.body)
+        assert _answer(reply) == content
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"Items":[' + b"[]," * 90_000 + b"[]]}",
+        b'{"a":"' + b"[{" * 50_000 + b'","Items":[' + b"[]," * 90_000 + b"[]]}",
+        b'{"Items":' + b'{"M":' * 50_000,
+        b'{"Count":' + b"1" * 90_000 + b"}",
+        b'{"Items":[{"S":"\\ud800"}],"a":"' + b"a" * 90_000 + b'"}',
+        b'{"Items":[{"SS":["\\uD800"]}],"a":"' + b"a" * 90_000 + b'"}',
+        b'{"Items":[{"S":"\xff"}],"a":"' + b"a" * 90_000 + b'"}',
+        b'{"Items":[],"a":"' + b"a" * 90_000,
+    ],
+    ids=range(8),
+)
+def test_a_large_answer_that_dynamodb_would_not_give(body: bytes) -> None:
+    reply = Reply()
+    reply.body = body
+    assert is_large(body)
+    with pytest.raises(ResponseParserError):
+        _answer(reply)
+
+
+@pytest.mark.parametrize("size", [65_000, 1_000_000])
+def test_what_is_outside_of_strings_is_found_however_long_these_are(size: int) -> None:
+    for text in ("[", "\\", '"', '\\"[', "a[\\"):
+        content = {"a": {"S": (text * size)[:size]}, "b": [[], []]}
+        assert b"".join(_outside_strings(orjson.dumps(content))) == b"{:{:},:[[],[]]}"
 
 
 @pytest.mark.parametrize("name", get_args(TransportName))

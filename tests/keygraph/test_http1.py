@@ -245,6 +245,58 @@ async def test_each_request_has_its_own_answer() -> None:
     assert [reply.body for reply in replies] == bodies
 
 
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 12000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"]
+)
+async def test_large_answers_wait_until_earlier_ones_are_used(framing: bytes) -> None:
+    is_chunked, body = framing.startswith(b"T"), b"x" * 12_000_000
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            text = _answered(b"small")
+            if await _request(reader) == b"large":
+                chunks = b"10000\r\n%b\r\n" % body[:65_536] * 180 + b"0\r\n\r\n"
+                text = b"HTTP/1.1 200 OK\r\n" + framing + (chunks if is_chunked else body)
+            writer.write(text)
+            await writer.drain()
+
+    async with pool_of(answer, read_seconds=1.0) as pool:
+        waiting = {asyncio.create_task(pool.post("", b"large", 13_000_000)) for _ in range(3)}
+        while waiting:
+            [done], waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            reply = done.result()
+            assert len(reply.body) > 11_000_000
+            # However long it is used, small ones come beside it, and no other large one.
+            for _ in range(300):
+                assert (await pool.post("", b"small")).body == b"small"
+            assert not any(each.done() for each in waiting)
+            del done, reply
+
+
+async def test_a_large_answer_that_nobody_waits_for_gives_its_place_to_others() -> None:
+    is_read = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        length = await _request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 12000000\r\n\r\n" + b"x" * int(length))
+        await writer.drain()
+        is_read.set()
+        await reader.read()
+
+    async with pool_of(answer) as pool:
+        given_up = [asyncio.create_task(pool.post("", b"6000000")) for _ in range(3)]
+        await is_read.wait()
+        whole = asyncio.create_task(pool.post("", b"12000000"))
+        await asyncio.wait([*given_up, whole], timeout=0.3)
+        assert not whole.done()
+        for task in given_up:
+            task.cancel()
+        del task
+        await asyncio.wait(given_up)
+        del given_up
+        assert len((await whole).body) == 12_000_000
+
+
 async def test_a_stale_connection_is_replaced() -> None:
     served: list[int] = []
 

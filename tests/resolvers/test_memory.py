@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Many, Table, node, record
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, nested_values
 from keygraph.dynamo.store import Batch, BatchGet, Cost, CreateTable, Page, Query
 from keygraph.engines.open import open_store
 from keygraph.errors import Throttled
@@ -197,6 +197,21 @@ async def test_large_operations_read_on_one_at_a_time(monkeypatch: pytest.Monkey
         first.answers()
         assert codes(await asyncio.wait_for(waiting, 5)) == []
         assert store.pages == 9
+
+
+SMALL_VALUES: dict[str, Callable[[], Any]] = {
+    "lists": lambda: [[] for _ in range(1_500)],
+    "maps": lambda: [{"a": [[]]} for _ in range(500)],
+    "a set": lambda: frozenset(f"{number:03}" for number in range(999)),
+}
+
+
+@pytest.mark.parametrize("made", SMALL_VALUES.values(), ids=SMALL_VALUES)
+async def test_values_in_items_of_a_few_kb_are_counted(made: Callable[[], Any]) -> None:
+    with Memory(1_000_000_000).holding() as holding, measured() as found:
+        items: list[Item | None] = [{"PK": "BOX#1", "data": made()} for _ in range(20)]
+        held = holding.take(items, nested_values(items), read_units=10.0, looked_at=20)
+        assert found() / 2 < held < 3 * found()
 
 
 async def test_an_operation_that_none_can_serve_is_told_so() -> None:

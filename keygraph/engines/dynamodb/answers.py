@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from botocore.parsers import ResponseParserError
 
-from keygraph.dynamo.items import Item, answered_items, untyped_item
+from keygraph.dynamo.items import Item, answered_items, nested_values, untyped_item
 from keygraph.dynamo.limits import PAGE_BYTES
 from keygraph.dynamo.streams import StreamRecord, StreamShard
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
@@ -34,6 +34,8 @@ class Answered:
 
     items: list[Item] = field(default_factory=list)
     """Of a read; of a write the item that it returns, if any."""
+    nested: int = 0
+    """The values in their lists, maps and sets."""
     by_key: dict[Key, Item] | None = None
     """The items of a batch."""
     count: int = 0
@@ -76,6 +78,7 @@ def decoded(wire: Wire, answer: Body, table: Table) -> Answered:
         consumed = answer.get("ConsumedCapacity")
         if consumed is not None:
             found.units = _units(consumed) if type(consumed) is dict else sum(map(_units, consumed))
+        found.nested = nested_values(found.items)
     except Exception as error:
         raise ResponseParserError(f"an answer to {wire.operation} that DynamoDB would not give") from error
     return found
@@ -109,7 +112,7 @@ def _of_page(wire: Wire, answer: Body, table: Table) -> Answered:
     count, scanned, last = answer["Count"], answer["ScannedCount"], answer.get("LastEvaluatedKey")
     if not type(count) is type(scanned) is int or not 0 <= count <= scanned <= PAGE_BYTES:
         raise ValueError("numbers of items that no page has")
-    return Answered(items, None, count, scanned, _position(last, wire.body, table) if last else None)
+    return Answered(items, 0, None, count, scanned, _position(last, wire.body, table) if last else None)
 
 
 def _items(typed: list[Any], most: int, table: Table) -> list[Item]:
@@ -143,7 +146,7 @@ def _of_batch_get(wire: Wire, answer: Body, table: Table) -> Answered:
     )
     rest = _batch(wire, table, {**requested, "Keys": keys}) if keys else None
     columns: Any = [[item[key.name] for item in items] for key in table.keys]
-    return Answered(items, dict(zip(zip(*columns, strict=True), items, strict=True)), rest=rest)
+    return Answered(items, 0, dict(zip(zip(*columns, strict=True), items, strict=True)), rest=rest)
 
 
 def _of_batch_write(wire: Wire, answer: Body, table: Table) -> Answered:

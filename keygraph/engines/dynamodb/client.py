@@ -40,7 +40,7 @@ from keygraph.engines.dynamodb.http1 import (
     addresses_of,
 )
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
-from keygraph.engines.dynamodb.transport import Body, Received
+from keygraph.engines.dynamodb.transport import BYTES_AT_ONCE, Body, Received
 
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 """The positions where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
@@ -150,7 +150,7 @@ class ClientTransport:
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise ResponseParserError("an answer that botocore cannot read") from error
-        return Received(lambda: answer, int(sent) if sent.isdecimal() else 0)
+        return Received(lambda: answer, sent.isdecimal() and int(sent) > BYTES_AT_ONCE)
 
     async def close(self) -> None:
         """Closes the clients and their connections."""

@@ -12,10 +12,11 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
+from typing import Any
 
 import orjson
 from botocore import exceptions as boto
@@ -27,7 +28,7 @@ from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal,
 from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, CONNECT_SHARE, READ_SHARE, Pool, Reply
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
-from keygraph.engines.dynamodb.transport import Body, Received, Transport
+from keygraph.engines.dynamodb.transport import Body, Received, Transport, in_thread, is_large, separators
 
 _MANAGED = {
     *("CreateTable", "DeleteTable", "ListTables", "UpdateTable"),
@@ -43,6 +44,9 @@ _REFUSAL_SEPARATORS = 200_000
 _API, _STREAMS_API = "DynamoDB_20120810", "DynamoDBStreams_20120810"
 _OF_AWS = re.compile(r"https://dynamodb\.([a-z0-9-]+\.amazonaws\.com(?:\.cn)?)/?")
 """AWS's endpoints, beside which stand those of DynamoDB Streams. Other servers have both APIs at one."""
+_LISTS_BESIDE_MAPS = 10
+"""An answer has so many more lists than maps at most: in items, each is in a map of its type."""
+_LOOKED_AT_ONCE = 64 * 1024
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
 
@@ -93,8 +97,9 @@ class DirectTransport:
                 checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
             )
         if reply.status == 200:
-            return Received(partial(_answer, reply), len(reply.body))
-        raise self._refusal(operation, reply, now)
+            return Received(partial(_answer, reply), is_large(reply.body))
+        refused = partial(self._refusal, operation, reply, now)
+        raise await in_thread(refused) if is_large(reply.body) else refused()
 
     async def close(self) -> None:
         """Closes the connections, including the client's."""
@@ -150,21 +155,66 @@ def encoded(body: object) -> bytes:
 
 def _answer(reply: Reply) -> Body:
     try:
-        answer = orjson.loads(reply.body)
-    except orjson.JSONDecodeError as error:
+        answer = _parsed_in_turns(reply.body) if is_large(reply.body) else orjson.loads(reply.body)
+    except json.JSONDecodeError as error:
         if "x-amzn-requestid" in reply.headers:
             # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
             have = len(reply.body)
             raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
         raise ResponseParserError("an answer that is not JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise ResponseParserError("an answer that DynamoDB would not give") from error
     if not isinstance(answer, dict):
         raise ResponseParserError("an answer that is not a JSON object")
     return answer
 
 
+def _parsed_in_turns(body: bytes) -> Any:
+    """Returns the content of a large JSON text. Raises ValueError, or RecursionError.
+
+    orjson lets no other thread run meanwhile. Here others run at each map, of which DynamoDB makes one for each value, and
+    at each number, of which it makes few.
+    """
+    if body.count(b"[") > body.count(b"{") + _LISTS_BESIDE_MAPS:
+        text = b"".join(_outside_strings(body))
+        if text.count(b"[") > text.count(b"{") + _LISTS_BESIDE_MAPS:
+            raise ValueError("lists that are not in maps")
+    may_be_halves = b"\\ud" in body or b"\\uD" in body
+    each_map = _with_whole_characters if may_be_halves else _unchanged
+    return json.loads(body.decode(), object_hook=each_map, parse_int=_number, parse_float=_number)
+
+
+def _outside_strings(body: bytes) -> Iterator[bytes]:
+    """Yields the parts of a JSON text that are not in its strings."""
+    start, first = 0, 0
+    while start < len(body):
+        end = start + _LOOKED_AT_ONCE
+        while body[end - 1 : end] == b"\\":
+            end += 1
+        parts = body[start:end].replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+        yield from parts[first::2]
+        start, first = end, (first + len(parts) - 1) % 2
+
+
+def _unchanged(part: Body) -> Body:
+    return part
+
+
+def _number(text: str) -> float:
+    return int(text) if text.removeprefix("-").isdecimal() else float(text)
+
+
+def _with_whole_characters(part: Body) -> Body:
+    """Returns a map. Raises UnicodeEncodeError for half of a surrogate pair in it."""
+    for name, value in part.items():
+        values = value if isinstance(value, list) else [value]
+        "".join([name, *[each for each in values if isinstance(each, str)]]).encode()
+    return part
+
+
 def _told(reply: Reply) -> tuple[str, str, Body]:
     """Returns the code, message and details of a refusal; the status as code if the answer is not DynamoDB's."""
-    if sum(map(reply.body.count, b",[{")) > _REFUSAL_SEPARATORS:
+    if separators(reply.body) > _REFUSAL_SEPARATORS:
         return str(reply.status), "", {}
     try:
         told = _answer(reply)

@@ -185,7 +185,7 @@ class DynamoDBStore:
             if told is not None:
                 for item in items:
                     item[told] = request.partition
-        return Page(items, answer.scanned, self._last(answer, request), cost)
+        return Page(items, answer.scanned, self._last(answer, request), cost, answer.nested)
 
     def _counted(self, request: Count, answers: Sequence[Answered], cost: Cost) -> Counted:
         [answer] = answers or (Answered(),)  # nothing had to be sent
@@ -215,7 +215,7 @@ class DynamoDBStore:
             for name in [key.name for key in self.table.keys if key.name not in requested]:
                 for item in found.values():
                     item.pop(name, None)
-        return Batch([found.get(key) for key in request.keys], cost)
+        return Batch([found.get(key) for key in request.keys], cost, sum(each.nested for each in answers))
 
     # --- Tables ---------------------------------------------------------------------------------------
 

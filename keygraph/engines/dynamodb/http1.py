@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 import time
+import weakref
 from collections import deque
 from contextlib import suppress
 from contextvars import Context
@@ -34,6 +35,9 @@ _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
 """How many times within `read_seconds` the pool checks for silent connections."""
 _HEAD_BYTES = 16 * 1024
+_LARGE, _LARGE_IN_ALL = 64 * 1024, 16 * 1024 * 1024
+"""The rest of a larger answer is read when all of these together have no more bytes. It takes up to 30 times as much memory
+when it is decoded, one after the other."""
 _INTERIM_ANSWERS = 16
 """How many may come before an answer. DynamoDB sends none, and each takes as long as an answer."""
 ANSWER_BYTES = 4 * BATCH_GET_BYTES
@@ -81,6 +85,8 @@ class Reply:
     def __init__(self, most: int = ANSWER_BYTES) -> None:
         """`most` is the size of the largest body, in bytes."""
         self._most = most
+        self.size = most
+        """The length of its body, or of the largest if that is not known."""
         self._parts: list[bytes] = []
 
     @property
@@ -161,7 +167,7 @@ class Reply:
         elif (length := _value(lines, b"\r\ncontent-length:")) is not None:
             if not length.isdigit() or len(length) > _LENGTH_DIGITS:
                 raise Malformed("a length that is not a number")
-            self._missing = int(length)
+            self._missing = self.size = int(length)
             if self._missing > self._most:
                 raise AnswerTooLarge
         else:
@@ -246,8 +252,11 @@ class _HttpConnection(asyncio.BufferedProtocol):
     It has its own buffer. Without one, asyncio allocates 256 KB for each read, which costs more than the read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, large: LargeReplies) -> None:
         self._loop = asyncio.get_running_loop()
+        self._large = large
+        self._received = 0
+        """The bytes of the answer that have come."""
         self.transport: asyncio.Transport
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._reply: Reply | None = None
@@ -276,6 +285,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
         whole = self._whole = self._loop.create_future()
         self.heard = self._loop.time()
         self.may_go_on = self.is_answered = False
+        self._received = 0
         self.transport.write(request)
         return whole
 
@@ -294,7 +304,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
         """Returns whether an answer is due. Fails the request if nothing has been received since then."""
         if self._whole is None:
             return False
-        if self.heard <= silent_since:
+        if self.heard <= silent_since and self.transport.is_reading():
             self._fail(TimeoutError())
         return True
 
@@ -317,6 +327,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
             return
         self.heard = self._loop.time()
         self.is_answered = True
+        before, self._received = self._received, self._received + nbytes
         try:
             reply = self._reply.feed(data)
         except Malformed as error:
@@ -325,6 +336,16 @@ class _HttpConnection(asyncio.BufferedProtocol):
         if reply is not None:
             self.may_go_on = reply.may_go_on
             whole.set_result(reply)
+        elif before <= _LARGE < self._received:
+            self._large.add(self, self._reply)
+
+    def go_on(self, reply: Reply) -> bool:
+        """Reads the rest of a large answer. Returns whether anybody waits for it."""
+        if self._reply is not reply or self.transport.is_closing():
+            return False
+        self.heard = self._loop.time()
+        self.transport.resume_reading()
+        return True
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost = True
@@ -339,6 +360,39 @@ class _HttpConnection(asyncio.BufferedProtocol):
             self._fail(error)
         else:
             self._fail(ConnectionResetError("the connection was cut"))
+
+
+class LargeReplies:
+    """The large answers that are read, or not decoded yet. Others wait, unread, in the order of their coming."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._bytes = 0
+        self._waiting: deque[tuple[_HttpConnection, Reply]] = deque()
+
+    def add(self, connection: _HttpConnection, reply: Reply) -> None:
+        """Counts an answer until nobody references it. If there are too many, its connection waits."""
+        connection.transport.pause_reading()
+        self._waiting.append((connection, reply))
+        self._read_waiting()
+
+    def _read_waiting(self) -> None:
+        while self._waiting:
+            connection, reply = self._waiting[0]
+            if self._bytes and self._bytes + reply.size > _LARGE_IN_ALL:
+                return
+            del self._waiting[0]
+            if connection.go_on(reply):
+                self._bytes += reply.size
+                weakref.finalize(reply, self._end_from_any_thread, reply.size).atexit = False
+
+    def _end_from_any_thread(self, size: int) -> None:
+        with suppress(RuntimeError):  # the loop may be closed by then
+            self._loop.call_soon_threadsafe(self._end, size)
+
+    def _end(self, size: int) -> None:
+        self._bytes -= size
+        self._read_waiting()
 
 
 def addresses_of(host: str, port: int, family: int = 0) -> list[str]:
@@ -376,6 +430,7 @@ class Pool:
         self._idle: deque[_HttpConnection] = deque()
         self._open: set[_HttpConnection] = set()
         self._is_closed = False
+        self._large = LargeReplies()
 
     async def post(self, lines: str, body: bytes, most: int = ANSWER_BYTES) -> Reply:
         """Returns the whole answer, with a body of at most `most` bytes. Raises botocore's exceptions of connections and
@@ -490,7 +545,7 @@ class Pool:
 
     async def _connected_to(self, address: str) -> _HttpConnection:
         _, connection = await asyncio.get_running_loop().create_connection(
-            _HttpConnection,
+            lambda: _HttpConnection(self._large),
             address,
             self._port,
             ssl=self._tls,

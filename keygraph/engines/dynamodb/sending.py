@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from keygraph.dynamo.table import Table
@@ -13,7 +12,7 @@ from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.gate import Gate
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
-from keygraph.engines.dynamodb.transport import Received, Transport
+from keygraph.engines.dynamodb.transport import Received, Transport, in_thread
 from keygraph.errors import (
     KeygraphError,
     StoreError,
@@ -24,15 +23,11 @@ from keygraph.errors import (
     again,
     without_frames,
 )
+from keygraph.turns import BUDGET
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
 """Calls that may have been carried out although no answer came: a second time their condition could fail."""
 _WRITES = _SENT_ONCE | {"BatchWriteItem", "TransactWriteItems"}
-_DECODED_AT_ONCE = 64 * 1024
-"""The longest answer that is decoded in the event loop. It has 7,000 values at most, such as `{"L":[]},`: seven
-milliseconds."""
-_DECODING = ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding")
-"""Its thread is started on first use."""
 
 
 @dataclass
@@ -118,14 +113,18 @@ class Sender:
             await attempts.wait(attempt - 1, failure)
 
     async def _decoded(self, wire: Wire, received: Received) -> Answered:
-        """Returns the content of an answer. That of a large one is made in a thread: it may be thousands of values."""
+        """Returns the content of an answer, as soon as there is time for it."""
 
         def content() -> Answered:
             return decoded(wire, received.body(), self.table)
 
-        if received.size <= _DECODED_AT_ONCE:
-            return content()
-        return await asyncio.get_running_loop().run_in_executor(_DECODING, content)
+        if received.is_large:
+            return await in_thread(content)
+        budget = BUDGET.get()
+        if budget is not None and budget.is_round_over:
+            # Hundreds of answers may have come at the same time.
+            await budget.wait_for_request()
+        return content()
 
     def _throttled(self) -> Throttled:
         return Throttled(f"DynamoDB throttles batches for the table {self.table.name}")

@@ -6,14 +6,22 @@ which takes a tenth of its processor time (`python -m bench.transport`).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from keygraph.engines.dynamodb.requests import Wire
 
 Body: TypeAlias = dict[str, Any]
 TransportName: TypeAlias = Literal["direct", "aioboto3"]
 """Which transport carries the requests for data."""
+_T = TypeVar("_T")
+
+BYTES_AT_ONCE, _VALUES_AT_ONCE = 64 * 1024, 4_000
+"""The longest answer that is read in the event loop, and the most commas, lists and maps in it: about a millisecond."""
+_READING = ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding")
+"""Its thread is started on first use."""
 
 
 class Received(NamedTuple):
@@ -21,8 +29,8 @@ class Received(NamedTuple):
 
     body: Callable[[], Body]
     """Binary values in it are bytes or base64."""
-    size: int = 0
-    """The length of its JSON."""
+    is_large: bool = False
+    """Whether parsing and decoding it takes milliseconds."""
 
 
 class Transport(Protocol):
@@ -33,3 +41,19 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Closes its connections."""
+
+
+def is_large(json: bytes) -> bool:
+    """Returns whether reading a JSON text takes milliseconds."""
+    size = len(json)
+    return size > BYTES_AT_ONCE or (size > _VALUES_AT_ONCE and separators(json) > _VALUES_AT_ONCE)
+
+
+def separators(json: bytes) -> int:
+    """Returns the number of commas, lists and maps in a JSON text, with those in its strings."""
+    return sum(map(json.count, b",[{"))
+
+
+async def in_thread(read: Callable[[], _T]) -> _T:
+    """Returns what reading a large answer gives. It is read beside other requests."""
+    return await asyncio.get_running_loop().run_in_executor(_READING, read)

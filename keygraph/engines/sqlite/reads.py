@@ -16,7 +16,7 @@ from typing import Any
 
 from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, nested_values
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
 from keygraph.dynamo.rules import KeyBounds, can_go_on, refuse_filtered, refuse_limit, refuse_segment
 from keygraph.dynamo.store import Batch, BatchGet, Cost, Count, Counted, Page, Query, Scan
@@ -201,7 +201,8 @@ def query(connection: sqlite3.Connection, layout: Layout, request: Query, allowe
     """Returns one page of a partition."""
     decoded = decoder(request.projection)
     reading, cost = _read_partition(connection, layout, request, allowed)
-    return Page([decoded(stored) for stored in reading.found], reading.scanned, reading.last, cost)
+    items = [decoded(stored) for stored in reading.found]
+    return Page(items, reading.scanned, reading.last, cost, nested_values(items))
 
 
 def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance) -> Counted:
@@ -288,4 +289,4 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
         found[key] = None if content is None else decoded(stored_item(content))
         sizes.append(size)
     cost = Cost.of_reads(requests, sizes, consistent=request.consistent)
-    return Batch([found[key] for key in asked], cost)
+    return Batch([found[key] for key in asked], cost, nested_values(found.values()))

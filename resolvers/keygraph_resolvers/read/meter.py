@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from keygraph.admission import Admission, Place
 from keygraph.codes import Code
-from keygraph.dynamo.items import Item, Value, item_size
+from keygraph.dynamo.items import Item, item_size, nested_values
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.dynamo.store import (
     Answer,
@@ -202,7 +202,7 @@ class MeteredStore(PassingStore):
                     Sent(request, places, keys, round_trip, began - start, ended - start, cost, items)
                 )
                 if holding is not None and kind in _WITH_ITEMS:
-                    held = holding.take(answer.items, cost.read_units, items)
+                    held = holding.take(answer.items, answer.nested, cost.read_units, items)
                     if read is not None:
                         read.held += held
             if budget is not None and is_round_over(budget, ended):
@@ -369,10 +369,10 @@ _ALWAYS_HELD = 64 * 1024
 """An operation that holds no more than this is never refused: small ones continue beside large ones."""
 _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured,"""
-_MEASURED_ITEM = 8 * 1024
-"""and those with more than this on average: lists and maps take much more memory than in the table."""
+_MANY_NESTED = 1_000
+"""unless they have so many values in lists, maps and sets: that takes about a millisecond."""
 _NESTED_BYTES = 100
-"""The memory of a value in a list or map, with its place there."""
+"""The memory of such a value, with its place there: up to 33 times as much as in the table."""
 _UNIT_BYTES = 8 * 1024
 """The bytes that one read unit reads if the read is eventually consistent; others read half of it."""
 _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
@@ -473,18 +473,22 @@ class Holding:
         if self.turn is not None:
             self._memory.large_answers.leave(self.turn)
 
-    def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> int:
-        """Holds items, for which so much was read; returns how many bytes. Raises the refusal if the operation has to
-        be given up."""
+    def take(self, items: Sequence[Item | None], nested: int, read_units: float, looked_at: int) -> int:
+        """Holds items, for which so much was read; returns how many bytes. `nested` are the values in their lists, maps
+        and sets. Raises the refusal if the operation has to be given up."""
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
-        if size > _MEASURED_BYTES or size > _MEASURED_ITEM * len(items):
-            size = _size(items)
+        if size > _MEASURED_BYTES and nested < _MANY_NESTED:
+            size = sum(map(item_size, filter(None, items)))
+        size += _NESTED_BYTES * nested
         self._hold(size)
         return size
 
-    def take_items(self, items: Sequence[Item | None]) -> None:
-        """Holds items that were returned with others. Raises the refusal if the operation has to be given up."""
-        self._hold(_size(items))
+    def take_item(self, item: Item) -> bool:
+        """Holds an item that was returned with others; returns whether it has many values. Raises the refusal if the
+        operation has to be given up."""
+        nested = nested_values([item])
+        self._hold(item_size(item) + _NESTED_BYTES * nested)
+        return nested > _MANY_NESTED
 
     def take_walked(self, edges: int, nodes: int) -> int:
         """Holds edges that a walk follows, and nodes that it remembers; returns how many bytes. Raises the refusal if
@@ -522,20 +526,3 @@ class Holding:
             f"Operations are given up, because all hold more than {memory.limit:,} bytes"
         )
         return TooMuchMemory("the server has too much to do: try again in a second")
-
-
-def _size(items: Sequence[Item | None]) -> int:
-    size = 0
-    for item in items:
-        if item is not None:
-            size += item_size(item) + _NESTED_BYTES * sum(map(_nested, item.values()))
-    return size
-
-
-def _nested(value: Value) -> int:
-    """Returns how many values there are in the lists and maps of a value."""
-    if isinstance(value, list):
-        return len(value) + sum([_nested(each) for each in value if type(each) in (list, dict)])
-    if isinstance(value, dict):
-        return len(value) + sum([_nested(each) for each in value.values() if type(each) in (list, dict)])
-    return 0

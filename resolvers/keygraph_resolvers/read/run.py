@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
@@ -139,10 +139,9 @@ class Run:
         if self.is_large and self.meter.holding is not None:
             await self.meter.holding.wait_to_answer()
 
-    def hold(self, items: Sequence[Item]) -> None:
-        """Counts items of pages that were forgotten, because the answer shows them."""
-        if self.meter.holding is not None:
-            self.meter.holding.take_items(items)
+    def hold(self, item: Item) -> bool:
+        """Counts an item of a page that was forgotten, because the answer shows it. Returns whether that took long."""
+        return self.meter.holding is not None and self.meter.holding.take_item(item)
 
     def again(self) -> Run:
         """Returns a run of the same operation without anything that was read before, which reads consistently."""

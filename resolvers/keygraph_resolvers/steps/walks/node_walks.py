@@ -15,7 +15,7 @@ from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.ranking import Ranking, Weights, rank
 from keygraph.walks.reach import Reach, Requested, from_node, reach
 from keygraph.walks.walk import Budget, Hop, Vertex
-from keygraph_resolvers.engine.requests import Beside, Reads, Start, Work
+from keygraph_resolvers.engine.requests import Beside, Pause, Reads, Start, Work
 from keygraph_resolvers.engine.worst import (
     KEY_OF,
     Described,
@@ -407,7 +407,9 @@ class _OneWalk:
             return
         of_lists = [hop for hop in hops if hop.edge is not None]
         if not self._step.lists(run).is_shared:
-            run.hold([hop.edge.located.item for hop in of_lists])
+            for hop in of_lists:
+                if run.hold(hop.edge.located.item):
+                    yield Pause()
         prime, key_of = run.nodes.prime, run.graph.table.key_of
         for hop in of_lists:
             located, arguments = hop.edge.located, hop.edge.connection.arguments
