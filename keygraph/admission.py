@@ -141,6 +141,8 @@ class Admission:
         while is_started:
             is_started = False
             for clients, queue in [*self._queues.items()]:
+                if self.taken.get("", 0) >= self._all[""]:
+                    return  # there may be a thousand clients
                 place, turn = queue[0]
                 if turn.cancelled() or not self._start(place):
                     continue

@@ -87,6 +87,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_connection_that_has_ended_leaves_no_garbage": Removal(
         f"{_CONNECTIONS}/guarded.py", "        self.flow.connection = None\n", ""
     ),
+    "test_an_idle_connection_keeps_no_long_head": Removal(
+        f"{_CONNECTIONS}/guarded.py", "                self.forget_request()\n", "                pass\n"
+    ),
     "test_no_code_keeps_an_error_with_its_frames": Removal(
         f"{_RESOLVERS}/answer/completion.py", "None if error is None else as_value(error)", "error"
     ),

@@ -15,7 +15,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, get_args
@@ -273,19 +272,24 @@ async def test_a_large_answer_is_decoded_beside_others(monkeypatch: pytest.Monke
 
 async def test_others_run_while_a_large_answer_is_read() -> None:
     item = {"PK": {"S": "USER#1"}, "data": {"L": [{"L": []}] * 5_000}}
-    reply = Reply()
+    reply, turns, interval = Reply(), [0], sys.getswitchinterval()
     reply.body = orjson.dumps({"Items": [item] * 50})
-    switches, interval = 0, sys.getswitchinterval()
+
+    def read() -> tuple[Any, int]:
+        before = turns[0]
+        return _answer(reply), turns[0] - before
+
     sys.setswitchinterval(0.0005)
     try:
-        reading = asyncio.ensure_future(in_thread(partial(_answer, reply)))
+        reading = asyncio.ensure_future(in_thread(read))
         while not reading.done():
             await asyncio.sleep(0)
-            switches += 1
+            turns[0] += 1
     finally:
         sys.setswitchinterval(interval)
-    assert await reading == {"Items": [item] * 50}
-    assert switches > 20
+    answer, meanwhile = await reading
+    assert answer == {"Items": [item] * 50}
+    assert meanwhile > 20
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import logging
 import socket
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -604,6 +605,29 @@ class TestMemory:
                     server.app.is_open.clear()
             finally:
                 gc.enable()
+
+    async def test_an_idle_connection_keeps_no_long_head(self, protocol: Protocol) -> None:
+        async with running(protocol) as server:
+            heads = [
+                request(f"/a?{'a' * 14_000}"),
+                request("/a", **{f"f{each}": "x" * 140 for each in range(90)}),
+            ]
+            clients = [await server.connect() for _ in range(20)]
+            for client in clients:
+                await client.send(request("/a"))
+                await client.read()
+            tracemalloc.start()
+            try:
+                for head in heads:
+                    for client in clients:
+                        await client.send(head)
+                        assert (await client.read()).status == 200
+                server.app.fields.clear()
+                gc.collect()
+                kept, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert kept < 20 * 8_000
 
     async def test_half_bodies_are_limited_together(self, protocol: Protocol) -> None:
         async with running(protocol, connection_memory=300_000) as server:

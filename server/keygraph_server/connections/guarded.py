@@ -80,6 +80,8 @@ class GuardedConnection(asyncio.Protocol):
 
     # Attributes of uvicorn's classes.
     cycle: Any
+    scope: Any
+    headers: list[tuple[bytes, bytes]]
     flow: _Flow
     transport: asyncio.Transport
     loop: asyncio.AbstractEventLoop
@@ -166,6 +168,11 @@ class GuardedConnection(asyncio.Protocol):
     def running(self) -> Any:
         """The cycle of the request in the application; None if there is none."""
         return self.cycle
+
+    def forget_request(self) -> None:
+        """Forgets the last request, which was answered: a connection may stay idle for long."""
+        self.cycle = self.scope = None
+        self.headers = []
 
     # Called by asyncio.
 
@@ -477,6 +484,8 @@ class GuardedConnection(asyncio.Protocol):
                 self._end(self.gate.refusal(self._refusal))
             elif self._is_half_closed or self._is_stopping:
                 self.transport.close()
+            else:
+                self.forget_request()
 
     def _end(self, last: bytes = b"") -> None:
         """Writes the last bytes, and closes the connection when the client has closed it, or after a while."""

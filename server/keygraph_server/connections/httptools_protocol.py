@@ -14,6 +14,8 @@ from keygraph_server.connections.guarded import HEAD, GuardedConnection
 from keygraph_server.connections.refusals import NOT_HTTP, ConnectionRefusal
 from keygraph_server.uvicorn_internals import ProxyHeadersMiddleware
 
+_LONGEST_KEPT = 512
+"""The longest target of which an idle connection remembers the parts."""
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _FORWARDED = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
@@ -134,6 +136,12 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
     def running(self) -> Any:
         return self._running
 
+    def forget_request(self) -> None:
+        super().forget_request()
+        self._running = None
+        if len(self.url) > _LONGEST_KEPT:
+            self.url, self._target, self._scope = b"", None, {}
+
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
@@ -165,7 +173,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         if self.url != self._target:
             self._read_target()
         self.scope = {
-            **self._scope,  # type: ignore[typeddict-item]  # it has the other half
+            **self._scope,
             "method": method.decode("ascii"),
             "http_version": version,
             "headers": self.headers,
