@@ -38,7 +38,7 @@ _EXACT = Context(
     traps=[Inexact, InvalidOperation, Overflow],
 )
 
-_CONTAINERS = frozenset({list, dict, frozenset})
+CONTAINERS = frozenset({list, dict, frozenset})
 
 _SUMS = Context(prec=300)
 """Any sum of numbers that DynamoDB holds has fewer digits."""
@@ -299,7 +299,7 @@ def nested_values(items: Iterable[Item | None]) -> int:
 
 
 def _containers(values: Iterable[Any]) -> list[Any]:
-    return [each for each in values if type(each) in _CONTAINERS]
+    return [each for each in values if type(each) in CONTAINERS]
 
 
 def number_size(value: Decimal) -> int:

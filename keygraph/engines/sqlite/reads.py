@@ -9,14 +9,15 @@ from __future__ import annotations
 import sqlite3
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
-from keygraph.dynamo.items import Item, nested_values
+from keygraph.dynamo.items import CONTAINERS, Item, nested_values
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
 from keygraph.dynamo.rules import KeyBounds, can_go_on, refuse_filtered, refuse_limit, refuse_segment
 from keygraph.dynamo.store import Batch, BatchGet, Cost, Count, Counted, Page, Query, Scan
@@ -194,6 +195,12 @@ class _Reading:
                     return
 
 
+def _nested(items: Iterable[Item | None]) -> int:
+    """Returns how many values there are in the lists, maps and sets of items. Most have none of these."""
+    values = chain.from_iterable(map(dict.values, filter(None, items)))
+    return 0 if CONTAINERS.isdisjoint(map(type, values)) else nested_values(items)
+
+
 # --- Requests -----------------------------------------------------------------------------------------
 
 
@@ -202,7 +209,7 @@ def query(connection: sqlite3.Connection, layout: Layout, request: Query, allowe
     decoded = decoder(request.projection)
     reading, cost = _read_partition(connection, layout, request, allowed)
     items = [decoded(stored) for stored in reading.found]
-    return Page(items, reading.scanned, reading.last, cost, nested_values(items))
+    return Page(items, reading.scanned, reading.last, cost, _nested(items))
 
 
 def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance) -> Counted:
@@ -289,4 +296,4 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
         found[key] = None if content is None else decoded(stored_item(content))
         sizes.append(size)
     cost = Cost.of_reads(requests, sizes, consistent=request.consistent)
-    return Batch([found[key] for key in asked], cost, nested_values(found.values()))
+    return Batch([found[key] for key in asked], cost, _nested(found.values()))
