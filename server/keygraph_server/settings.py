@@ -199,7 +199,7 @@ class Settings(Limits, LiveLimits, ConnectionSettings, _ServingSettings):
 
     max_body_bytes: Count = 1_000_000
     """The largest body of an HTTP request, in bytes. Bodies above 4 KB are read when there is memory for what they hold:
-    8 MB of them at the same time, up to a quarter of one address; 32 MB wait, up to half of one address. Any further
+    4 MB of them at the same time, up to half of one address; 32 MB wait, up to half of one address. Any further
     request is answered at once with 503, the code `UNAVAILABLE` and `Retry-After`."""
 
     # --- Requests to DynamoDB

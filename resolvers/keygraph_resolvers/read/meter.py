@@ -384,8 +384,8 @@ _LARGE_AT_ONCE = 1
 """How many large answers are completed and sent at the same time. A connection that is closed because it holds too much
 keeps its bytes until the event loop's next round: all large answers of a round would be in memory together."""
 _BODIES, _WAITING_BODIES = 8_000, 32_000
-"""The most KB of large bodies that are read at the same time, and of those that wait for that. What is read of a body
-takes up to ten times its bytes."""
+"""The KB of bodies that are read at the same time, large ones at most half of them, and of those that wait for that. What is
+read of a body takes up to ten times its bytes."""
 
 
 class TooMuchMemory(StoreError):
