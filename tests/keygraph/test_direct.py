@@ -9,7 +9,6 @@ import ipaddress
 import json
 import logging
 import ssl
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -31,7 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
-from keygraph.engines.dynamodb import sending
+from keygraph.engines.dynamodb import direct, sending
 from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport, _answer, _outside_strings, encoded
@@ -270,26 +269,20 @@ async def test_a_large_answer_is_decoded_beside_others(monkeypatch: pytest.Monke
     assert [each == threading.get_ident() for each in threads] == [True, True, False]
 
 
-async def test_others_run_while_a_large_answer_is_read() -> None:
+async def test_others_run_while_a_large_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread can be interrupted where Python code runs."""
     item = {"PK": {"S": "USER#1"}, "data": {"L": [{"L": []}] * 5_000}}
-    reply, turns, interval = Reply(), [0], sys.getswitchinterval()
+    reply, threads = Reply(), list[int]()
     reply.body = orjson.dumps({"Items": [item] * 50})
 
-    def read() -> tuple[Any, int]:
-        before = turns[0]
-        return _answer(reply), turns[0] - before
+    def interruptible(part: Any) -> Any:
+        threads.append(threading.get_ident())
+        return part
 
-    sys.setswitchinterval(0.0005)
-    try:
-        reading = asyncio.ensure_future(in_thread(read))
-        while not reading.done():
-            await asyncio.sleep(0)
-            turns[0] += 1
-    finally:
-        sys.setswitchinterval(interval)
-    answer, meanwhile = await reading
-    assert answer == {"Items": [item] * 50}
-    assert meanwhile > 20
+    monkeypatch.setattr(direct, "_unchanged", interruptible)
+    assert await in_thread(lambda: _answer(reply)) == {"Items": [item] * 50}
+    assert len(threads) > 50 * 5_000
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(
