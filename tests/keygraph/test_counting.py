@@ -349,3 +349,14 @@ async def test_verify_finds_a_wrong_number_and_the_job_corrects_it_while_changes
     await follow(store)
     assert await ledgers(store) == await lists(store)
     assert (await stored(store))[TEAM_0]["size"] == 2
+
+
+def test_versions_of_numbers_have_growing_times_whatever_clocks_say() -> None:
+    """A clock that is an hour behind, and times that are stored in whole seconds."""
+    first = Ledger().next({}, {}, 5000.25, 1)
+    assert (first.version, first.microseconds) == (1, 5_000_250_000)
+    second = first.next({}, {}, 5000.25 - 3600, 1)
+    assert (second.version, second.microseconds) == (2, 5_000_250_001)
+    coarse = second.next({}, {}, 0, 1_000_000)
+    assert coarse.microseconds == 5_001_000_000
+    assert coarse.at > second.at > first.at
