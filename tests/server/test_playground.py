@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keygraph_resolvers import OperationRequest
 from keygraph_server.playground import PageSettings, playground_routes
 from keygraph_server.playground.assets import (
     ASSETS_FOLDER,
@@ -333,9 +332,7 @@ class TestInChromium:
             asked = await request.json()
             if asked.get("operationName") != "IntrospectionQuery":
                 sent.append(request.headers.get("authorization"))
-            result = await schema.execute(
-                OperationRequest(asked["query"], operation_name=asked.get("operationName"))
-            )
+            result = await schema.execute(asked["query"], operation_name=asked.get("operationName"))
             return JSONResponse({"data": result.data})
 
         type_in = (

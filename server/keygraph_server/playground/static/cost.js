@@ -1,5 +1,6 @@
 // What an operation costs: the header that asks for it, and the panel under the answer that shows it.
 import { markPlace, useEditor } from './editor.js';
+import { eachAnswer } from './live.js';
 import { change, h, kept, state, useChanges } from './page.js';
 
 const HEADER = 'x-keygraph-cost';
@@ -28,7 +29,7 @@ export const withCost = (fetcher) => async (params, options) => {
   markPlace(null);
   change({ cost: null, highlight: null });
   const headers = { ...(options && options.headers), [HEADER]: 'true' };
-  return taken(await fetcher(params, { ...options, headers }));
+  return eachAnswer(await fetcher(params, { ...options, headers }), taken);
 };
 
 const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 1 });

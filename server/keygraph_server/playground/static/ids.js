@@ -1,5 +1,6 @@
 // Every query also asks for the id and type of its nodes, which costs no read, so that its answer can be drawn.
 // The editor shows the answer without them.
+import { eachAnswer } from './live.js';
 import { change, state } from './page.js';
 
 export const ID = 'keygraph_id';
@@ -75,25 +76,27 @@ export const withIds = (fetcher) => async (params, options) => {
     return fetcher(params, options);
   }
   const found = decorated(params.query, state.schema);
-  const answer = await fetcher(found ? { ...params, query: found.text } : params, options);
-  change({
-    asked: { document: params.query, variables: params.variables, operation: params.operationName },
-    answer: answer.data || null,
-    selected: null,
+  const answers = await fetcher(found ? { ...params, query: found.text } : params, options);
+  return eachAnswer(answers, (answer) => {
+    change({
+      asked: { document: params.query, variables: params.variables, operation: params.operationName },
+      answer: answer.data || null,
+      selected: null,
+    });
+    if (!found) {
+      return answer;
+    }
+    const shown = { ...answer };
+    if (answer.data) {
+      shown.data = plain(answer.data);
+    }
+    if (answer.errors) {
+      shown.errors = answer.errors.map((error) =>
+        error.locations
+          ? { ...error, locations: error.locations.map((each) => moved(each, params.query, found.inserted)) }
+          : error,
+      );
+    }
+    return shown;
   });
-  if (!found) {
-    return answer;
-  }
-  const shown = { ...answer };
-  if (answer.data) {
-    shown.data = plain(answer.data);
-  }
-  if (answer.errors) {
-    shown.errors = answer.errors.map((error) =>
-      error.locations
-        ? { ...error, locations: error.locations.map((each) => moved(each, params.query, found.inserted)) }
-        : error,
-    );
-  }
-  return shown;
 };

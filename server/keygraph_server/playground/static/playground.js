@@ -5,6 +5,7 @@ import { examplesPlugin, explorerPlugin, loadExamples } from './examples.js';
 import { GraphView } from './graph.js';
 import { decorated, withIds } from './ids.js';
 import { change, followTheme, h, settings, state, useChanges } from './page.js';
+import { withSubscriptions } from './live.js';
 import { SchemaView } from './model.js';
 import { TableView } from './table.js';
 import { TokenField, withToken } from './token.js';
@@ -134,7 +135,7 @@ const start = async () => {
   }
   followTheme();
   const url = new URL('graphql', document.baseURI).href;
-  const plain = GraphiQL.createFetcher({ url, enableIncrementalDelivery: false });
+  const plain = withSubscriptions(GraphiQL.createFetcher({ url, enableIncrementalDelivery: false }), url);
   const fetcher = withIds(withCost(settings.asksForToken ? withToken(plain) : plain));
   const examples = await loadExamples(1);
   ReactDOM.createRoot(root).render(h(Page, { fetcher, examples }));
