@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 59_742, ("server",): 13_493, ("tests",): 96_492}
+LINES = {("keygraph", "resolvers"): 59_742, ("server",): 13_493, ("tests",): 96_648}
 
 
 @pytest.mark.parametrize("folders", LINES)

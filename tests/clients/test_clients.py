@@ -23,6 +23,7 @@ pytestmark = pytest.mark.timeout(SECONDS + 100)
 Application = Callable[[str], Path]
 
 PAGE = (Path(__file__).parents[2] / "docs/clients.md").read_text("utf-8")
+PROGRAMS = re.findall(r"^```js\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 RELAY_ASKS = """
 const text = `query($after: String) { user(userId: "12345") {
   orders(first: 2, after: $after) { nodes { orderId } pageInfo { endCursor } } } }`;
@@ -64,7 +65,7 @@ def address(serve: Serve) -> str:
 
 def test_the_first_lists_of_the_page(application: Application, address: str) -> None:
     folder = application("codegen")
-    apollo, urql, relay, _ = re.findall(r"^```js\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    apollo, urql, relay, *_ = PROGRAMS
     for name, program in {"apollo": apollo, "urql": urql, "relay": relay + RELAY_ASKS}.items():
         assert "http://127.0.0.1:8000" in program
         served = program.replace("http://127.0.0.1:8000", address)
