@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from keygraph.errors import FieldName, InputPath
 from keygraph.kept import kept
 
+NOTE = "_keygraph"
+"""The beginning of the keys of the server's own items, and the attribute that holds their contents."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[^\W_]+")
 
 

@@ -23,7 +23,7 @@ from keygraph.dynamo.streams import ShardPosition, Stream
 from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
-from keygraph.resolve.collisions import NOTE
+from keygraph.names import NOTE
 from keygraph.writing.sending.idempotency import note_key
 
 

@@ -30,7 +30,7 @@ from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.collisions import NOTE
+from keygraph.names import NOTE
 from keygraph.writing.sending.idempotency import note_key
 
 Node: TypeAlias = "tuple[RecordType, Texts]"

@@ -104,6 +104,8 @@ def _wrong_rank(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:
     source, within = record.fields.get(field.kept_of), field.kept_within
     if source is None or source.type.kind not in NUMBERS | {"average"} or source.type.written is not None:
         yield f"{record.name} has no field {field.kept_of} that is stored as a number.", "Name another field."
+    elif source.shards:
+        yield f"{field.kept_of} is spread over shards.", "Name another field."
     elif source.kept == "rank":
         yield f"{field.kept_of} is a rank itself.", "Rank by what it ranks by."
     if within and within not in record.fields and within not in record.ends:

@@ -83,6 +83,8 @@ class StoredAs:
     """The most values that a top holds."""
     within: str = ""
     """The field or end whose value those have that are ranked among each other; empty for all."""
+    shards: int = 0
+    """The number of items over which a count, sum or average is spread in addition to the node's own; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)

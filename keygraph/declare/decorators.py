@@ -193,13 +193,22 @@ class CountOptions(KeptOptions, total=False):
     where: Mapping[str, Any]
 
 
+class AddedOptions(CountOptions, total=False):
+    """The options of numbers to which items add."""
+
+    shards: int
+
+
 def _kept(
     stored: StoredAs,
     where: Mapping[str, Any] | None = None,
     kept: Keeper = "transaction",
+    shards: int = 0,
     **options: Unpack[FieldOptions],
 ) -> Any:
-    meaning = dataclasses.replace(stored, kept_where=where, keeper=kept)
+    if shards and stored.kept not in ("count", "sum", "average"):
+        raise TypeError("a field has no option shards")
+    meaning = dataclasses.replace(stored, kept_where=where, keeper=kept, shards=shards)
     return _field(lambda access: dataclasses.replace(meaning, access=access), **options)
 
 
@@ -226,23 +235,25 @@ def version(*path: str, init: Literal[False] = False) -> Any:
     return _kept(StoredAs(path, {}, kept="version"))
 
 
-def counts(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[CountOptions]) -> Any:
+def counts(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[AddedOptions]) -> Any:
     """The number of items in a list of this node: `orders_count: int = counts("orders")`.
 
     With `where={"status": OrderStatus.PENDING}`, only of those that meet the condition, which is written as in rules.
     A mutation that adds an item to the list, or removes one, changes the number in the same transaction.
     With `kept="job"`, only `keygraph summarize` computes it: it is null before, and the field `orders_count_as_of` has
-    the time. With `kept="stream"`, `keygraph follow` changes it soon after each mutation.
+    the time. With `kept="stream"`, `keygraph follow` changes it soon after each mutation. With `shards=10`, for a node to
+    which many clients add at once, the number is the sum of the node's own and those of ten items more: each mutation
+    adds to one of these and leaves the node's item alone.
     """
     return _kept(StoredAs(path, {}, None, "count", of), **options)
 
 
-def sums(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[CountOptions]) -> Any:
+def sums(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[AddedOptions]) -> Any:
     """The sum of a field over a list of this node: `spent: Decimal = sums("orders.total")`. Kept like `counts`."""
     return _kept(StoredAs(path, {}, None, "sum", of), **options)
 
 
-def average(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[CountOptions]) -> Any:
+def average(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[AddedOptions]) -> Any:
     """The average of a field over a list of this node: `rating: float | None = average("reviews.rating")`.
 
     The node stores the exact sum and count, kept like `counts`. It is None if no item has a value.

@@ -65,7 +65,7 @@ def aggregate_fields(
     ordered by."""
     names = frozenset(projected)
     for field in record.fields.values():
-        if field.name in names and field.type.kind in (_ORDERED | _GROUPED):
+        if field.name in names and field.type.kind in (_ORDERED | _GROUPED) and not field.shards:
             is_first = (
                 order is not None and order.path == (field.name,) and isinstance(order.text, IsoDatetime)
             )

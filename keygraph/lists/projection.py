@@ -43,7 +43,9 @@ def attributes_of(
             ):
                 attributes |= keys.names
         if name in record.fields:
-            attributes.update(path[0] for path in record.fields[name].attributes)
+            field = record.fields[name]
+            attributes.update(path[0] for path in field.attributes)
+            attributes.update(field.shard_attributes.values() if field.shards else ())
         elif name in record.ends:
             attributes.update(path[0] for path in record.ends[name].attributes.values())
         elif record.methods[name].needs is None:

@@ -11,7 +11,7 @@ from keygraph.declare.declaration import OF_ENDS, Keeper, Kept
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Value
 from keygraph.errors import CorruptItem
-from keygraph.keys.types import FieldType, Kind, decoder
+from keygraph.keys.types import AVERAGE_PARTS, FieldType, Kind, decoder
 
 ValueReader: TypeAlias = Callable[[Mapping[str, Value]], Any]
 """Reads a value from an item."""
@@ -55,6 +55,9 @@ class Field:
     former: Path | None = None
     """The attribute that holds it in items that lack the other one: its name was changed."""
 
+    shards: int = 0
+    """The number of items over which a count, sum or average is spread in addition to the node's own; 0 for none."""
+
     ids_name: str = ""
     """The name of a list or set of nodes in inputs and filters: `thread_ids` of `threads`."""
 
@@ -62,6 +65,16 @@ class Field:
     def kept_attribute(self) -> Path:
         """The attribute that holds all that the server stores for the field: its own, or the map that it is in."""
         return self.attribute[:-1] if self.kept in OF_ENDS else self.attribute
+
+    @property
+    def shard_attributes(self) -> dict[Path, str]:
+        """The attributes of the node's own numbers, each with the one that has its part in the shards."""
+        paths = (
+            [(*self.attribute, part) for part in AVERAGE_PARTS]
+            if self.kept == "average"
+            else [self.attribute]
+        )
+        return {path: ".".join(path) for path in paths} if self.shards else {}
 
     @property
     def attributes(self) -> tuple[Path, ...]:

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
@@ -25,8 +26,9 @@ from keygraph.declare.declaration import (
     WriteName,
 )
 from keygraph.declare.decorators import Context
+from keygraph.dynamo.actions import AddNumber, changed
 from keygraph.dynamo.conditions import Condition, Path, at_path, put_at_path
-from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.items import Item, Value, exact_sum
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
 from keygraph.keys.formats import Format
@@ -56,7 +58,10 @@ from keygraph.model.record_keys import (
     texts_reader,
     value_readers,
 )
-from keygraph.names import end_names, plural, singular, snake
+from keygraph.names import NOTE, end_names, plural, singular, snake
+
+_SHARD_OF = "shard of"
+"""The name in the contents of a shard that has the type of its node."""
 
 
 class Place(NamedTuple):
@@ -154,6 +159,11 @@ class RecordType:
         """The slots of the table key, without the shard: a node is identified by their texts."""
         return tuple(slot for slot in self.table_keys.slots if not slot.is_shard)
 
+    @property
+    def every_end(self) -> tuple[End, ...]:
+        """The ends, and those of lists and sets of nodes."""
+        return (*self.ends.values(), *self.list_ends.values())
+
     @cached_property
     def key_ends(self) -> tuple[str, ...]:
         """The ends in the table key, in order; an edge has two."""
@@ -225,6 +235,37 @@ class RecordType:
         """Returns the fields and ends that determine the value of a slot of its keys."""
         return (
             self.methods[slot.path[0]].needs or () if slot.computed and len(slot.path) == 1 else slot.path[:1]
+        )
+
+    # --- Numbers that are spread over shards ------------------------------------------------------------
+
+    @cached_property
+    def spread(self) -> tuple[Field, ...]:
+        """The counts, sums and averages that are spread over shards: parts of them are in items of their own."""
+        return tuple(field for field in self.fields.values() if field.shards)
+
+    @cached_property
+    def shard_count(self) -> int:
+        """The number of these items, in addition to the node's own; 0 if nothing is spread."""
+        return max((field.shards for field in self.spread), default=0)
+
+    def shards_of(self, key: Key) -> list[Key]:
+        """Returns the keys of the shards of the node with a key, each in a partition of its own."""
+        partition, sort = str(key[0]), key[1:]
+        return [(f"{NOTE}#shard#{number}#{partition}", *sort) for number in range(self.shard_count)]
+
+    def with_shards(self, item: Item, shards: Iterable[Item | None]) -> Item:
+        """Returns a node's item with its spread numbers added up. One that the node does not have is unknown."""
+        several = [each for each in shards if each is not None]
+        own = {path: name for field in self.spread for path, name in field.shard_attributes.items()}
+        parts = {path: [each.get(name) for each in several] for path, name in own.items()}
+        known = {path: those for path, those in parts.items() if isinstance(at_path(item, path), Decimal)}
+        return changed(
+            item,
+            [
+                AddNumber(path, exact_sum(each for each in those if isinstance(each, Decimal)))
+                for path, those in known.items()
+            ],
         )
 
     # --- Identities -----------------------------------------------------------------------------------
@@ -701,6 +742,28 @@ class DeclaredList:
     is_one: bool
     options: ListOptions
     description: str | None
+
+
+def is_shard(item: Mapping[str, Value]) -> bool:
+    """Returns whether an item has parts of a node's numbers (`RecordType.shards_of`), and so is not part of the graph."""
+    content = item.get(NOTE)
+    return isinstance(content, dict) and _SHARD_OF in content
+
+
+def node_of_shard(
+    types: Mapping[str, RecordType], table: Table, item: Mapping[str, Value]
+) -> tuple[RecordType, Key] | None:
+    """Returns the type and the key of the node of a shard; None if nodes of that type do not have this shard."""
+    content, key = item[NOTE], table.key_of(item)
+    node = types.get(str(content[_SHARD_OF])) if isinstance(content, dict) else None
+    own = (str(key[0]).split("#", 3)[-1], *key[1:])
+    return None if node is None or key not in node.shards_of(own) else (node, own)
+
+
+def new_shard(table: Table, record: RecordType, key: Key) -> Item:
+    """Returns a shard of a node of a type, to which nothing was added yet."""
+    names = [attribute.name for attribute in table.keys]
+    return {**dict(zip(names, key, strict=True)), NOTE: {_SHARD_OF: record.name}}
 
 
 @dataclass(frozen=True)

@@ -334,6 +334,8 @@ class _RuleReader:
             raise ValueError(f"{name} is stored as whole keys, of several types or of several fields")
         if field.type.kind == "average":
             raise ValueError(f"{name} is an average, which DynamoDB does not compute")
+        if field.shards:
+            raise ValueError(f"{name} is spread over shards, and no item has the whole number")
         if field.is_external:
             raise ValueError(f"nobody can satisfy it: another server has {name}")
         self.names.add(name)

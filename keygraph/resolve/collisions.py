@@ -16,10 +16,9 @@ from keygraph.keys.types import FieldType
 from keygraph.keys.union import in_use
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
+from keygraph.names import NOTE
 from keygraph.resolve.record_types import RecordTypes
 
-NOTE = "_keygraph"
-"""The beginning of the keys of notes, items of the server's own, and the attribute that holds their contents."""
 _ANY_TEXT = Template((Slot(("note",), key_text(FieldType("string"))),))
 _NOTES = Template((f"{NOTE}#", *_ANY_TEXT.tokens))
 

@@ -275,6 +275,11 @@ def _wrong_copy(
         if source is None or node.is_virtual:
             lacking = "has no item" if node.is_virtual else f"has no field {of}"
             yield f"{node.name} {lacking}.", f"Name a field that is stored in items of {node.name}."
+        elif source.shards:
+            yield (
+                f"{node.name}.{of} is spread over shards.",
+                f"Name a field that items of {node.name} have alone.",
+            )
         elif source.type != field.type:
             problem = f"{node.name}.{of} is of type {source.type.name}, and this of type {field.type.name}."
             yield problem, "Give both one type."
@@ -403,6 +408,7 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
     if any(field.name in rule.names for rule in owner.rules):
         yield "a rule in check= is about it, and writes of other items change it.", "Remove the rule."
     yield from _wrong_key(owner, field)
+    yield from _wrong_shards(owner, field, path) if field.shards else ()
     is_restricted = owner.access is not None and owner.access.is_restricted(field.name)
     if is_restricted and field.kept == "sum" and field.type.kind == "int" and not field.is_kept_later:
         problem = "who may not read it but adds to it could find it out: what would make it larger than 32 bits is refused."
@@ -418,12 +424,64 @@ def _wrong(owner: RecordType, field: Field, path: AccessPath | None) -> Iterator
         yield "it is not stored as a number.", "Remove the format of its type."
 
 
+MOST_SHARDS = 50
+"""The most items over which the numbers of a node are spread: they are deleted in one transaction with it."""
+
+
+def _wrong_shards(owner: RecordType, field: Field, path: AccessPath) -> Iterator[tuple[str, str]]:
+    """Yields why a number cannot be spread over shards, or why that would spread nothing, and how to fix it."""
+    if type(field.shards) is not int or not 2 <= field.shards <= MOST_SHARDS:
+        yield (
+            f"shards={field.shards!r} is no number from 2 to {MOST_SHARDS}.",
+            "Write shards=10, for example.",
+        )
+    elif field.shards != owner.shard_count:
+        yield (
+            f"the numbers of {owner.name} are spread over {owner.shard_count} shards.",
+            "Give all one number.",
+        )
+    if field.is_kept_later:
+        yield f"the {field.keeper} writes the node alone.", "Leave out shards=."
+    if owner.table_keys.shards or owner.table_keys.attributes[0].type != "S":
+        of = "is spread over shards" if owner.table_keys.shards else "is no text"
+        yield f"the partition key of {owner.name} {of}, so its shards have no keys.", "Leave out shards=."
+    names = {attribute.name for keys in owner.keys.values() for attribute in keys.attributes}
+    if keys_of_numbers(owner, [field]) or not names.isdisjoint(
+        (field.attribute[0], *field.shard_attributes.values())
+    ):
+        yield (
+            "it stands in a key, and no item has the whole number.",
+            "Take it out of the key, or leave out shards=.",
+        )
+    if field.kept == "sum" and field.type.kind == "int":
+        yield "no item has the whole number, to refuse one of more than 32 bits.", "Annotate it as Long."
+    for each in owner.fields.values():
+        is_of_list = each.kept in COUNTED and each.lists[:1] == [path.name] and not each.is_of_two_levels
+        if is_of_list and not each.is_kept_later and not each.shards:
+            fix = f'Give {each.name} shards= too, or kept="job".'
+            yield f"{each.name} counts the same list, and every item would still change the node.", fix
+    for record in path.records:
+        for each in record.fields.values():
+            end = each.kept_of.partition(".")[0]
+            if each.kept == "copy" and not each.is_kept_later and end in {one.end for one in path.each}:
+                problem = (
+                    f"{record.name}.{each.name} is copied from the node, which every write would still check."
+                )
+                yield problem, 'Give the copy kept="job", or leave out shards=.'
+    for method in owner.methods.values():
+        if method.needs is None or field.name in method.needs:
+            problem = f"the method {method.name} is called with what the node's item has of it."
+            yield problem, "Name what the method needs with @field(needs=…), without this field."
+
+
 def why_not_summed(field: Field, record: RecordType, of: str) -> Iterator[tuple[str, str]]:
     """Yields why a field of the items of a list cannot be added up, and how to fix it."""
     summed = record.fields.get(of)
     if summed is None or summed.type.kind not in NUMBERS or summed.type.written is not None:
         problem = f"{record.name} has no field {of} that is stored as a number."
         yield problem, f"Name a field of the items of {field.lists[-1]}."
+    elif summed.shards:
+        yield f"{record.name}.{of} is spread over shards.", f"Name another field of {record.name}."
     elif field.type.kind in WHOLE_NUMBERS and summed.type.kind not in WHOLE_NUMBERS:
         problem = f"{record.name}.{of} is of type {summed.type.name}, and this of type {field.type.name}."
         yield problem, f"Annotate it as {with_article(summed.type.name)}."
@@ -435,6 +493,8 @@ def _wrong_end(field: Field, path: AccessPath, of: str) -> Iterator[tuple[str, s
     source, first = _source(field, path.record), path.rest.slots[0] if path.rest.slots else None
     if source is None:
         yield f"{path.record.name} has no field {of}.", f"Name a field of the items of {path.name}."
+    elif source.shards:
+        yield f"{path.record.name}.{of} is spread over shards.", f"Name another field of {path.record.name}."
     elif source.type != field.type:
         problem = (
             f"{path.record.name}.{of} is of type {source.type.name}, and this of type {field.type.name}."

@@ -245,6 +245,7 @@ def _read_value(member: _DeclaredMember, annotation: Any, end: End | None, *, op
         kept_size=stored.size,
         kept_within=stored.within,
         follows=stored.follows,
+        shards=stored.shards,
         former=_former(member, stored, end),
     )
     record.list_ends |= {name: end} if end is not None else {}

@@ -167,6 +167,8 @@ def _wrong_field(
         if field is None or field.type.kind not in kinds:
             problem = f"{option}: {path.record.name} has no field {name} that is {what}."
             yield problem, f"Name a field of the items of {path.name}."
+        elif field.shards:
+            yield f"{option}: {path.record.name}.{name} is spread over shards.", "Name another field."
         elif name not in path.projected:
             problem = f"{option}: {path.keys.index_name} does not project {path.record.name}.{name}."
             yield problem, "Project it too."

@@ -40,7 +40,7 @@ from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined, is_storable
 from keygraph.tables.totals import is_listed
-from keygraph.writing.sending.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_own
 
 IMAGES, LINKS, GROUPS, RANKS, WRITES = range(5)
 """The stages of rows: by item, of those that are known by their changes; by node of a first list, of which the second list is computed; by group; by what is ranked; and by
@@ -398,7 +398,7 @@ class Summaries:
 
     def rows(self, item: Item, at: Decimal) -> Iterator[GroupRow]:
         """Yields the rows of an item. `at` is the time of the job in seconds since 1970: what has expired has none."""
-        record = None if is_note(item) else self.graph.recognise(item)
+        record = None if is_own(item) else self.graph.recognise(item)
         if record is None or self.graph.is_expired(item, at):
             return
         for index, summary in enumerate(self.summaries):

@@ -68,6 +68,8 @@ class Finding(NamedTuple):
     """What a count or sum should be, or what a missing field can be."""
     reason: str | None = None
     """Why it is not repaired."""
+    shards: tuple[tuple[Key, Item | None], ...] = ()
+    """The shards of a node whose number is wrong, by key, as they were read."""
 
 
 @dataclass(slots=True)

@@ -16,21 +16,24 @@ import dataclasses
 import random
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from uuid_utils import uuid4
 
 from keygraph.dynamo.actions import (
+    AddNumber,
     CheckItem,
     DeleteItem,
     PutItem,
     SetTo,
     UpdateItem,
+    changed,
     key_of,
     outcome,
 )
-from keygraph.dynamo.conditions import And, Condition, Not, Path
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.conditions import And, Condition, Not, Path, at_path, put_at_path
+from keygraph.dynamo.items import Item, Value, exact_sum
 from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.store import BatchGet, Store, Transaction, Write
 from keygraph.dynamo.table import Key
@@ -46,7 +49,7 @@ from keygraph.errors import (
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import End, RecordType
+from keygraph.model.records import End, RecordType, is_shard, node_of_shard
 from keygraph.resolve.derived import as_stored, combined, is_storable, stored_value
 from keygraph.tables.backfill import Backfill, filled
 from keygraph.tables.bulk import RatedStore, WriteRate, gathered, unwritten
@@ -195,6 +198,14 @@ def names_no_node(record: RecordType, item: Item, end: End) -> bool:
 
 def _without_node(write: WriteContext, record: RecordType, item: Item, name: str) -> Steps:
     """Returns the steps that delete an item whose node is missing, or remove the end."""
+    of_shard = node_of_shard(write.graph.types, write.graph.table, item) if is_shard(item) else None
+    if of_shard is not None:
+        delete = DeleteItem(write.key_of(item), write.presence.there)
+        check = CheckItem(of_shard[1], Not(write.presence.there))
+        return [
+            TransactionStep(delete, again, before=item),
+            TransactionStep(check, again, is_check=True, is_rule=True),
+        ]
     nodes = [(node, own) for end, node, own in named_nodes(record, item) if end == name]
     if name in record.list_ends or not nodes:
         return "remove the id from the list"
@@ -289,13 +300,14 @@ def _is_right(write: WriteContext, record: RecordType, item: Item, other: Item) 
     return write.key_of(item) < write.key_of(other)
 
 
-def _with_numbers(write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]) -> Steps:
-    """Returns the step that sets counts and sums. A missing one is first set to 0, so that mutations add to it."""
+def _with_numbers(write: WriteContext, record: RecordType, item: Item, findings: Sequence[Finding]) -> Steps:
+    """Returns the steps that set counts and sums. A missing one is first set to 0, so that mutations add to it. If shards
+    of the node have parts of a number, the node gets the rest, on condition that they are as they were read."""
     wrong = [each for each in findings if each.kind.problem == "miscounted" and each.right is not None]
     wrong = [each for each in wrong if is_storable(each.right)]
     if not wrong:
         return "no number can hold it"
-    fields = [(record.fields[each.name or ""], each.right) for each in wrong]
+    fields = [(record.fields[each.name or ""], _own_part(record, each)) for each in wrong]
     right = [SetTo(field.kept_attribute, as_stored(field, value, item)) for field, value in fields]
     missing = [
         SetTo(field.kept_attribute, as_stored(field, combined(field, ()), item))
@@ -305,7 +317,33 @@ def _with_numbers(write: WriteContext, record: RecordType, item: Item, findings:
     changes = tuple(missing or right)
     same = [is_unchanged(each.path, item) for each in changes]
     update = UpdateItem(write.key_of(item), changes, And((write.presence.is_there(record), *same)))
-    return [TransactionStep(update, again, before=item)]
+    names = [name for field, _ in fields for name in field.shard_attributes.values()]
+    checks = [
+        CheckItem(key, Not(write.presence.there) if shard is None else _are_unchanged(names, shard))
+        for key, shard in (findings[0].shards if names and not missing else ())
+    ]
+    return [
+        TransactionStep(update, again, before=item),
+        *(TransactionStep(check, again, is_check=True, is_rule=True) for check in checks),
+    ]
+
+
+def _are_unchanged(names: Iterable[str], shard: Item) -> Condition:
+    return And(tuple([is_unchanged((name,), shard) for name in names]))
+
+
+def _own_part(record: RecordType, finding: Finding) -> Value:
+    """Returns what the node's own item must have of a number, given what it should be."""
+    field = record.fields[finding.name or ""]
+    shards = [shard for _, shard in finding.shards if shard is not None]
+    whole: Item = {}
+    put_at_path(whole, field.kept_attribute, finding.right)
+    parts = {
+        path: exact_sum(each for shard in shards if isinstance(each := shard.get(name), Decimal))
+        for path, name in field.shard_attributes.items()
+    }
+    less = [AddNumber(path, number.copy_negate()) for path, number in parts.items()]
+    return cast(Value, at_path(changed(whole, less), field.kept_attribute))
 
 
 def _with_copies(

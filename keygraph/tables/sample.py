@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.store import Scan, Store
-from keygraph.writing.sending.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_own
 
 _SEGMENTS = 16
 """Many segments, because one page of a segment often comes from a single partition."""
@@ -37,7 +37,7 @@ async def sample(store: Store, count: int, segments: int = _SEGMENTS) -> list[It
         scans = [replace(scan, limit=share) for scan in waiting.values()]
         pages = await asyncio.gather(*(store.send(scan) for scan in scans))
         for segment, page in zip(tuple(waiting), pages, strict=True):
-            items = [item for item in page.items if not is_note(item)]
+            items = [item for item in page.items if not is_own(item)]
             found[segment] += items
             missing -= len(items)
             if page.last is None:
@@ -57,7 +57,7 @@ async def parts(store: Store, size: int) -> AsyncGenerator[tuple[list[Item], boo
     segments, waiting, is_first = 1, deque([Scan()]), True
     while waiting:
         items, rest = await _read(store, waiting.popleft(), size)
-        fresh = [item for item in items if not is_note(item) and store.table.key_of(item) not in known]
+        fresh = [item for item in items if not is_own(item) and store.table.key_of(item) not in known]
         known.update(map(store.table.key_of, fresh))
         yield fresh, rest is None
         if is_first and rest is not None and segments < _MOST_SEGMENTS:

@@ -26,7 +26,7 @@ from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.instances import instance
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import RecordType
+from keygraph.model.records import RecordType, is_shard, node_of_shard
 from keygraph.resolve.derived import Copy, Tally, stored_value
 from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill
@@ -225,6 +225,8 @@ class Window:
         """Items, each with the keys at which no other item may have its identity."""
         self._counting: list[tuple[Item, RecordType]] = []
         """Nodes with counts and sums."""
+        self._shards: dict[Key, tuple[tuple[Key, Item | None], ...]] = {}
+        """Those of these nodes over which such numbers are spread, as they were read before the lists."""
         self._copying: list[_Leading] = []
         """Items with a copy, each with the possible keys of its node."""
 
@@ -262,12 +264,29 @@ class Window:
         name: str | None = None,
         right: Value = None,
     ) -> None:
-        kind = FindingKind(problem, record.name, what)
-        self._doubtful.append(Finding(kind, Example(self._key(item), other), item, name, right))
+        kind, key = FindingKind(problem, record.name, what), self._key(item)
+        shards = self._shards.get(key, ())
+        self._doubtful.append(Finding(kind, Example(key, other), item, name, right, shards=shards))
 
     # --- One item -------------------------------------------------------------------------------------
 
+    def _look_at_shard(self, item: Item) -> None:
+        found = node_of_shard(self._graph.types, self._graph.table, item)
+        if found is None:
+            self._add("unknown", None, "a shard of a type that does not have it", item)
+            return
+        node, key = found
+        identity = node.read_identity(
+            {each.name: value for each, value in zip(self._graph.table.keys, key, strict=True)}
+        )
+        if identity is not None:
+            self._nodes.setdefault((node.name, identity), []).append((item, node, ""))
+
     def _look_at(self, item: Item) -> None:
+        if is_shard(item):
+            if self._backfill is None:
+                self._look_at_shard(item)
+            return
         record = self._graph.recognise(item)
         if record is None and self._graph.ignores(item):
             self.types[IGNORED] += 1
@@ -401,7 +420,7 @@ class Window:
         for (name, identity), keys in possible.items():
             if there.keys().isdisjoint(keys):
                 for item, record, end in self._nodes[name, identity]:
-                    what = f"{end} points to a missing {name}"
+                    what = f"{end} points to a missing {name}" if end else f"a shard of a missing {name}"
                     self._doubt("dangling", record, what, item, keys[0], end)
 
     async def _stored(
@@ -486,11 +505,19 @@ class Window:
                 if self._backfill is None or self._backfill.has_field(field)
                 if stored_value(field, item) is not None or "miscounted" in self._also
             }
-            for field, right in (
-                () if identity is None else (await computed(self._graph, store, identity, fields)).items()
-            ):
-                if stored_value(field, item) != right:
+            if identity is None:
+                continue
+            whole = await self._with_shards(store, item, record) if record.shard_count else item
+            for field, right in (await computed(self._graph, store, identity, fields)).items():
+                if stored_value(field, whole) != right:
                     yield item, record, field, right, fields[field]
+
+    async def _with_shards(self, store: Store, item: Item, record: RecordType) -> Item:
+        """Returns the item of a node with its numbers in shards added up."""
+        keys = record.shards_of(self._key(item))
+        there = await _read(store, keys)
+        self._shards[self._key(item)] = tuple([(key, there.get(key)) for key in keys])
+        return record.with_shards(item, there.values())
 
     def _compare(self, item: Item, record: RecordType, keys: list[Key], found: list[Item]) -> None:
         noun, wanted = self._noun(record), self._graph.correspondences[record.name].other
@@ -522,6 +549,12 @@ class Window:
             some = keys[start : start + _WHOLE_ITEMS]
             now = await _read(store, some)
             self.changed.update(key for key in some if now.get(key) != items[key])
+            shards = [pair for key in some for pair in self._shards.get(key, ())]
+            there = await _read(store, [shard for shard, _ in shards])
+            changed = {shard for shard, item in shards if there.get(shard) != item}
+            self.changed.update(
+                key for key in some if not changed.isdisjoint(shard for shard, _ in self._shards.get(key, ()))
+            )
         doubted = [each for each in self._doubtful if each.example.key in self.changed]
         self.undecided = [
             each._replace(reason="others change it all the time")

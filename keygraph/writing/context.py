@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -55,6 +55,15 @@ class WriteContext:
         self.checked: set[tuple[Key, tuple[RecordType, ...]]] | None = None
         """The nodes that the transaction checks already, with the types that are allowed there; None if it checks each as
         often as it is named."""
+        self.sent: Sequence[WriteRequest] = ()
+        """The requests of this write, which choose the shards that stand for nodes; none: the nodes themselves are checked
+        and added to (`keygraph.writing.shards`)."""
+        self.conflicts = 0
+        """How often other transactions have written the same items at the same moment."""
+        self.unspread: frozenset[Key] = frozenset()
+        """The nodes that this write creates, deletes or moves: no shard stands for them."""
+        self.new_shards = dict[Key, TransactionStep]()
+        """The steps that make shards which turned out to be missing; those of one try."""
         self.list_ends = dict[tuple[Field, Texts], Any]()
         """The first and last items of lists that are needed, as `keygraph.writing.tallies.ListEnd`; those of one try."""
         self._makers: dict[str, ItemMaker] = {}

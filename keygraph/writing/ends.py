@@ -21,6 +21,7 @@ from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.resolve.derived import Copy
+from keygraph.writing import shards
 from keygraph.writing.context import Stored, WriteContext
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, is_marked
@@ -232,6 +233,11 @@ def checks(write: WriteContext, request: NewRequest | Change | Move) -> list[Tra
                 continue  # the first check decides
             write.checked.add((keys[0], members))
         condition = _is_open(write, members, own, keys)
+        is_visible = condition == write.presence.is_open(members)
+        of_shard = shards.check(write, request.record, named.end, members, own) if is_visible else None
+        if of_shard is not None:
+            steps.append(of_shard)
+            continue
         if len(keys) > 1:
             keys = [key for key in keys if write.visible_at(key) is not None]
         if condition is None or not keys:

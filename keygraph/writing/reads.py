@@ -13,7 +13,7 @@ from keygraph.errors import BadUserInput
 from keygraph.model.links import LinkName
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.writing import ends, partners, rules
+from keygraph.writing import ends, partners, rules, shards
 from keygraph.writing.context import NOTHING_STORED, WriteContext
 from keygraph.writing.presence import after_changes
 from keygraph.writing.records import changes_of_move, new_item
@@ -49,6 +49,9 @@ def needed(write: WriteContext, request: WriteRequest) -> list[Key]:
         request, _ = ends.with_copies(write.separate(), request, NOTHING_STORED)
     keys += [*ends.keys_of_spread_ends(write, request), *_own_items(write, request)]
     keys += _counting_nodes(write, request)
+    if write.are_others_read:
+        named = ((each, own) for _, members, own in ends.given_nodes(write, request) for each in members)
+        keys += [key for each, own in named for key in shards.keys_to_read(write, each, own)]
     return [*keys, *_deciding_items(write, request)] if write.is_guarded else keys
 
 
@@ -120,6 +123,7 @@ def _is_independent(write: WriteContext, record: RecordType) -> bool:
         or partners.of(write, record)
         or write.fact(ends.spread_ends, record)
         or is_counted(write, record)
+        or any(node.shard_count for end in record.every_end for node in end.members)
         or record.name in write.graph.copies
     )
 
@@ -188,8 +192,7 @@ def _counting_nodes(write: WriteContext, request: WriteRequest) -> Iterator[Key]
 def may_be_linked(write: WriteContext, record: RecordType) -> bool:
     """Returns whether other items may decide who writes records of the type, or names the nodes at their ends."""
     partner = partners.of(write, record)
-    ends = (*record.ends.values(), *record.list_ends.values())
-    types = [record, *(member for end in ends for member in end.members)]
+    types = [record, *(member for end in record.every_end for member in end.members)]
     types += [partner.record] if partner else []
     return any(each.access is not None and each.access.has_links for each in types)
 

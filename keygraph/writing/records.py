@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import cast
 
@@ -437,7 +438,13 @@ def deleted(write: WriteContext, request: Delete) -> Made:
             others = [TransactionStep(delete, again, is_partner=True, before=other)]
     delete = actions.DeleteItem(key, And(tuple(conditions)))
     refusal = partial(rules.not_as_required, write, request, guarded)
-    return [TransactionStep(delete, refusal, before=old), *others], Done(record, request.identity, None)
+    steps = [TransactionStep(delete, refusal, before=old), *_shards_deleted(record, key)]
+    return [*steps, *others], Done(record, request.identity, None)
+
+
+def _shards_deleted(record: RecordType, key: Key) -> list[TransactionStep]:
+    """Returns the steps that delete the shards of a node that is deleted or moved."""
+    return [TransactionStep(actions.DeleteItem(each), again) for each in record.shards_of(key)]
 
 
 def _other_deleted(write: WriteContext, request: Delete, old: Item, other: Item) -> TransactionStep:
@@ -489,6 +496,11 @@ def moved(write: WriteContext, request: Move) -> Made:
     rules.refuse_new(write, request, identity, made, "move")
     in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
     new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
+    # The shards are deleted: what is left of such a number is nothing, because no item names the node.
+    known = [
+        path for each in record.spread for path in each.shard_attributes if at_path(new, path) is not None
+    ]
+    new = actions.changed(new, [SetTo(path, Decimal(0)) for path in known])
     read = {*maker.paths((*record.fields, *record.ends)), *((name,) for name in old)}
     kept = {(MARK,), *((key.name,) for key in write.graph.table.keys)}
     same = are_as_read(record, sorted(read - kept), old)
@@ -562,4 +574,5 @@ def _put_again(
         TransactionStep(actions.PutItem(new, free), exists),
         *(TransactionStep(actions.CheckItem(other, free), exists) for other in absent),
         TransactionStep(delete, partial(rules.not_as_required, write, request, guarded), before=old),
+        *_shards_deleted(record, key),
     ]

@@ -40,6 +40,8 @@ class Addition:
     or last item."""
     is_unknown: bool = False
     """Whether the node was read and has no such number, or is missing: then only a put is added to."""
+    is_of_shard: bool = False
+    """Whether it is added to a shard that stands for the node. A number that a shard lacks is 0."""
 
 
 @value(frozen=True, slots=True)
@@ -226,8 +228,8 @@ def _sums(additions: Iterable[tuple[InputPath, Addition]], refusals: Refusals) -
             number(amount)
         except ValueError as error:
             refusals.add(where, "The difference in ", FieldName(field.name), f" is {error}.")
-        fits: Condition = Exists(path)
-        if field.kept == "sum" and field.type.kind == "int":
+        fits: Condition = last.there if last.is_of_shard else Exists(path)
+        if field.kept == "sum" and field.type.kind == "int" and not last.is_of_shard:
             low, high = (exact_sum((Decimal(end), amount.copy_negate())) for end in (INT_MIN, INT_MAX))
             fits = Between(path, low, high)
         problem = (FieldName(field.name), " would be an integer of more than 32 bits.")
@@ -256,18 +258,20 @@ def _with_sums(
         Not(And((each.there, Exists(each.change.path))))
         if each.is_unknown
         else each.fits
-        if step is not None
+        if step is not None or each.fits is each.there
         else And((each.there, each.fits))
         for each in sums
     ]
+    known = _parts(None if step is None else step.action.condition)
+    conditions = [each for each in dict.fromkeys(conditions) if each not in known]
     changes = [each.change for each in sums if not each.is_unknown]
-    if not conditions:
+    if not sums:
         return step
     if step is None:
         whole = And(tuple(conditions))
         action = actions.UpdateItem(key, tuple(changes), whole) if changes else actions.CheckItem(key, whole)
         return TransactionStep(action, too_much, is_added_to=True)
-    made = step.on_condition(*conditions)
+    made = step.on_condition(*conditions) if conditions else step
     if changes:
         own = step.action.changes if isinstance(step.action, actions.UpdateItem) else ()
         made = replace(made, action=actions.UpdateItem(key, _summed((*own, *changes)), made.action.condition))

@@ -13,9 +13,11 @@ from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import And, Condition, Not, paths_of
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import TRANSACTION_ACTIONS
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, InputPath, Refusal
 from keygraph.model.permissions import names_by_order
+from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
 from keygraph.writing import ends, records, rules
@@ -47,6 +49,8 @@ def transaction_steps(
     if any(each.record.name in copies for each in requests):
         made_here = _made_nodes(write, requests)
     checked = None if write.is_guarded else set[tuple[Key, tuple[RecordType, ...]]]()
+    write.new_shards.clear()
+    write.unspread = frozenset(_unspread_nodes(write, requests))
     for each in requests:
         # A problem of one request says nothing about the others.
         own, request = write.separate(), each
@@ -63,6 +67,8 @@ def transaction_steps(
             steps += [(each.where, step) for step in (*made, *links, *further)]
         done.append(outcome)
     joined = merged(steps, write.graph.table, write.refusals)
+    # One more is left for the note of an idempotency key.
+    joined += [*write.new_shards.values()][: max(0, TRANSACTION_ACTIONS - 1 - len(joined))]
     if any(write.fact(adds, each.record) for each in requests):
         joined = [with_rendered_keys(write, step) for step in joined]
         # Other steps may have added to a new record.
@@ -73,6 +79,18 @@ def transaction_steps(
             for each in done
         ]
     return joined, done
+
+
+def _unspread_nodes(write: WriteContext, requests: Iterable[WriteRequest]) -> Iterator[Key]:
+    """Yields the keys of nodes that requests create, delete or move: none of their shards stands for them."""
+    for request in requests:
+        if request.record.shard_count and not isinstance(request, Change):
+            identity: Texts | None
+            if isinstance(request, NewRequest):
+                identity = records.new_item(write, request)[1]
+            else:
+                identity = request.identity
+            yield from () if identity is None else write.graph.table_keys(request.record, identity)
 
 
 def _own_steps(write: WriteContext, request: WriteRequest) -> Made:

@@ -44,6 +44,7 @@ from keygraph.resolve.derived import (
     stored_value,
 )
 from keygraph.resolve.fields import VALUE
+from keygraph.writing import shards
 from keygraph.writing.context import WriteContext
 from keygraph.writing.items import Refusals, Replaced, differences
 from keygraph.writing.presence import are_as_read, is_unchanged
@@ -74,11 +75,12 @@ def counted_types(write: WriteContext, record: RecordType) -> list[RecordType]:
 
 def counted_nodes(write: WriteContext, record: RecordType, item: Item) -> Iterator[Key]:
     """Yields the possible keys of the nodes that must be read of those that an item adds to, or may add to once it has
-    other keys."""
+    other keys, and of the shards that stand for them."""
     for tally in write.graph.tallies.get(record.name, ()):
         node = tally.at_end(item)
         if node is not None and (write.are_others_read or write.fact(_is_read_first, tally.owner)):
             yield from write.graph.table_keys(tally.owner, node)
+            yield from shards.keys_to_read(write, tally.owner, node)
 
 
 def node_places(write: WriteContext, record: RecordType) -> int:
@@ -341,7 +343,11 @@ def _unread_additions(
 
 
 def _addition(write: WriteContext, tally: Tally, identity: Texts, number: Number) -> Addition:
-    keys, (path, amount) = tuple(write.graph.table_keys(tally.owner, identity)), number
+    (path, amount), shard = number, shards.standing_for(write, tally.owner, identity)
+    if shard is not None and tally.field.shards:
+        own = (tally.field.shard_attributes[path],)
+        return Addition((shard,), tally.field, own, amount, write.presence.there, is_of_shard=True)
+    keys = tuple(write.graph.table_keys(tally.owner, identity))
     there, is_unknown = write.presence.is_there(tally.owner), False
     if all(key in write.stored for key in keys):
         items = {key: item for key in keys if (item := write.stored[key]) is not None}

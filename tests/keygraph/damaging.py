@@ -27,6 +27,16 @@ async def items_of(store: Store) -> Items:
     return {store.table.key_of(item): item for item in read if not is_note(item)}
 
 
+def added_up(graph: Graph, items: Items) -> Items:
+    """The items of a graph with the numbers of nodes added up, whichever shard has which part."""
+    found = Items()
+    for key, item in items.items():
+        record = graph.recognise(item)
+        if record is not None:
+            found[key] = record.with_shards(item, map(items.get, record.shards_of(key)))
+    return found
+
+
 async def damage(graph: Graph, store: Store, dice: random.Random, share: float) -> tuple[Items, list[str]]:
     """Damages so many of the items of a right table. Returns what it is once repaired, and what was done to it."""
     right = await items_of(store)

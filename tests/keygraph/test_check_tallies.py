@@ -6,25 +6,34 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from keygraph import (
     ID,
     Graph,
     Index,
+    Long,
     Many,
     Table,
     average,
+    copy,
     counts,
+    field,
     latest,
     many,
     maximum,
     minimum,
     node,
+    rank,
+    read,
     record,
     rule,
     sums,
     ttl,
     viewer,
 )
+
+by_town = Index("by-town", "gp", "gs")
 
 
 def mistakes(number: Any, annotation: Any = int, end: Any = ID, **options: Any) -> list[str]:
@@ -215,3 +224,106 @@ def test_mistakes_of_first_and_last_values() -> None:
     assert wrong(latest("goods.weight", where={"name": "a"})) == [
         'it is kept of all items. Leave where= out, or write kept="job".'
     ]
+
+
+def test_mistakes_of_numbers_over_shards() -> None:
+    def wrong(number: Any = None, annotation: Any = "Long", of_node: Any = (), **further: Any) -> list[str]:
+        by_kept = Index("by-kept", "kind", ("kept", "N"))
+
+        @node("BOX#{box_id}", *of_node)
+        class Box:
+            box_id: ID
+            things: Many[Thing]
+            kept: annotation = number or counts("things", shards=3)  # type: ignore[valid-type]
+            more: Long | None = further.get("more")
+            rank: int | None = further.get("rank")
+
+            @field(needs=further.get("needs", ()))
+            def told(self) -> str:
+                return ""
+
+        @record("{box}", "THING#{thing_id}")
+        class Thing:
+            box: Box
+            thing_id: ID
+            weight: int = 1
+            kept: Long | None = further.get("copied")
+
+        Box.__annotations__["kept"] = annotation
+        table = Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_kept])
+        return [f"{each.where}: {each.problem} {each.fix}" for each in Graph(table, Box, Thing).mistakes]
+
+    of_sum = sums("things.weight", shards=3)
+    assert wrong() == wrong(average("things.weight", shards=50), "float | None") == wrong(of_sum) == []
+    for number in (1, 51, True, 2.5, -3):
+        found = wrong(counts("things", shards=number))
+        assert (
+            f"Box.kept: shards={number!r} is no number from 2 to 50. Write shards=10, for example." in found
+        )
+    assert wrong(counts("things", shards=3, kept="job"), "Long | None") == [
+        "Box.kept: the job writes the node alone. Leave out shards=."
+    ]
+    assert wrong(of_sum, "int") == [
+        "Box.kept: no item has the whole number, to refuse one of more than 32 bits. Annotate it as Long."
+    ]
+    assert wrong(more=sums("things.weight", shards=4)) == [
+        "Box.kept: the numbers of Box are spread over 4 shards. Give all one number."
+    ]
+    assert wrong(more=sums("things.weight")) == [
+        "Box.kept: more counts the same list, and every item would still change the node. "
+        'Give more shards= too, or kept="job".'
+    ]
+    assert wrong(more=sums("things.weight", kept="job")) == []
+    assert wrong(copied=copy("box.more")) == [
+        "Box.kept: Thing.kept is copied from the node, which every write would still check. "
+        'Give the copy kept="job", or leave out shards=.'
+    ]
+    assert wrong(copied=copy("box.kept", kept="job")) == [
+        "Thing.kept: Box.kept is spread over shards. Name a field that items of Box have alone."
+    ]
+    fix = "Name what the method needs with @field(needs=…), without this field."
+    for needs in (None, ("kept",)):
+        assert wrong(needs=needs) == [
+            f"Box.kept: the method told is called with what the node's item has of it. {fix}"
+        ]
+    assert wrong(rank=rank("kept")) == ["Box.rank: kept is spread over shards. Name another field."]
+    of_index = Index("by-kept", "kind", ("kept", "N"))("BOX")
+    assert wrong(of_node=[of_index]) == [
+        "Box.kept: it stands in a key, and no item has the whole number. Take it out of the key, or leave out shards=."
+    ]
+    with pytest.raises(TypeError, match="a field has no option shards"):
+        minimum("things.weight", shards=3)  # type: ignore[call-arg]
+
+
+def test_mistakes_of_numbers_over_shards_that_others_use() -> None:
+    """No condition, sum or rule is about a number that no item has."""
+
+    @node("TOWN#{name}")
+    class Town:
+        name: ID
+        boxes: Many[Box]
+        kept_of_all: Long = sums("boxes.kept")
+        full: int = counts("boxes", where={"kept": {"gte": 3}})
+
+    @node(
+        "BOX#{box_id}",
+        by_town("{town}", "BOX#{box_id}"),
+        access=[read(where={"kept": {"lt": 5}}), read(role="all")],
+    )
+    class Box:
+        box_id: ID
+        town: Town | None = None
+        things: Many[Thing]
+        kept: Long = counts("things", shards=3, access=[read()])
+
+    @record("{box}", "THING#{thing_id}")
+    class Thing:
+        box: Box
+        thing_id: ID
+
+    made = Graph(Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_town]), Town, Box, Thing)
+    problems = [f"{each.where}: {each.problem}" for each in made.mistakes]
+    assert "Town.kept_of_all: Box.kept is spread over shards." in problems
+    spread = "kept is spread over shards, and no item has the whole number"
+    assert f"Town.full: where= cannot be used: {spread}." in problems
+    assert any(spread in each and each.startswith("Box") for each in problems)

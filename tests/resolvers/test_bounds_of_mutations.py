@@ -10,6 +10,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, record, viewer, write
 from keygraph.dynamo.actions import key_of
 from keygraph.dynamo.store import Transaction
+from keygraph.model.records import new_shard
 from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.keygraph.histories.declared import graph
@@ -30,7 +31,11 @@ async def club(make_store: MakeStore) -> World:
     clubs = " ".join(
         f'c{n}: createClub(input: {{clubId: "c{n}"}}) {{ club {{ clubId }} }}' for n in range(1, 9)
     )
-    await made.ask(f"mutation {{ {people} {clubs} putSeat(input: {{{ENDS}, row: 1}}) {SEAT} }}")
+    await made.ask(f"mutation {{ {people} {clubs} }}")
+    person = graph.types["Person"]
+    keys = [graph.table_keys(person, (name,))[0] for name in ("Ann", "Bob", "Cy")]
+    await made.put(*(new_shard(graph.table, person, each) for key in keys for each in person.shards_of(key)))
+    await made.ask(f"mutation {{ putSeat(input: {{{ENDS}, row: 1}}) {SEAT} }}")
     await made.ask(f"mutation {{ putMember(input: {{{ENDS}, since: 1}}) {{ member {{ since }} }} }}")
     await made.ask(
         'mutation { putFriend(input: {oneName: "Ann", otherName: "Bob", since: 1}) { friend { since } } }'
@@ -167,7 +172,7 @@ async def test_a_delete_looks_once_for_what_names_a_node(shelves: World) -> None
 async def test_the_bound_of_several_deletes(shelves: World, number: int) -> None:
     inputs = f'[{{shelfId: "1", onEdges: DETACH}}, {{shelfId: "{number}", onEdges: DETACH}}]'
     cost = await cost_of(shelves, f"deleteShelfs(input: {{inputs: {inputs}}}) {{ results {{ detached }} }}")
-    assert cost["actual"]["roundTrips"] == {2: 5, 3: 6}[number]
+    assert cost["actual"]["roundTrips"] == 5
 
 
 async def test_a_refused_write_was_a_request(shelves: World) -> None:

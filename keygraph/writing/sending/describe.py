@@ -109,7 +109,7 @@ class _Describing:
         self._requests = requests
         self._key_of_note = idempotency_key
         self._context = graph.made(WriteContext).of(permissions).separate()
-        self._context.is_described = True
+        self._context.is_described, self._context.sent, self._context.new_shards = True, requests, {}
         if permissions is not None:
             permissions.are_links_assumed = True
 
@@ -121,8 +121,8 @@ class _Describing:
             operation = "GetItem" if len(outline.keys) == 1 else "BatchGetItem"
             read = DescribedRequest(operation, None, "; ".join(map(self._key, outline.keys)))
         later = tuple(self._read_later())
-        nodes = [self._graph.table_keys(each.record, each.identity)[0] for each in outline.nodes]
-        marks = tuple(DescribedRequest("UpdateItem", None, self._key(key)) for key in nodes)
+        marked = (key for node, shards in outline.marked for key in (node, *shards))
+        marks = tuple(DescribedRequest("UpdateItem", None, self._key(key)) for key in marked)
         searches = tuple(self._searches(outline.searches))
         if any(isinstance(request, Upsert) for request in requests):
             present, identity = self._transaction("if it is there", [*map(self._as_change, requests)])

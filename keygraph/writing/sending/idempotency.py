@@ -21,7 +21,8 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
 from keygraph.errors import InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
-from keygraph.resolve.collisions import NOTE
+from keygraph.model.records import is_shard
+from keygraph.names import NOTE
 from keygraph.writing.requests import Done, Put, WriteRequest
 from keygraph.writing.step import TransactionStep, again
 
@@ -43,6 +44,11 @@ class IdempotencyKey:
 
 def is_note(item: Item) -> bool:
     """Returns whether an item is a note and so not part of the graph."""
+    return NOTE in item and not is_shard(item)
+
+
+def is_own(item: Item) -> bool:
+    """Returns whether an item is the server's own: a note, or a shard of a node (`keygraph.writing.shards`)."""
     return NOTE in item
 
 

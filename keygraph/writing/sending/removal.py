@@ -9,6 +9,7 @@ still exists, and can be deleted again. More copies than one transaction holds a
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -108,6 +109,9 @@ class MarkedNodes:
             refusal = partial(rules.not_as_required, context, request, guarded)
             if not await self._mark(key, required, refusal):
                 return None
+            shards = request.record.shards_of(key)
+            if not all(await asyncio.gather(*(self._mark_shard(each, key) for each in shards))):
+                return None
         self._written = {
             self._sender.key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
         }
@@ -136,6 +140,8 @@ class MarkedNodes:
             finished = await self._remove_named(context, steps, done)
         elif not await self._sender.finish(await self._merged(steps) if copies else steps, done):
             finished = None
+            # Another try marks them again: it may require of a node that something else names that it has no mark.
+            await self._release(self._sources)
         if finished is not None:
             await self._release(self._sources - sources.keys())  # another write made the same changes
             for each in sources.values() if copies is None else ():
@@ -175,9 +181,8 @@ class MarkedNodes:
         await self._release(self._tokens)
 
     async def _release(self, keys: Iterable[Key]) -> None:
-        for key in keys:
-            if key in self._tokens:
-                await self._sender.write_if(removal(key, self._tokens[key]))
+        marked = [removal(key, self._tokens[key]) for key in keys if key in self._tokens]
+        await asyncio.gather(*map(self._sender.write_if, marked))
 
     # --- Marks --------------------------------------------------------------------------------------------
 
@@ -211,6 +216,18 @@ class MarkedNodes:
                 self._tokens[key] = token
                 return True
         return False
+
+    async def _mark_shard(self, shard: Key, node: Key) -> bool:
+        """Marks a shard like its node, if it is there: no new one is made. False if another try may succeed."""
+        try:
+            marked = UpdateItem(shard, (set_mark(self._tokens[node]),), self._context.presence.there)
+            await self._sender.send(Write(marked))
+        except TransactionCanceled:
+            return False  # a concurrent transaction holds the item
+        except ConditionFailed:
+            return True
+        self._tokens[shard] = self._tokens[node]
+        return True
 
     def _guarded(self, step: TransactionStep) -> TransactionStep:
         """Returns the step, with the condition that the mark is there if it deletes a node."""
@@ -390,6 +407,7 @@ class MarkedNodes:
         stored = await self._sender.stored(requests, known)
         self._nodes |= {key: item for key, item in stored.items() if key not in grouped}
         context = self._context.knowing(stored)
+        context.sent = ()  # nothing is created, so the nodes themselves are added to
         made, before = list[RecordSteps](), set[Key]()
         for references, same in several:
             steps = detaching_steps(context, references, same[0].item)

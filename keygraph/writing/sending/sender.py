@@ -32,7 +32,7 @@ from keygraph.writing.context import Stored, WriteContext
 from keygraph.writing.ends import most_copied_by_move
 from keygraph.writing.marks import SECONDS, is_marked, removal_of_old
 from keygraph.writing.reads import lists_of_ends, most_read_later, needed_by_all
-from keygraph.writing.requests import Done, WriteRequest
+from keygraph.writing.requests import Change, Done, WriteRequest
 from keygraph.writing.sending.edges import NamingRecord, Search, copied_nodes, named_nodes, searches
 from keygraph.writing.sending.idempotency import (
     IdempotencyKey,
@@ -42,7 +42,7 @@ from keygraph.writing.sending.idempotency import (
     note_step,
 )
 from keygraph.writing.step import TransactionStep
-from keygraph.writing.tallies import adds
+from keygraph.writing.tallies import adds, counted_types
 
 _TRIES = 10
 _PAUSE = 0.005
@@ -91,6 +91,20 @@ class Outline:
         return sum(lists_of_ends(write, each) for each in self._requests if write.fact(adds, each.record))
 
     @property
+    def spread(self) -> int:
+        """How many items may have to be read before a second try, which makes the shards that the first one finds missing."""
+        types = (record for each in self._requests for record in counted_types(self._context, each.record))
+        nodes = (node for record in types for end in record.every_end for node in end.members)
+        # A node and its shard, before and after the write.
+        return 4 * sum(bool(node.shard_count) for node in nodes)
+
+    @property
+    def marked(self) -> list[tuple[Key, Sequence[Key]]]:
+        """The nodes that are marked, each with its shards, which are marked after it if it is deleted or moved."""
+        keys = [(each, self._context.graph.table_keys(each.record, each.identity)[0]) for each in self.nodes]
+        return [(key, () if isinstance(each, Change) else each.record.shards_of(key)) for each, key in keys]
+
+    @property
     def searches(self) -> list[Search]:
         """What is read to find the records that name the marked nodes. Further pages may follow."""
         return searches(self._context, self.nodes)
@@ -110,7 +124,7 @@ class TransactionSender:
         """`outline` is that of these requests, if it is known."""
         self.graph = graph = context.graph
         self.context = context.separate()
-        self.context.list_ends = {}
+        self.context.list_ends, self.context.new_shards, self.context.sent = {}, {}, requests
         self.requests = requests
         self._outline = outline
         self._store = store
@@ -267,6 +281,7 @@ class TransactionSender:
         failed: list[tuple[TransactionStep, Reason]] = []
         for step, reason in zip(steps, canceled.reasons, strict=True):
             if reason is None or reason.code in _PASSING:
+                self.context.conflicts += reason is not None
                 continue
             if reason.code != "ConditionalCheckFailed":
                 raise again(canceled)

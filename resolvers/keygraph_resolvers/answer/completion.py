@@ -395,8 +395,9 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
 
 def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
     """Returns functions that complete a field of the graph without access rules."""
-    if isinstance(field.kind, field_kinds.Stored) and is_leaf_type(field.nullable_type):
-        return _stored_column(selection, field, field.kind.field)
+    stored = field.kind.field if isinstance(field.kind, field_kinds.Stored) else None
+    if stored is not None and is_leaf_type(field.nullable_type) and not stored.shards:
+        return _stored_column(selection, field, stored)
     read = _reader(field)
     complete = _completer(field, field.type, read)
     is_itself = isinstance(field.kind, field_kinds.FarNode) and field.kind.path.far_end is None

@@ -115,7 +115,8 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
     """The attributes that `where` offers on a list: those of the items that it reads."""
     record = path.record
     for field in record.fields.values():
-        if field.name in path.projected and not field.is_external and field.type.kind != "average":
+        is_whole = field.type.kind != "average" and not field.shards
+        if field.name in path.projected and not field.is_external and is_whole:
             end = record.list_ends.get(field.name)
             node, is_key = None if end is None else end.text, end is not None
             yield Filterable(

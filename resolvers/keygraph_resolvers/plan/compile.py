@@ -74,7 +74,7 @@ from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.partial_page import PartialPage
 from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
-from keygraph_resolvers.steps.questions.numbers import NumbersStep, numbers_of
+from keygraph_resolvers.steps.questions.numbers import NumbersStep, ShardsStep, numbers_of
 from keygraph_resolvers.steps.questions.paths import PathsStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.several_types import ByType, NodesOfUnknownType
@@ -291,6 +291,8 @@ class _Steps:
             # For an edge of a list of several types, the fields of the item itself depend on its type.
             return FieldsStep(selection, (), [self._itself(each) for each in selection.having(FarNode)], ())
         calls = [self._call(record, each) for each in selection.having(Called)]
+        stored = [cast(field_kinds.Stored, each.kind).field for each in selection.having(field_kinds.Stored)]
+        spread = [field.name for field in stored if field.shards]
         lists = {each: self.list(each) for each in selection.lists}
         walks = {each: self.walk(each) for each in selection.having(WalkOf)}
         key_ends, item_ends = list[Step](), list[Step]()
@@ -309,6 +311,7 @@ class _Steps:
             [step for each, step in lists.items() if not selection.waits(each)],
             [
                 *key_ends,
+                *([ShardsStep(record, spread)] if spread else []),
                 *(step for each, step in walks.items() if not selection.waits(each)),
             ],
             [

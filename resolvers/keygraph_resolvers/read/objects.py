@@ -18,6 +18,8 @@ from keygraph.model.records import End, Method, RecordType
 from keygraph.resolve.derived import Copy
 from keygraph_resolvers.naming.global_ids import global_id
 
+SHARDS = "shards"
+"""The place in `Object.found` of the items over which a node's numbers are spread."""
 NodeReader: TypeAlias = "Callable[[Object], Object | None]"
 """Returns the node at an end of an object; None if there is none."""
 
@@ -60,7 +62,15 @@ class Object:
         if field.name in self.record.key_fields:
             number, value_of = self.record.places_in_identity[field.name]
             return value_of(self.identity[number])
-        return self.record.reader(field)(self.read_item(field.name))
+        item = self.read_item(field.name)
+        return self.record.reader(field)(self._with_shards(item) if field.shards else item)
+
+    def _with_shards(self, item: Item) -> Item:
+        """Returns the item with the numbers that are spread over shards added up. Raises the error of reading one."""
+        for answer in self.found[SHARDS]:
+            if isinstance(answer, Exception):
+                raise answer
+        return self.record.with_shards(item, self.found[SHARDS])
 
     def shown(self, field: Field) -> Any:
         """Returns the value of a field as in the answer: a set is sorted, because it has no order."""

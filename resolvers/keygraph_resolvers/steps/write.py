@@ -302,10 +302,18 @@ def _cost_of(transaction: _Transaction) -> StepCost:
         cost.round_trips += 1
         cost.items += count
         cost.read_units += outline.list_ends * read_units(count * size, consistent=True)
+    if outline.spread:
+        count = outline.spread + len(outline.keys)
+        cost.unbatched += 1 + 2 * -(-count // BATCH_GET_KEYS)
+        cost.round_trips += 3
+        cost.items += count
+        cost.read_units += count * read_units(size, consistent=True)
     if outline.nodes:
-        # The marks are set one after the other, and removed so if something names a node and nothing is written.
-        cost.unbatched += 2 * len(outline.nodes)
-        cost.round_trips += 2 * len(outline.nodes) - 1 + SEARCH_ROUND_TRIPS
+        # The marks of nodes are set one after the other, those of a node's shards at once, and all are removed at once if
+        # something names a node and nothing is written.
+        several = [shards for _, shards in outline.marked]
+        cost.unbatched += 2 * (len(several) + sum(map(len, several)))
+        cost.round_trips += len(several) + sum(map(bool, several)) + SEARCH_ROUND_TRIPS
         cost.is_open = True
     for query in (each.query for each in outline.searches):
         count = query.limit or 1

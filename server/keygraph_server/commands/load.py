@@ -17,6 +17,7 @@ from keygraph.dynamo.store import BatchGet, Store
 from keygraph.errors import BadUserInput, ConditionFailed
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
+from keygraph.model.records import is_shard
 from keygraph.tables.bulk import (
     BATCH_ITEMS,
     IN_FLIGHT,
@@ -248,7 +249,7 @@ class Batches:
         typer.echo(f"{problem}.", err=True)
 
     def _item(self, entry: SourceEntry) -> Item | None:
-        """The item; None for a note of an idempotency key. Raises ValueError or BadUserInput if it is not an item, or
+        """The item; None for a note of an idempotency key. A shard of a node is loaded as it is. Raises ValueError or BadUserInput if it is not an item, or
         if the model or DynamoDB refuses it."""
         item = (
             self.interchange.read(entry.content, self.format)
@@ -257,6 +258,8 @@ class Batches:
         )
         if is_note(item):
             return None
+        if is_shard(item):
+            return item
         record = self.graph.recognise(item)
         if record is None:
             if not self.graph.ignores(item):

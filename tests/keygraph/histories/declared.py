@@ -8,6 +8,7 @@ from keygraph import (
     ID,
     Graph,
     Index,
+    Long,
     Many,
     Table,
     average,
@@ -49,10 +50,10 @@ class Person:
     notes: Many[Note]
     deeds: Many[Deed]
     seats: Many[Seat]
-    friends_count: int = counts("friends")
-    rounds_played: int = sums("friends.rounds")
-    rounds_mean: float | None = average("friends.rounds")
-    noted_count: int = counts("friends", where={"note": {"exists": True}, "since": {"gte": 2}})
+    friends_count: int = counts("friends", shards=3)
+    rounds_played: Long = sums("friends.rounds", shards=3)
+    rounds_mean: float | None = average("friends.rounds", shards=3)
+    noted_count: int = counts("friends", where={"note": {"exists": True}, "since": {"gte": 2}}, shards=3)
     notes_count: int = counts("notes")
     deeds_count: int = counts("deeds")
     rows: int = sums("seats.row")

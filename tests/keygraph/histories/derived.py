@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store, pages
 from keygraph.errors import CorruptItem
+from keygraph.model.records import is_shard
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.plain import Name, State, Values
 from tests.keygraph.histories.table import is_of_others, name_of_item
@@ -14,23 +16,29 @@ from tests.keygraph.histories.table import is_of_others, name_of_item
 
 async def wrong_values(store: Store, state: State, *, by_job: bool) -> list[str]:
     """What a table keeps otherwise than it follows from the records in it, `by_job` also what only a job keeps."""
-    found = list[str]()
+    found, items = list[str](), list[Item]()
     async for page in pages(store, Scan(0, 1, consistent=True)):
-        for item in page.items:
-            record = graph.recognise(item)
-            if record is None:
-                continue  # the note of an idempotency key
-            name = name_of_item(item)
-            right = _right(state, name)
-            for field in record.fields.values():
-                if is_of_others(field) and field.kept != "as_of" and (by_job or not field.is_kept_later):
-                    try:
-                        value = record.reader(field)(item)
-                    except CorruptItem as error:
-                        value = str(error)
-                    if value != right[field.name]:
-                        found.append(f"{name} has {field.name} {value!r}, not {right[field.name]!r}")
-    return found
+        items += page.items
+    by_key = {graph.table.key_of(item): item for item in items}
+    shards = {key for key, item in by_key.items() if is_shard(item)}
+    for key, item in by_key.items():
+        record = graph.recognise(item)
+        if record is None:
+            continue  # the note of an idempotency key, or a shard
+        own = record.shards_of(key)
+        shards.difference_update(own)
+        item = record.with_shards(item, map(by_key.get, own))
+        name = name_of_item(item)
+        right = _right(state, name)
+        for field in record.fields.values():
+            if is_of_others(field) and field.kept != "as_of" and (by_job or not field.is_kept_later):
+                try:
+                    value = record.reader(field)(item)
+                except CorruptItem as error:
+                    value = str(error)
+                if value != right[field.name]:
+                    found.append(f"{name} has {field.name} {value!r}, not {right[field.name]!r}")
+    return [*found, *(f"{key} is a shard of no node" for key in shards)]
 
 
 def _right(state: State, name: Name) -> Values:

@@ -9,7 +9,7 @@ from keygraph.resolve.derived import COUNTED
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import COPYING
 from keygraph.writing.requests import Change
-from keygraph.writing.sending.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_own
 from keygraph.writing.sending.writer import write
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.plain import Name, State, Values
@@ -20,7 +20,7 @@ async def contents(store: Store) -> State:
     found: State = {}
     async for page in pages(store, Scan(0, 1, consistent=True)):
         for item in page.items:
-            if is_note(item):
+            if is_own(item):
                 continue
             name = name_of_item(item)
             assert name not in found, f"two items are {name}"

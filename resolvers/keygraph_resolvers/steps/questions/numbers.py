@@ -1,4 +1,4 @@
-"""Answers `totalCount` and aggregates of lists from counts and sums that their owner stores.
+"""Reads what nodes store of their lists. Answers `totalCount` and aggregates of lists from counts and sums there.
 
 This works if no access rule hides items of the list, the arguments leave none out, and every node has the number: a
 nullable field may not have been counted yet.
@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
+from weakref import ref
 
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph_resolvers.engine.requests import Begun
-from keygraph_resolvers.engine.worst import Worst
+from keygraph.model.permissions import Permissions
+from keygraph.model.records import RecordType
+from keygraph_resolvers.engine.requests import Begun, GetItems, Reads
+from keygraph_resolvers.engine.worst import Described, KeyLookups, Worst
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.names import PAGE_ARGUMENTS
-from keygraph_resolvers.read.objects import ListObject, Object
+from keygraph_resolvers.read.objects import SHARDS, ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Aggregate, AggregateValue, TotalCount
 from keygraph_resolvers.steps.selection import SelectedField, Selection
@@ -57,7 +60,7 @@ def _kept(path: AccessPath) -> Iterator[Field]:
     return (
         each
         for each in fields
-        if each.kept in ("count", "sum") and not each.optional and each.kept_where is None
+        if each.kept in ("count", "sum") and not (each.optional or each.shards or each.kept_where is not None)
     )
 
 
@@ -103,6 +106,36 @@ class NumbersStep(Step):
 
     def worst(self, run: Run) -> Worst:
         return iter(())
+
+
+class ShardsStep(Step):
+    """Reads the items over which numbers of nodes are spread, in addition to the nodes' own."""
+
+    def __init__(self, record: RecordType, names: Sequence[str]) -> None:
+        """`names` are the fields of nodes of the type that are selected and spread."""
+        self._record = record
+        self._names = names
+        key = f"the shards of {' and '.join(names)}"
+        self._node = Described(kind="get node", records=(record,), step=ref(self), key=key)
+
+    def run(self, op: Run, objects: Sequence[Object]) -> Reads[None]:
+        record, access = self._record, op.access
+        if access is not None:
+            objects = [each for each in objects if self._may_be_read(access, each)]
+        keys = {each: op.graph.table_keys(record, each.identity)[0] for each in objects}
+        shards: dict[Object, list[Any]] = {each: [] for each in objects}
+        wanted = [(each, shard) for each, key in keys.items() for shard in record.shards_of(key)]
+        for each, answer in (yield GetItems(wanted, "shards")):
+            shards[each].append(answer)
+        for each, answers in shards.items():
+            each.found[SHARDS] = answers
+
+    def _may_be_read(self, access: Permissions, each: Object) -> bool:
+        return any(access.decide(each, "read", name) is not False for name in self._names)
+
+    def worst(self, run: Run) -> Worst:
+        yield self._node
+        yield KeyLookups(self._node.records, self._record.shard_count)
 
 
 def _value(owner: Object, field: Field) -> Any:
