@@ -23,11 +23,12 @@ from typing import Any
 
 from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import CreateTable
+from keygraph.dynamo.store import CreateTable, Store
 from keygraph.engines.open import open_store
+from keygraph.errors import Unavailable
 from keygraph.tables.bulk import whole_table, write_batches
 from keygraph.writing.marks import COPYING
-from keygraph.writing.requests import Change, Create, Delete
+from keygraph.writing.requests import Change, Create, Delete, WriteRequest
 from keygraph.writing.sending.writer import write
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
@@ -192,16 +193,26 @@ async def _write_until(url: str, people: int, done: asyncio.Event) -> tuple[int,
                 name = f"new{count}"
                 titles[name] = "b"
                 values: dict[str, Any] = {"note_id": name, "title": "b", "author": (str(count % people),)}
-                await write(graph, store, [Create(record, values)])
+                await _written(store, Create(record, values))
             elif kind < 0.9:
                 titles[name] = f"c{count}"
-                await write(graph, store, [Change(record, (name,), {"title": titles[name]})])
+                await _written(store, Change(record, (name,), {"title": titles[name]}))
             else:
                 del titles[name]
-                await write(graph, store, [Delete(record, (name,))])
+                await _written(store, Delete(record, (name,)))
             count += 1
             await asyncio.sleep(0.05)
     return count, titles
+
+
+async def _written(store: Store, request: WriteRequest) -> None:
+    """Writes until it succeeds: on a busy machine, the other process may have the file for longer than a write waits."""
+    while True:
+        try:
+            await write(graph, store, [request])
+        except Unavailable:
+            continue
+        return
 
 
 async def _verify(url: str, *options: str) -> tuple[str, float]:

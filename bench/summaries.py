@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, sums
 from keygraph.dynamo.items import Item
@@ -128,12 +129,26 @@ async def _check(store_address: str, *, is_summarized: bool) -> int:
     return total
 
 
-def _run(name: str, *options: str) -> tuple[float, int]:
-    """Runs a command to its end. Returns its time in seconds and its peak memory in MB."""
+class _Used(NamedTuple):
+    """What a command has used."""
+
+    seconds: float
+    processor: float
+    """Seconds of processor time, which other programs do not make longer."""
+    memory: int
+    """Its peak memory in MB."""
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.0f} s ({self.processor:.0f} s of processor time)"
+
+
+def _run(name: str, *options: str) -> _Used:
+    """Runs a command to its end."""
     started = time.monotonic()
     _, status, used = os.wait4(_started(name, *options).pid, 0)
     assert status == 0, name
-    return time.monotonic() - started, used.ru_maxrss // 1024
+    processor = used.ru_utime + used.ru_stime
+    return _Used(time.monotonic() - started, processor, used.ru_maxrss // 1024)
 
 
 def _started(name: str, *options: str) -> subprocess.Popen[bytes]:
@@ -146,21 +161,21 @@ def _measure(name: str, file: Path, work: Path, *options: str) -> None:
     before = file.with_suffix(".before")
     shutil.copy(file, before)
     options = ("--store", f"sqlite:{file}", *options)
-    seconds, memory = _run(name, *options)
+    used = _run(name, *options)
     total = asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
-    sys.stdout.write(f"{name}: {total:,} items, {seconds:.0f} s, {memory} MB of memory\n")
+    sys.stdout.write(f"{name}: {total:,} items, {used}, {used.memory} MB of memory\n")
     shutil.copy(before, file)
     job = _started(name, *options)
-    largest, until = 0, time.monotonic() + seconds / 2
+    largest, until = 0, time.monotonic() + used.seconds / 2
     while time.monotonic() < until:
         largest = max(largest, work.stat().st_size if work.exists() else 0)
         time.sleep(0.2)
     job.kill()
     job.wait()
-    more, _ = _run(name, *options, "--resume")
+    more = _run(name, *options, "--resume")
     asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
     sys.stdout.write(
-        f"killed after {seconds / 2:.0f} s and resumed: {more:.0f} s more, {largest >> 20} MB of work\n"
+        f"killed after {used.seconds / 2:.0f} s and resumed: {more} more, {largest >> 20} MB of work\n"
     )
 
 
@@ -195,9 +210,9 @@ def main(size: int, *, with_spark: bool) -> None:
             shutil.copy(file, for_spark)
         _measure("summarize", file, work, "--work", str(work))
         if with_spark:
-            seconds, _ = _run("summarize", "--store", f"sqlite:{for_spark}", "--engine", "spark")
+            used = _run("summarize", "--store", f"sqlite:{for_spark}", "--engine", "spark")
             total = asyncio.run(_compare(file, for_spark))
-            sys.stdout.write(f"on Spark: {seconds:.0f} s, {total:,} equal items\n")
+            sys.stdout.write(f"on Spark: {used.seconds:.0f} s, {total:,} equal items\n")
 
 
 if __name__ == "__main__":
