@@ -167,11 +167,11 @@ def _measure(name: str, file: Path, work: Path, *options: str) -> None:
     shutil.copy(before, file)
     job = _started(name, *options)
     largest, until = 0, time.monotonic() + used.seconds / 2
-    while time.monotonic() < until:
+    while time.monotonic() < until and job.poll() is None:
         largest = max(largest, work.stat().st_size if work.exists() else 0)
         time.sleep(0.2)
     job.kill()
-    job.wait()
+    assert job.wait() < 0, "it ended before it was killed: the machine is less busy than before"
     more = _run(name, *options, "--resume")
     asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
     sys.stdout.write(
