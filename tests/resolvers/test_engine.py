@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -355,6 +355,28 @@ async def test_a_round_that_is_over_lets_nothing_begin_and_the_next_one_those_wh
     assert max(Counter(number for number, _ in came).values()) <= 4
 
 
+async def test_a_large_operation_is_not_passed_by_all_that_another_client_sends() -> None:
+    shared = rounds()
+    crowd = [shared.enter("crowd") for _ in range(500)]
+    large = shared._queue(1_000, "other", is_turn=True)
+    await large
+    assert sum(each.done() for each in crowd) < 50
+    assert await asyncio.gather(*crowd) == [True] * 500
+
+
+async def test_a_large_operation_is_not_passed_by_few_requests_for_ever() -> None:
+    shared = rounds()
+    large = shared._queue(1_000, "other", is_turn=True)
+    waiting = deque(shared.enter("crowd") for _ in range(8))
+    passed = 0
+    while not large.done():
+        await waiting.popleft()
+        waiting.append(shared.enter("crowd"))
+        passed += 1
+        assert passed < 10_000
+    assert await asyncio.gather(*waiting)
+
+
 async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     shared = rounds()
     waiting = [shared.enter("other") for _ in range(3)]
@@ -364,7 +386,7 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     assert await asyncio.gather(*waiting) == [True] * 3
     for _ in range(engine._KEPT_WAITING):
         await asyncio.sleep(0)
-    assert not shared._alike
+    assert not shared._counts
 
 
 async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: pytest.MonkeyPatch) -> None:

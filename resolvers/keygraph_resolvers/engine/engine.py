@@ -16,7 +16,7 @@ these milliseconds: of those that need more, one continues in each round of the 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,6 +63,10 @@ _MOST_REQUESTS = 16
 """The most waiting requests that are let through in a round."""
 _KEPT_WAITING = 1_000
 """So many may wait for rounds before those that were given up are searched for."""
+_MOST_WAITED = 10
+"""An operation that has waited more than this is large, and waits no longer because of it."""
+_ROUNDS_OF_A_PLACE = 16
+"""After so many rounds, something that waits has a place before what comes then."""
 _HELD = 0
 """The round trip of a key that was sent already: there is none before it."""
 _NEXT = frozenset({0})
@@ -712,7 +716,8 @@ class SharedRounds:
     """The rounds of the event loop: in one, everything that is ready runs once.
 
     When the time of a round is used up, whatever operations would begin waits for a later one. Operations that have
-    waited least go first, so that small ones pass large ones; of these, one client's wait behind each other.
+    waited least go first, so that small ones pass large ones, and one client's wait behind each other. Those that have
+    waited for many rounds are passed no more.
     """
 
     def __init__(self) -> None:
@@ -726,10 +731,10 @@ class SharedRounds:
         self.unclocked = 0
         self._next: asyncio.Handle | None = None
         self._waiting: list[tuple[int, int, bool, tuple[str, int], asyncio.Future[bool]]] = []
-        """What waits: how long its operation has waited before, with as much of the same client before it, its number,
-        whether it takes a whole turn, and what is counted of it."""
-        self._alike = Counter[tuple[str, int]]()
-        """How much of each client waits that has waited for so long before."""
+        """What waits: its place, its number, whether it takes a whole turn, and what is counted of it: its client, and how
+        long its operation has waited before."""
+        self._counts = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
+        """How much of each client waits, by how long its operation has waited before."""
         self._most_kept = _KEPT_WAITING
         """With more of them, those that were given up are searched for."""
         self._numbers = count()
@@ -751,10 +756,11 @@ class SharedRounds:
         self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
         left = self._requests
         while self._waiting and left > 0:
-            *_, is_turn, alike, first = heappop(self._waiting)
-            self._alike[alike] -= 1
-            if not self._alike[alike]:
-                del self._alike[alike]
+            *_, is_turn, (client, waited), first = heappop(self._waiting)
+            counts = self._counts[client]
+            counts[waited] -= 1
+            if not any(counts):
+                del self._counts[client]
             if not first.done():  # it was not given up
                 first.set_result(True)
                 left -= left if is_turn else 1
@@ -777,12 +783,16 @@ class SharedRounds:
             # Those behind others would stay as long as there are others, however few of them still wait.
             self._waiting = [each for each in self._waiting if not each[-1].done()]
             heapify(self._waiting)
-            self._alike = Counter(each[-2] for each in self._waiting)
+            self._counts.clear()
+            for *_, (each, before), _ in self._waiting:
+                self._counts[each][before] += 1
             self._most_kept = max(_KEPT_WAITING, 2 * len(self._waiting))
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        alike = client, waited
-        self._alike[alike] += 1
-        heappush(self._waiting, (waited + self._alike[alike], next(self._numbers), is_turn, alike, future))
+        waited = min(waited, _MOST_WAITED)
+        counts = self._counts[client]
+        counts[waited] += 1
+        place = self.number + _ROUNDS_OF_A_PLACE * (waited + sum(counts[: waited + 1]))
+        heappush(self._waiting, (place, next(self._numbers), is_turn, (client, waited), future))
         self.count(0.0)
         return future
 
