@@ -65,8 +65,9 @@ _KEPT_WAITING = 1_000
 """So many may wait for rounds before those that were given up are searched for."""
 _MOST_WAITED = 10
 """An operation that has waited more than this is large, and waits no longer because of it."""
-_ROUNDS_OF_A_PLACE = 16
-"""After so many rounds, something that waits has a place before what comes then."""
+_ROUNDS_OF_A_PLACE = 64
+"""After so many rounds, something that waits has one place less before it. More operations than this makes altogether do not
+run, so a small one passes all large ones, whoever has sent them."""
 _HELD = 0
 """The round trip of a key that was sent already: there is none before it."""
 _NEXT = frozenset({0})
