@@ -57,7 +57,16 @@ def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: 
             click(page, f"#view-{view} .all-nodes button")
             assert page.evaluate(VIOLATIONS) == [], view
         click(page, "#tab-graph")
-        click(page, ".picked > button.plain")
-        page.wait_for("document.querySelector('.attributes')")
+        click(page, ".picked > button.plain:not(.hide)")
+        page.wait_for("document.querySelector('.partition')")
         assert page.evaluate(VIOLATIONS) == [], "table"
+        click(page, ".partition li button")
+        page.wait_for("document.querySelector('.picked pre')")
+        page.evaluate(
+            "[...document.querySelectorAll('.picked button')].find((each) => each.innerText === 'Edit').click()"
+        )
+        time.sleep(0.5)
+        assert page.evaluate(VIOLATIONS) == [], "an item"
+        click(page, "#tab-access")
+        assert page.evaluate(VIOLATIONS) == [], "access paths"
         assert page.complaints == []

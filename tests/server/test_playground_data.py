@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,10 @@ class TestItems:
         order = global_id(graph.types["Order"], ("ORD003",))
         async with running("commerce", samples) as client:
             found = (await client.post("/playground/items", json={"id": order})).json()
-        assert (found["type"], found["partition"], found["hasMore"]) == ("Order", "ORDER#ORD003", False)
+        assert {each["partition"] for each in found["items"]} == {"ORDER#ORD003"}
+        assert (found["hasMore"], found["next"]) == (False, None)
+        assert found["request"] == "Query: PK = ORDER#ORD003, limit 50"
+        assert found["cost"] == {"requests": 1, "readUnits": 0.5}
         assert [each["type"] for each in found["items"]] == ["Order", "OrderItem", "OrderItem"]
         [own, item, _] = found["items"]
         of_item = global_id(graph.types["OrderItem"], ("ORD003", "ABC123"))
@@ -203,6 +207,80 @@ class TestItems:
             asked = {"id": global_id(closed.graph.types["A"], ("1",))}
             found = (await client.post("/playground/items", json=asked)).json()
         assert [(each["type"], each["id"]) for each in found["items"]] == [("A", asked["id"]), ("Link", None)]
+
+    @pytest.mark.parametrize(
+        ("sort", "keys"),
+        [
+            ({"is": "equal", "value": "PRODUCT#ABC123"}, ["PRODUCT#ABC123"]),
+            ({"is": "begins", "value": "PRODUCT#"}, ["PRODUCT#ABC123", "PRODUCT#JKL012"]),
+            ({"is": "to", "value": "ORDER#ORD003"}, ["ORDER#ORD003"]),
+            ({"is": "from", "value": "PRODUCT#B"}, ["PRODUCT#JKL012"]),
+            ({"is": "between", "value": "ORDER#", "to": "PRODUCT#B"}, ["ORDER#ORD003", "PRODUCT#ABC123"]),
+        ],
+        ids=lambda value: value["is"] if isinstance(value, dict) else "",
+    )
+    async def test_a_partition_by_a_condition_on_its_sort_key(
+        self, samples: Path, sort: dict[str, str], keys: list[str]
+    ) -> None:
+        async with running("commerce", samples) as client:
+            asked = {"partition": "ORDER#ORD003", "sort": sort}
+            forward = (await client.post("/playground/items", json=asked)).json()
+            backward = (await client.post("/playground/items", json={**asked, "descending": True})).json()
+        assert [each["item"]["SK"]["S"] for each in forward["items"]] == keys
+        assert [each["item"]["SK"]["S"] for each in backward["items"]] == keys[::-1]
+        assert forward["cost"]["requests"] == 1
+
+    async def test_pages_of_an_index_are_all_of_its_partition(
+        self, samples: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("keygraph_server.playground.items.PAGE", 2)
+        found, start, pages = [], None, 0
+        async with running("commerce", samples) as client:
+            while pages == 0 or start:
+                asked = {"index": "GSI1", "partition": "USER", "start": start}
+                page = (await client.post("/playground/items", json=asked)).json()
+                assert page["keys"] == ["GSI1PK", "GSI1SK"]
+                assert len(page["items"]) <= 2
+                found += [each["item"]["GSI1SK"]["S"] for each in page["items"]]
+                start, pages = page["next"], pages + 1
+        assert len(found) > 2
+        assert found == sorted(found)
+        assert pages == len(found) // 2 + 1
+
+    @pytest.mark.parametrize("index", [None, "GSI1"])
+    async def test_without_a_partition_one_page_is_scanned(self, samples: Path, index: str | None) -> None:
+        async with running("commerce", samples) as client:
+            page = (await client.post("/playground/items", json={"index": index})).json()
+            after = await client.post("/playground/items", json={"index": index, "start": page["next"]})
+        assert (page["request"], page["read"], page["cost"]["requests"]) == ("Scan, limit 50", 50, 1)
+        sort = page["keys"][1]
+        partitions = [each["partition"] for each in page["items"]]
+        # Each partition stands in one place, in the order of its sort key.
+        assert len([name for name, _ in groupby(partitions)]) == len(set(partitions))
+        for name in set(partitions):
+            keys = [each["item"][sort]["S"] for each in page["items"] if each["partition"] == name]
+            assert keys == sorted(keys)
+        assert after.status_code == 200
+
+    @pytest.mark.parametrize(
+        ("asked", "message"),
+        [
+            ({"index": "GSI9"}, "index: the table has no index 'GSI9'."),
+            ({"partition": 3}, "partition: it is a text."),
+            ({"start": "x"}, "start: it is the `next` of another page."),
+            (
+                {"partition": "A", "sort": {"is": "odd", "value": "x"}},
+                "sort: a key of type S has no condition 'odd'.",
+            ),
+        ],
+    )
+    async def test_what_cannot_be_read_is_refused(
+        self, samples: Path, asked: dict[str, Any], message: str
+    ) -> None:
+        async with running("commerce", samples) as client:
+            answer = await client.post("/playground/items", json=asked)
+        assert answer.status_code == 400
+        assert answer.json()["errors"][0]["message"] == message
 
     async def test_an_id_of_another_schema_is_refused(self, samples: Path) -> None:
         async with running("social", samples) as client:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import httpx
 import pytest
 
+from keygraph.tables.interchange import Interchange
+from keygraph_examples import commerce
 from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
 from tests.server.pictures import PICTURES, ROOT, take_pictures
 from tests.server.serving import served_example
@@ -46,6 +51,16 @@ def click(page: Page, selector: str, text: str = "") -> None:
     page.evaluate(f"{found}.click()")
 
 
+def choose(page: Page, label: str, option: str) -> None:
+    """Choose an option of a list, as React hears it."""
+    field = f"[...document.querySelectorAll('label')].find((each) => each.innerText.startsWith({label!r})).querySelector('select')"
+    page.evaluate(
+        f"(() => {{ const field = {field}; const setter = Object.getOwnPropertyDescriptor(HTMLSelectElement.prototype, 'value').set;"
+        f" setter.call(field, {option!r}); field.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
+    )
+    time.sleep(0.3)
+
+
 def run(page: Page, query: str = QUERY) -> None:
     page.evaluate(WRITE % query)
     # GraphiQL reads the operations of a changed text a moment later.
@@ -71,6 +86,11 @@ OVERLAPPING = f"""(() => {{ {PICTURE}.map((each) => each.boundingBox({{ includeL
     return boxes.filter((a, place) => boxes.slice(place + 1).some((b) =>
         a.x1 < b.x2 && b.x1 < a.x2 && a.y1 < b.y2 && b.y1 < a.y2)).length }})()"""
 """How many boxes of a diagram hide a part of another."""
+
+
+CATCH_FILES = """window.saved = []; URL.createObjectURL = (blob) => { window.saved.push(blob); return '#' };
+    HTMLAnchorElement.prototype.click = () => {}; 1"""
+"""Keeps the files that the page saves."""
 
 
 class TestExamples:
@@ -152,8 +172,12 @@ class TestGraph:
         run(page)
         click(page, "[role=tab]", "Graph")
         page.wait_for("document.querySelector('.canvas canvas')")
-        assert texts(page, ".all-nodes button") == ["John Doe User", "199.99 Order", "204.97 Order"]
-        click(page, ".all-nodes button", "204.97")
+        assert texts(page, ".all-nodes button") == [
+            "John Doe User",
+            "Order ORD001 Order",
+            "Order ORD003 Order",
+        ]
+        click(page, ".all-nodes button", "Order ORD003")
         click(page, ".ways button", "items")
         page.wait_for("document.querySelectorAll('.all-nodes button').length === 5")
         assert texts(page, ".all-nodes button")[3:] == [
@@ -164,6 +188,42 @@ class TestGraph:
         assert query.startswith("query OrderItems {")
         click(page, ".asked button", "Open in the editor")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query OrderItems ')")
+
+    def test_what_is_drawn_stays_where_it_is(self, page: Page) -> None:
+        standing = "Object.fromEntries(document.querySelector('.canvas')._cyreg.cy.nodes().map((each) => [each.id(), each.position()]))"
+        run(page)
+        click(page, "[role=tab]", "Graph")
+        page.wait_for("document.querySelector('.canvas canvas')")
+        before = page.evaluate(standing)
+        click(page, ".all-nodes button", "Order ORD003")
+        page.evaluate("document.querySelector('.canvas')._cyreg.cy.nodes(':selected').emit('dbltap') && 1")
+        page.wait_for("document.querySelectorAll('.all-nodes button').length === 5")
+        after = page.evaluate(standing)
+        assert (len(before), len(after)) == (3, 5)
+        assert {key: after[key] for key in before} == before
+        # Every list of the order was followed, in one query.
+        query = page.evaluate("document.querySelector('.asked pre').innerText")
+        assert (query.count("items("), query.count("customer {")) == (1, 1)
+        click(page, ".legend label", "Product")
+        page.wait_for(f"Object.keys({standing}).length === 3")
+        click(page, ".legend label", "Product")
+        click(page, "[role=tab]", "Schema")
+        click(page, "[role=tab]", "Graph")
+        page.wait_for(f"Object.keys({standing}).length === 5")
+        assert page.evaluate(standing) == after
+
+    def test_a_picture_is_saved_as_png_and_svg(self, page: Page) -> None:
+        page.evaluate(CATCH_FILES)
+        run(page)
+        click(page, "[role=tab]", "Graph")
+        page.wait_for("document.querySelector('.canvas canvas')")
+        click(page, ".canvas-tools button", "PNG")
+        click(page, ".canvas-tools button", "SVG")
+        page.wait_for("window.saved.length === 2")
+        assert page.evaluate("window.saved.map((each) => each.type)") == ["image/png", "image/svg+xml"]
+        drawn = ElementTree.fromstring(page.evaluate("window.saved[1].text()"))
+        labels = {"".join(text.itertext()) for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+        assert labels == {"John Doe", "Order ORD001", "Order ORD003", "orders"}
 
     def test_a_path_is_drawn_as_one(self, tmp_path: Path) -> None:
         with served_example("social", tmp_path) as address, open_page(address) as opened:
@@ -178,7 +238,10 @@ class TestGraph:
             opened.wait_for("document.querySelectorAll('.all-nodes button').length === 3")
             opened.evaluate("document.querySelectorAll('.all-nodes button')[1].click()")
             opened.wait_for("document.querySelectorAll('.edge-list button').length === 2")
-            assert texts(opened, ".edge-list button") == ["USER_FRIENDS ← Charlie", "USER_FRIENDS → Eve"]
+            assert texts(opened, ".edge-list button") == [
+                "USER_FRIENDS ← User Charlie",
+                "USER_FRIENDS → User Eve",
+            ]
             assert texts(opened, ".values dt") == ["id"]
             assert opened.complaints == []
 
@@ -228,22 +291,104 @@ class TestModel:
         click(page, ".all-nodes button", "Order")
         page.wait_for("document.querySelector('.described')")
         assert "Query: PK = ORDER#{order_id} AND begins_with(SK, PRODUCT#)" in texts(page, ".described code")
-        click(page, "[role=tab]", "Table")
+        click(page, "[role=tab]", "Access paths")
         page.wait_for("document.querySelectorAll('.described').length > 10")
 
     def test_the_raw_items_behind_a_node(self, page: Page) -> None:
         run(page)
         click(page, "[role=tab]", "Graph")
-        click(page, ".all-nodes button", "204.97")
+        click(page, ".all-nodes button", "Order ORD003")
         click(page, ".picked button", "Raw items")
-        page.wait_for("document.querySelector('.attributes')")
-        assert "PRODUCT#ABC123" in texts(page, ".plain-table code")
+        page.wait_for("document.querySelector('.partition')")
+        assert texts(page, ".partition h2") == ["PK ORDER#ORD003"]
+        assert "PRODUCT#ABC123" in texts(page, ".partition code")
+
+
+class TestTable:
+    def test_a_partition_is_queried_and_its_items_are_opened(self, page: Page) -> None:
+        click(page, "[role=tab]", "Table")
+        page.wait_for("document.querySelectorAll('.partition').length > 5")
+        assert texts(page, ".table-cost")[0].startswith("Scan, limit 50: 1 request, ")
+        click(page, ".partition button.link", "ORDER#ORD001")
+        page.wait_for("document.querySelectorAll('.partition').length === 1")
+        assert texts(page, ".table-cost") == [
+            "Query: PK = ORDER#ORD001, limit 50: 1 request, 0.5 read units, 2 items read"
+        ]
+        assert texts(page, ".partition code") == ["ORDER#ORD001", "PRODUCT#ABC123"]
+        click(page, ".partition li button", "PRODUCT#ABC123")
+        page.wait_for("document.querySelector('.picked pre')?.innerText.includes('199.99')")
+        assert "... on OrderItem {" in texts(page, ".picked pre")[0]
+        click(page, ".picked button", "Show in Graph")
+        page.wait_for("document.querySelector('#tab-graph').ariaSelected === 'true'")
+        page.wait_for("document.querySelectorAll('.all-nodes button').length === 1")
+
+    def test_all_items_of_a_type_are_where_its_index_has_them(self, page: Page) -> None:
+        click(page, "[role=tab]", "Table")
+        page.wait_for("document.querySelector('.partition')")
+        choose(page, "Type", "User")
+        choose(page, "In", "GSI1")
+        click(page, ".look button", "Query")
+        page.wait_for("document.querySelector('.table-cost').innerText.includes('GSI1PK = USER')")
+        page.wait_for("document.querySelector('.partition h2').innerText === 'GSI1PK USER'")
+        assert set(texts(page, ".row-type")) == {"User"}
+
+    def test_an_item_is_changed_by_the_mutation_of_its_type(self, page: Page, shop: str) -> None:
+        query = '{ order(orderId: "ORD001") { items { edges { quantity } } } }'
+        click(page, "[role=tab]", "Table")
+        for quantity in ("3", "1"):
+            click(page, ".partition button.link", "ORDER#ORD001") if quantity == "3" else None
+            click(page, ".partition li button", "PRODUCT#ABC123")
+            click(page, ".picked button", "Edit")
+            page.wait_for("document.querySelector('.write [name=quantity]')")
+            page.evaluate(f"document.querySelector('.write [name=quantity]').value = '{quantity}'")
+            click(page, ".write button", "Save")
+            page.wait_for(
+                f"document.querySelector('.partition ol')?.innerText.includes('quantity {quantity}')"
+            )
+            page.wait_for("document.querySelector('.table-cost').innerText.startsWith('updateOrderItem: ')")
+            answer = httpx.post(f"{shop}graphql", json={"query": query}).json()
+            assert answer["data"]["order"]["items"]["edges"] == [{"quantity": int(quantity)}]
+
+    def test_an_item_is_made_and_deleted_and_an_error_is_shown(self, page: Page) -> None:
+        click(page, "[role=tab]", "Table")
+        page.wait_for("document.querySelector('.partition')")
+        choose(page, "Type", "Category")
+        click(page, ".actions button", "New Category")
+        values = {"categoryId": "cables", "name": "Cables again", "description": "More of them"}
+        for name, value in values.items():
+            page.wait_for(f"document.querySelector('.write [name={name}]')")
+            page.evaluate(f"document.querySelector('.write [name={name}]').value = {value!r}")
+        click(page, ".write button", "Save")
+        page.wait_for("document.querySelector('.write .note')")
+        page.evaluate("document.querySelector('.write [name=categoryId]').value = 'a-first'")
+        click(page, ".write button", "Save")
+        page.wait_for("document.querySelector('.table-cost').innerText.startsWith('createCategory: ')")
+        click(page, ".partition li button", "CATEGORY#a-first")
+        click(page, ".picked button", "Delete")
+        click(page, ".picked button", "Really delete")
+        page.wait_for("document.querySelector('.table-cost').innerText.startsWith('deleteCategory: ')")
+        assert "CATEGORY#a-first" not in texts(page, ".partition code")
+
+    def test_what_is_seen_is_saved(self, page: Page) -> None:
+        page.evaluate(CATCH_FILES)
+        click(page, "[role=tab]", "Table")
+        click(page, ".partition button.link", "ORDER#ORD001")
+        page.wait_for("document.querySelectorAll('.partition').length === 1")
+        click(page, ".actions button", "JSON lines")
+        click(page, ".actions button", "CSV")
+        lines, rows = page.evaluate("Promise.all(window.saved.map((each) => each.text()))")
+        reading = Interchange(commerce.graph)
+        assert [reading.read(line)["SK"] for line in lines.splitlines()] == ["ORDER#ORD001", "PRODUCT#ABC123"]
+        assert [row["SK"] for row in csv.DictReader(io.StringIO(rows, newline=""))] == [
+            "ORDER#ORD001",
+            "PRODUCT#ABC123",
+        ]
 
 
 class TestPage:
     def test_views_turn_by_keys(self, page: Page) -> None:
         page.evaluate("document.getElementById('tab-query').focus()")
-        for name in ("Graph", "Schema", "Table", "Query"):
+        for name in ("Graph", "Schema", "Table", "Access paths", "Query"):
             page.press("ArrowRight")
             page.wait_for(f"document.querySelector('[role=tab][aria-selected=true]').innerText === {name!r}")
             # The views scroll, not the page.
@@ -252,7 +397,7 @@ class TestPage:
     def test_it_fits_a_narrow_window(self, page: Page) -> None:
         page.resize(390, 844)
         run(page)
-        for name in ("Query", "Graph", "Schema", "Table"):
+        for name in ("Query", "Graph", "Schema", "Table", "Access paths"):
             click(page, "[role=tab]", name)
             time.sleep(0.5)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, name

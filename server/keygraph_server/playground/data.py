@@ -1,5 +1,5 @@
 """The data of the playground that does not come from GraphQL: examples, the keys of the model in the table, and raw
-items.
+items (`items`).
 
 It answers only POST with a JSON body, which no page of another site can send.
 """
@@ -7,7 +7,7 @@ It answers only POST with a JSON body, which no page of another site can send.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
@@ -18,26 +18,25 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from keygraph.daemon_thread import in_daemon_thread
-from keygraph.dynamo.items import Item, base64_text, typed_item
-from keygraph.dynamo.store import Query, Store
+from keygraph.dynamo.items import Item, base64_text
+from keygraph.dynamo.store import Store
+from keygraph.dynamo.table import Index
 from keygraph.errors import BadUserInput, KeygraphError
 from keygraph.graph import Graph
 from keygraph.lists.describe_types import DescribedPath, described_root, described_types
 from keygraph.names import camel
 from keygraph.tables.sample import sample
-from keygraph_resolvers.naming.global_ids import global_id, read_global_id
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.requests import check_body_type, read_json, request_headers
 from keygraph_server.models import Model
+from keygraph_server.playground.items import read_items
 from keygraph_server.playground.values import TableValues
 from keygraph_server.queries import examples_of, nothing_known
 
 _SAMPLE = 300
 """The number of items that are read for the values of examples."""
 _SAMPLE_SECONDS = 2.0
-_ITEMS = 50
-"""The number of items of a partition that are shown."""
 
 _Ask = Callable[[Store, dict[str, Any]], Awaitable[Any]]
 
@@ -66,7 +65,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
         return described()
 
     async def ask_items(store: Store, content: dict[str, Any]) -> Any:
-        return await items_behind(graph, with_ids, store, str(content.get("id", "")))
+        return await read_items(graph, with_ids, store, content)
 
     routes: list[BaseRoute] = [_route("examples", ask_examples), _route("description", ask_description)]
     if shows_items:
@@ -107,7 +106,14 @@ def described_graph(graph: Graph) -> dict[str, Any]:
     """Returns the output of `keygraph describe` as JSON."""
     return {
         "table": graph.table.name,
-        "indexes": [index.name for index in graph.table.indexes],
+        "indexes": [
+            {
+                "name": keyed.name if isinstance(keyed, Index) else None,
+                "keys": [key.name for key in keyed.keys],
+                "projection": keyed.projection if isinstance(keyed, Index) else "ALL",
+            }
+            for keyed in (graph.table, *graph.table.indexes)
+        ],
         "types": [
             {
                 "name": each.record.name,
@@ -132,33 +138,3 @@ def _described_path(described: DescribedPath) -> dict[str, Any]:
         narrowed_by=tuple(map(camel, described.narrowed_by)),
     )
     return {camel(name): value for name, value in asdict(renamed).items()}
-
-
-# --- Raw items ---------------------------------------------------------------------------------------
-
-
-async def items_behind(graph: Graph, with_ids: Set[str], store: Store, id_: str) -> dict[str, Any]:
-    """The items in a node's or a record's partition, its own included. Raises BadUserInput for an invalid global id."""
-    record, identity = read_global_id(graph, id_)
-    keys = graph.table_keys(record, identity)
-    partitions = dict.fromkeys(key[0] for key in keys)
-    pages = await asyncio.gather(*(store.send(Query(partition, limit=_ITEMS)) for partition in partitions))
-    items = [item for page in pages for item in page.items]
-    return {
-        "type": record.name,
-        "keys": [key.name for key in graph.table.keys],
-        "partition": ", ".join(map(str, partitions)),
-        "items": [_described_item(graph, with_ids, item) for item in items[:_ITEMS]],
-        "hasMore": len(items) > _ITEMS or any(page.last is not None for page in pages),
-    }
-
-
-def _described_item(graph: Graph, with_ids: Set[str], item: Item) -> dict[str, Any]:
-    """An item in DynamoDB's typed form, which keeps every digit, with its type and its `id` for clients."""
-    identified = graph.identified(item)
-    name = identified and identified[0].name
-    return {
-        "type": name,
-        "id": global_id(*identified) if identified and name in with_ids else None,
-        "item": typed_item(item),
-    }

@@ -1,5 +1,8 @@
 // A picture of nodes and edges, drawn by Cytoscape.
-import { color, h, isStill, library, state } from './page.js';
+import { save } from './export.js';
+import { color, h, library, state } from './page.js';
+import { places, remember } from './stable.js';
+import { svg } from './svg.js';
 
 const TYPES = 8;
 
@@ -49,17 +52,18 @@ const style = () => [
     style: {
       label: 'data(label)',
       color: color('muted'),
-      'font-size': 9,
+      'font-size': 10,
       'font-family': 'system-ui, sans-serif',
       'text-background-color': color('ground'),
       'text-background-opacity': 0.85,
       'text-background-padding': 2,
       'text-rotation': 'autorotate',
+      'min-zoomed-font-size': 7,
       width: 1.5,
       'line-color': color('line-strong'),
       'target-arrow-color': color('line-strong'),
       'target-arrow-shape': 'triangle',
-      'arrow-scale': 0.8,
+      'arrow-scale': 1.1,
       'curve-style': 'bezier',
       'control-point-step-size': 60,
       'loop-direction': '0deg',
@@ -104,17 +108,12 @@ const separate = (graph) => {
   }
 };
 
-const arrange = (graph, kind, isFirst) => {
-  const animates = !isFirst && !isStill();
-  if (isFirst) {
-    graph.layout({ name: 'circle', animate: false }).run();
-  }
+const arrange = (graph, kind) => {
+  graph.layout({ name: 'circle', animate: false }).run();
   const layout = {
     name: 'cose',
     randomize: false,
-    // Boxes do not move slowly: they are separated when they have their places.
-    animate: animates && kind !== 'model' ? 'end' : false,
-    animationDuration: 300,
+    animate: false,
     nodeDimensionsIncludeLabels: true,
     numIter: 2000,
     padding: 30,
@@ -123,16 +122,24 @@ const arrange = (graph, kind, isFirst) => {
   graph.layout(layout).run();
   if (kind === 'model') {
     separate(graph);
-    graph.fit(undefined, 30);
   }
+  graph.fit(undefined, 30);
 };
 
-/** Draws `elements` (in Cytoscape's form); `onPick` gets the id of what is picked, or null. */
-export const Canvas = ({ elements, selected, onPick, kind, label }) => {
+/** What is drawn, as a file: its name, its type and its content. */
+const pictureOf = {
+  PNG: (graph) => ['image/png', graph.png({ full: true, scale: 2, bg: color('ground'), output: 'blob' })],
+  SVG: (graph) => ['image/svg+xml', svg(graph)],
+};
+
+/** Draws `elements` (in Cytoscape's form); `onPick` gets the id of what is picked, or null, `onExpand` of what is clicked twice. */
+export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) => {
   const place = React.useRef(null);
   const drawn = React.useRef(null);
   const pick = React.useRef(onPick);
   pick.current = onPick;
+  const expand = React.useRef(onExpand);
+  expand.current = onExpand;
   const [problem, setProblem] = React.useState('');
   const [isReady, setIsReady] = React.useState(false);
 
@@ -146,6 +153,7 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
         }
         const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8, wheelSensitivity: 0.3 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
+        graph.on('dbltap', 'node', (event) => expand.current?.(event.target.id()));
         drawn.current = graph;
         // The panels around it may take their places after it was arranged.
         resized = new ResizeObserver(() => {
@@ -160,6 +168,9 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
     return () => {
       isGone = true;
       resized?.disconnect();
+      if (drawn.current) {
+        remember(drawn.current, kind);
+      }
       drawn.current?.destroy();
       drawn.current = null;
     };
@@ -170,24 +181,24 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
     if (!graph) {
       return;
     }
+    remember(graph, kind);
     const wanted = new Set(elements.map(({ data }) => data.id));
-    const isFirst = !graph.elements().some((each) => wanted.has(each.id()));
+    const known = places(elements, kind);
     graph.batch(() => {
       graph.elements().filter((each) => !wanted.has(each.id())).remove();
       for (const element of elements) {
-        const known = graph.getElementById(element.data.id);
-        if (known.empty()) {
-          const near = element.data.source ? null : elements.find(({ data }) => data.target === element.data.id || data.source === element.data.id);
-          const around = near && graph.getElementById(near.data.source === element.data.id ? near.data.target : near.data.source);
-          const position = around && around.nonempty() ? { x: around.position('x') + Math.random() * 40, y: around.position('y') + Math.random() * 40 } : undefined;
-          graph.add({ ...element, position });
+        const drawnBefore = graph.getElementById(element.data.id);
+        if (drawnBefore.empty()) {
+          graph.add({ ...element, position: known?.get(element.data.id) && { ...known.get(element.data.id) } });
         } else {
-          known.data(element.data);
+          drawnBefore.data(element.data);
         }
       }
     });
-    if (elements.length) {
-      arrange(graph, kind, isFirst);
+    if (!known && elements.length) {
+      arrange(graph, kind);
+    } else {
+      graph.fit(undefined, 30);
     }
   }, [elements, isReady]);
 
@@ -212,7 +223,10 @@ export const Canvas = ({ elements, selected, onPick, kind, label }) => {
       'div',
       { className: 'canvas-tools' },
       h('button', { type: 'button', onClick: () => drawn.current?.fit(undefined, 30) }, 'Fit'),
-      h('button', { type: 'button', onClick: () => drawn.current && arrange(drawn.current, kind, true) }, 'Arrange'),
+      h('button', { type: 'button', onClick: () => drawn.current && arrange(drawn.current, kind) }, 'Arrange'),
+      Object.entries(pictureOf).map(([name, content]) =>
+        h('button', { key: name, type: 'button', onClick: () => drawn.current && save(`keygraph-${kind}.${name.toLowerCase()}`, ...content(drawn.current)) }, name),
+      ),
     ),
   );
 };

@@ -42,9 +42,8 @@ export const examplesPlugin = (offered) => {
     return h(
       'div',
       { className: 'examples-panel' },
-      h('h2', null, 'Examples'),
-      written.length > 0 && [h('h3', { key: 'h' }, 'Of the model'), h(React.Fragment, { key: 'l' }, list(written))],
-      made.length > 0 && [h('h3', { key: 'm' }, 'Made from the schema'), h(React.Fragment, { key: 'n' }, list(made))],
+      written.length > 0 && [h('h2', { key: 'h' }, 'Examples'), h(React.Fragment, { key: 'l' }, list(written))],
+      made.length > 0 && [h('h2', { key: 'm' }, 'From your schema'), h(React.Fragment, { key: 'n' }, list(made))],
     );
   };
   return { title: 'Examples', icon: Icon, content: Content };

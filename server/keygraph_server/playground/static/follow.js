@@ -79,20 +79,25 @@ const pascal = (name) => name[0].toUpperCase() + name.slice(1);
 
 const printed = (text) => `${G().print(G().parse(text))}\n`;
 
-/** The query that follows a field of a node. */
-export const followQuery = (schema, node, name) => {
+/** The query that follows fields of a node. */
+export const followQuery = (schema, node, followed) => {
   const type = schema.getType(node.type);
-  const field = type.getFields()[name];
-  const page = field.args.some((argument) => argument.name === 'first') ? `(first: ${PAGE})` : '';
   const { head, inside } = rootOf(schema, node);
   const known = names(plainFields(type)).slice(0, 2).join(' ');
-  const text = `${known} ${name}${page} ${selection(schema, G().getNamedType(field.type))}`;
-  return printed(`query ${node.type}${pascal(name)} { ${head} ${inside(text)} }`);
+  const parts = followed.map((name) => {
+    const field = type.getFields()[name];
+    const page = field.args.some((argument) => argument.name === 'first') ? `(first: ${PAGE})` : '';
+    return `${name}${page} ${selection(schema, G().getNamedType(field.type))}`;
+  });
+  const named = followed.length === 1 ? pascal(followed[0]) : '';
+  return printed(`query ${node.type}${named} { ${head} ${inside(`${known} ${parts.join(' ')}`)} }`);
 };
 
-/** The query for a node alone. */
-export const nodeQuery = (schema, node) => {
+/** The names of all fields of a type that have a value. */
+export const nodeFields = (schema, type) => plainFields(schema.getType(type)).map(({ name }) => name);
+
+/** The query for a node alone, with the fields of these names. */
+export const nodeQuery = (schema, node, fields = nodeFields(schema, node.type).slice(0, PLAIN)) => {
   const { head, inside } = rootOf(schema, node);
-  const own = names(plainFields(schema.getType(node.type))).join(' ') || '__typename';
-  return printed(`query ${node.type} { ${head} ${inside(own)} }`);
+  return printed(`query ${node.type} { ${head} ${inside(fields.join(' ') || '__typename')} }`);
 };

@@ -8,7 +8,7 @@ import { change, h, settings, state, useChanges } from './page.js';
 const MOST_NODES = 300;
 
 // What is drawn, and of which answers. A followed list adds to it, another query replaces it.
-const shown = { picture: emptyPicture(), answers: [], types: [], elements: [] };
+const shown = { picture: emptyPicture(), answers: [], types: [], elements: [], hidden: new Set() };
 let adds = false;
 
 const takeAnswer = () => {
@@ -16,12 +16,18 @@ const takeAnswer = () => {
     return;
   }
   if (!adds) {
-    Object.assign(shown, { picture: emptyPicture(), answers: [] });
+    Object.assign(shown, { picture: emptyPicture(), answers: [], hidden: new Set() });
   }
   shown.answers.push(state.answer);
   addAnswer(shown.picture, state.answer);
+  drawAnew();
+};
+
+/** Takes what is not hidden (a node, or all of a type) as what is drawn. */
+const drawAnew = () => {
   shown.types = [...new Set([...shown.types, ...[...shown.picture.nodes.values()].map(({ type }) => type)])];
-  const nodes = [...shown.picture.nodes.values()].slice(0, MOST_NODES);
+  const isHidden = ({ key, type }) => shown.hidden.has(key) || shown.hidden.has(`type ${type}`);
+  const nodes = [...shown.picture.nodes.values()].filter((node) => !isHidden(node)).slice(0, MOST_NODES);
   const drawn = new Set(nodes.map(({ key }) => key));
   shown.elements = [
     ...nodes.map((node) => ({
@@ -31,6 +37,12 @@ const takeAnswer = () => {
       .filter((edge) => drawn.has(edge.from) && drawn.has(edge.to))
       .map((edge) => ({ data: { id: edge.key, source: edge.from, target: edge.to, label: edge.name } })),
   ];
+};
+
+const toggle = (name) => {
+  shown.hidden.has(name) ? shown.hidden.delete(name) : shown.hidden.add(name);
+  drawAnew();
+  change({});
 };
 
 /** Runs a query whose answer is added to the picture. */
@@ -62,6 +74,18 @@ const valueList = (values) =>
     Object.entries(values).map(([name, value]) => [h('dt', { key: name }, name), h('dd', { key: `${name}:` }, shownValue(value))]),
   );
 
+/** How many edges of a list are drawn. */
+const drawnCount = (node, name) => [...shown.picture.edges.values()].filter((edge) => edge.from === node.key && edge.name === name).length;
+
+/** Follows everything that leads from a node and needs no argument, in one query. */
+const expand = (fetcher, key) => {
+  const node = shown.picture.nodes.get(key);
+  const followed = node?.id ? waysFrom(state.schema, node.type).filter(({ needs }) => !needs.length) : [];
+  if (followed.length) {
+    addToPicture(fetcher, followQuery(state.schema, node, followed.map(({ name }) => name)), key);
+  }
+};
+
 const way = (fetcher, node, { name, description, needs, isList }) =>
   h(
     'li',
@@ -71,9 +95,10 @@ const way = (fetcher, node, { name, description, needs, isList }) =>
       {
         type: 'button',
         disabled: needs.length > 0,
-        onClick: () => addToPicture(fetcher, followQuery(state.schema, node, name), node.key),
+        onClick: () => addToPicture(fetcher, followQuery(state.schema, node, [name]), node.key),
       },
       h('strong', null, name),
+      drawnCount(node, name) > 0 && h('small', null, ` ${drawnCount(node, name)} in the picture`),
       h('span', null, needs.length ? `needs ${needs.join(', ')}: ask it in the editor` : description || (isList ? 'a list' : 'a node')),
     ),
   );
@@ -112,10 +137,11 @@ const nodePanel = (fetcher, node) => {
     h(
       'p',
       { className: 'picked-type' },
-      h('span', { className: 'dot', style: { background: `var(--type-${hueOf(shown.types, node.type)})` } }),
+      typeDot(node.type),
       node.type,
     ),
     valueList(node.values),
+    h('button', { type: 'button', className: 'plain hide', onClick: () => toggle(node.key) }, shown.hidden.has(node.key) ? 'Show it' : 'Hide it'),
     edgesOf(node),
     ways.length > 0 && [h('h3', { key: 'h' }, 'Follow'), h('ul', { key: 'l', className: 'ways' }, ways.map((each) => way(fetcher, node, each)))],
     node.id &&
@@ -143,22 +169,42 @@ const edgePanel = (edge) =>
     valueList(edge.values),
   );
 
-const allNodes = () =>
+const typeDot = (type) => h('span', { className: 'dot', style: { background: `var(--type-${hueOf(shown.types, type)})` } });
+
+const legend = () =>
   h(
+    'ul',
+    { className: 'legend', 'aria-label': 'Types' },
+    shown.types.map((type) =>
+      h(
+        'li',
+        { key: type },
+        h('label', null, h('input', { type: 'checkbox', checked: !shown.hidden.has(`type ${type}`), onChange: () => toggle(`type ${type}`) }), ' ', typeDot(type), type),
+      ),
+    ),
+  );
+
+const AllNodes = () => {
+  const [sought, setSought] = React.useState('');
+  const nodes = [...shown.picture.nodes.values()];
+  const matching = nodes.filter(({ label, type }) => `${label} ${type}`.toLowerCase().includes(sought.toLowerCase()));
+  return h(
     'details',
     { open: true },
-    h('summary', null, `${shown.picture.nodes.size} nodes`),
+    h('summary', null, `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`),
+    legend(),
+    h('input', { type: 'search', className: 'seek', 'aria-label': 'Search the nodes', placeholder: 'Search', value: sought, onChange: (event) => setSought(event.target.value) }),
     h(
       'ul',
       { className: 'all-nodes' },
-      [...shown.picture.nodes.values()].map((node) =>
+      matching.map((node) =>
         h(
           'li',
           { key: node.key },
           h(
             'button',
             { type: 'button', 'aria-pressed': state.selected === node.key, onClick: () => change({ selected: node.key }) },
-            h('span', { className: 'dot', style: { background: `var(--type-${hueOf(shown.types, node.type)})` } }),
+            typeDot(node.type),
             node.label,
             ' ',
             h('small', null, node.type),
@@ -167,6 +213,7 @@ const allNodes = () =>
       ),
     ),
   );
+};
 
 const queryPanel = (asked) =>
   h(
@@ -210,6 +257,7 @@ export const GraphView = ({ fetcher }) => {
       elements: shown.elements,
       selected: state.selected,
       onPick: (selected) => change({ selected }),
+      onExpand: (key) => expand(fetcher, key),
       kind: 'graph',
       label: `${nodes.size} nodes and ${edges.size} edges. The list beside has all of them.`,
     }),
@@ -220,8 +268,8 @@ export const GraphView = ({ fetcher }) => {
       node && nodePanel(fetcher, node),
       edge && edgePanel(edge),
       nodes.size > MOST_NODES && h('p', { className: 'note' }, `The first ${MOST_NODES} of ${nodes.size} nodes are drawn.`),
-      !node && !edge && h('p', { className: 'hint' }, 'Pick a node to see what is known of it and to follow its lists.'),
-      allNodes(),
+      !node && !edge && h('p', { className: 'hint' }, 'Pick a node to see its fields and to follow its lists. Click it twice to follow all of them.'),
+      h(AllNodes),
       state.asked && queryPanel(state.asked),
     ),
   );

@@ -1,7 +1,7 @@
 // The model as a diagram: its types with their keys, and the access path of each list.
 import { Canvas, hueOf } from './canvas.js';
 import { change, h, state, useChanges, useDescription } from './page.js';
-import { TypeDescription, pathTable } from './table.js';
+import { TypeDescription, pathTable } from './access.js';
 
 const ROOT = 'Query';
 let drawn = null;

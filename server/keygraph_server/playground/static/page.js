@@ -117,4 +117,3 @@ export const library = (name) => {
 export const color = (name) =>
   getComputedStyle(document.querySelector('.keygraph')).getPropertyValue(`--${name}`).trim();
 
-export const isStill = () => window.matchMedia('(prefers-reduced-motion: reduce)').matches;

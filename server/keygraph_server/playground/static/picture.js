@@ -16,13 +16,13 @@ const keyOf = (id) => {
   }
 };
 
-/** What a person would call a node: a name, or the first value of it, or its key. */
+/** What a person would call a node: its name or title, or else its type and its key. Without a key, its first value. */
 const labelOf = (type, values, id) => {
   const texts = Object.entries(values).filter(
-    ([name, value]) => name !== 'id' && ['string', 'number'].includes(typeof value),
+    ([name, value]) => name !== 'id' && ['string', 'number'].includes(typeof value) && value !== '',
   );
-  const named = texts.find(([name]) => NAMES.test(name)) || texts[0];
-  return named ? String(named[1]) : keyOf(id) || type;
+  const named = texts.find(([name]) => NAMES.test(name)) || (id ? null : texts[0]);
+  return named ? String(named[1]) : [type, keyOf(id)].filter(Boolean).join(' ');
 };
 
 const isPageOf = (value) =>

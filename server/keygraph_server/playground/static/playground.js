@@ -1,4 +1,5 @@
 // The page: its head, its views, and GraphiQL on the GraphQL address beside it.
+import { AccessView } from './access.js';
 import { CostPanel, withCost } from './cost.js';
 import { toggleTheme } from './editor.js';
 import { examplesPlugin, explorerPlugin, loadExamples } from './examples.js';
@@ -15,6 +16,7 @@ const VIEWS = [
   ['graph', 'Graph'],
   ['schema', 'Schema'],
   ['table', 'Table'],
+  ['access', 'Access paths'],
 ];
 // GraphiQL's name for the width of the list on the left, as a share of the rest.
 const PLUGIN_SHARE = 'graphiql:docExplorerFlex';
@@ -103,7 +105,7 @@ const Page = ({ fetcher, examples }) => {
     },
     [],
   );
-  const contents = { query: editor, graph: h(GraphView, { fetcher }), schema: h(SchemaView), table: h(TableView) };
+  const contents = { query: editor, graph: h(GraphView, { fetcher }), schema: h(SchemaView), table: h(TableView, { fetcher }), access: h(AccessView) };
   return h(
     'div',
     { className: 'keygraph' },

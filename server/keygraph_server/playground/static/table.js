@@ -1,136 +1,222 @@
-// The model in the table, as `keygraph describe` prints it, and the raw items behind a node.
+// The table and its indexes: partitions with their items in the order of the sort key, read page by page.
+import { hueOf } from './canvas.js';
+import { csv, jsonLines, save } from './export.js';
+import { nodeQuery } from './follow.js';
+import { addToPicture } from './graph.js';
+import { ItemPanel, WriteForm, typedText } from './item.js';
 import { ask, change, h, settings, state, useChanges, useDescription } from './page.js';
+import { costText, mutationOf } from './writes.js';
 
-const table = (caption, heads, rows) =>
+const MOST_SHOWN = 6;
+const CONDITIONS = { '': 'any sort key', equal: '=', begins: 'begins with', from: '≥', to: '≤', between: 'from … to' };
+const START = { index: '', type: '', partition: '', sort: { is: '', value: '', to: '' }, descending: false };
+
+const dot = (types, type) => h('span', { className: 'dot', style: { background: type ? `var(--type-${hueOf(types, type)})` : 'var(--line-strong)' } });
+
+// --- What to read ---------------------------------------------------------------------------------------
+
+const bodyOf = ({ index, id, partition, sort, descending }, start) =>
+  id ? { id } : { index: index || null, partition, sort: sort.is ? sort : null, descending, start };
+
+/** The template of a type's partition in the table or an index; the key itself if all of its items are in one. */
+const partitionOf = (description, { type, index }) => {
+  const keys = description.types.find(({ name }) => name === type)?.keys.find((each) => (each.index || '') === index);
+  return keys?.partition.split(' = ').slice(1).join(' = ') || '';
+};
+
+const select = (label, value, options, onChange) =>
   h(
-    'div',
-    { className: 'scrolls', tabIndex: 0, role: 'group', 'aria-label': caption },
-    h(
-      'table',
-      { className: 'plain-table' },
-      h('caption', null, caption),
-      h('thead', null, h('tr', null, heads.map((head) => h('th', { key: head, scope: 'col' }, head)))),
-      h('tbody', null, rows),
-    ),
+    'label',
+    null,
+    label,
+    ' ',
+    h('select', { value, onChange: (event) => onChange(event.target.value) }, options.map(([key, name]) => h('option', { key, value: key }, name))),
   );
 
-export const pathTable = (paths) =>
-  table(
-    'Access paths',
-    ['list', 'finds', 'request'],
-    paths.map((path) =>
-      h(
-        'tr',
-        { key: path.name },
-        h('th', { scope: 'row' }, path.name),
-        h('td', null, path.found),
+const input = (label, value, onChange, more = {}) =>
+  h('label', null, label, ' ', h('input', { value, spellCheck: false, onChange: (event) => onChange(event.target.value), ...more }));
+
+const Choice = ({ description, place, partitions, onChange, onRead }) => {
+  const template = partitionOf(description, place);
+  // A type whose partition has no placeholder is all in there.
+  const turn = (changes) => {
+    const next = { ...place, id: null, ...changes };
+    const whole = partitionOf(description, next);
+    onChange({ ...next, partition: whole && !whole.includes('{') ? whole : 'index' in changes || 'type' in changes ? '' : next.partition });
+  };
+  const keyed = description.indexes.find(({ name }) => (name || '') === place.index);
+  return h(
+    'form',
+    {
+      className: 'look',
+      onSubmit: (event) => {
+        event.preventDefault();
+        onRead();
+      },
+    },
+    select('Type', place.type, [['', 'all'], ...description.types.map(({ name }) => [name, name])], (type) => turn({ type })),
+    select('In', place.index, description.indexes.map(({ name }) => [name || '', name || 'the table']), (index) => turn({ index })),
+    input('Partition', place.partition, (partition) => onChange({ ...place, id: null, partition }), {
+      list: 'partitions',
+      placeholder: template || 'any',
+      name: 'partition',
+    }),
+    h('datalist', { id: 'partitions' }, partitions.map((each) => h('option', { key: each, value: each }))),
+    place.partition && keyed.keys.length > 1 && [
+      h(React.Fragment, { key: 'c' }, select(keyed.keys[1], place.sort.is, Object.entries(CONDITIONS), (is) => onChange({ ...place, sort: { ...place.sort, is } }))),
+      place.sort.is && h(React.Fragment, { key: 'v' }, input('', place.sort.value, (value) => onChange({ ...place, sort: { ...place.sort, value } }), { 'aria-label': 'Sort key', required: true })),
+      place.sort.is === 'between' && h(React.Fragment, { key: 't' }, input('to', place.sort.to, (to) => onChange({ ...place, sort: { ...place.sort, to } }), { required: true })),
+      h('label', { key: 'd' }, h('input', { type: 'checkbox', checked: place.descending, onChange: (event) => onChange({ ...place, descending: event.target.checked }) }), ' descending'),
+    ],
+    h('button', { type: 'submit' }, place.partition ? 'Query' : 'Scan a page'),
+  );
+};
+
+// --- What was read --------------------------------------------------------------------------------------
+
+const attributesOf = (keys, { item }) => {
+  const names = Object.keys(item).filter((name) => !keys.includes(name));
+  return h(
+    'span',
+    { className: 'attribute-line' },
+    names.slice(0, MOST_SHOWN).map((name) => h('span', { key: name }, h('small', null, name), ' ', typedText(item[name]))),
+    names.length > MOST_SHOWN && h('small', null, `and ${names.length - MOST_SHOWN} more`),
+  );
+};
+
+const partitionTable = (types, page, name, rows, picked, onPick, onOpen) =>
+  h(
+    'section',
+    { key: name, className: 'partition' },
+    h('h2', null, h('small', null, page.keys[0]), ' ', onOpen ? h('button', { type: 'button', className: 'link', onClick: () => onOpen(name) }, name) : name),
+    h(
+      'ol',
+      null,
+      rows.map((row) =>
         h(
-          'td',
-          null,
-          h('code', null, path.request),
-          path.filter && h('small', null, 'filter: ', h('code', null, path.filter)),
-          path.needs.length > 0 && h('small', null, `needs: ${path.needs.join(', ')}`),
-          path.narrowedBy.length > 0 && h('small', null, `narrowed by: ${path.narrowedBy.join(', ')}`),
+          'li',
+          { key: JSON.stringify(row.item[page.keys[1]] || '') + row.place },
+          h(
+            'button',
+            { type: 'button', 'aria-pressed': picked === row, onClick: () => onPick(row) },
+            h('code', null, page.keys[1] ? typedText(row.item[page.keys[1]]) : name),
+            h('span', { className: 'row-type' }, dot(types, row.type), row.type || 'no type'),
+            attributesOf(page.keys, row),
+          ),
         ),
       ),
     ),
   );
 
-const keysTable = (keys) =>
-  table(
-    'Keys',
-    ['in', 'partition key', 'sort key'],
-    keys.map(({ index, partition, sort, shards }) =>
+const grouped = (rows) => {
+  const partitions = new Map();
+  for (const row of rows) {
+    partitions.set(row.partition, [...(partitions.get(row.partition) || []), row]);
+  }
+  return [...partitions];
+};
+
+/** Reads pages; `starts` are the beginnings of the page that is seen and of those before it. */
+const usePages = () => {
+  const [found, setFound] = React.useState({ page: null, starts: [null], error: '' });
+  const last = React.useRef(0);
+  const read = async (place, starts = [null]) => {
+    last.current += 1;
+    const turn = last.current;
+    const page = await ask('items', bodyOf(place, starts.at(-1))).catch((error) => ({ error: error.message }));
+    if (turn === last.current) {
+      setFound(page.error ? { page: null, starts, error: page.error } : { page, starts, place, error: '' });
+    }
+  };
+  return [found, read];
+};
+
+const Rows = ({ fetcher, description }) => {
+  const [place, setPlace] = React.useState(START);
+  const [{ page, starts, place: readPlace, error }, read] = usePages();
+  const [picked, setPicked] = React.useState(null);
+  const [known, setKnown] = React.useState([]);
+  const [done, setDone] = React.useState('');
+  const [isNew, setIsNew] = React.useState(false);
+  const types = description.types.map(({ name }) => name);
+  const turn = (next, at) => {
+    setPicked(null);
+    setDone('');
+    setPlace(next);
+    return read(next, at);
+  };
+  React.useEffect(() => {
+    turn(state.itemsOf ? { ...START, id: state.itemsOf } : place);
+  }, [state.itemsOf]);
+  React.useEffect(() => {
+    setKnown((before) => [...new Set([...before, ...(page?.items || []).map(({ partition }) => partition)])].slice(-500));
+  }, [page]);
+
+  const rows = (page?.items || []).map((row, at) => ({ ...row, place: at })).filter(({ type }) => !place.type || type === place.type);
+  const shown = rows.map(({ item }) => item);
+  const onWritten = (text) => {
+    setIsNew(false);
+    turn(place, starts).then(() => setDone(text));
+  };
+  const onGraph = async (row) => {
+    await addToPicture(fetcher, nodeQuery(state.schema, { ...row, values: {} }), row.id);
+    change({ view: 'graph' });
+  };
+  const create = place.type && mutationOf(place.type, 'create');
+  return h(
+    'div',
+    { className: 'split' },
+    h(
+      'div',
+      { className: 'document', tabIndex: 0, role: 'region', 'aria-label': 'Items' },
+      h(Choice, { description, place, partitions: known, onChange: setPlace, onRead: () => turn(place) }),
       h(
-        'tr',
-        { key: index || 'table' },
-        h('th', { scope: 'row' }, index || 'table'),
-        h('td', null, h('code', null, partition), shards > 0 && h('small', null, `${shards} shards`)),
-        h('td', null, h('code', null, sort)),
+        'p',
+        { className: 'table-cost', role: 'status' },
+        done && `${done}. `,
+        page ? `${page.request}: ${costText(page.cost)}, ${page.read} items read` : !error && 'Reading …',
+        page && rows.length < page.items.length && `, ${rows.length} of type ${place.type}`,
+      ),
+      error && h('p', { className: 'note', role: 'alert' }, error),
+      grouped(rows).map(([name, own]) =>
+        partitionTable(types, page, name, own, picked, setPicked, !readPlace.partition && !readPlace.id ? (partition) => turn({ ...place, partition }) : null),
+      ),
+      page && rows.length === 0 && h('p', { className: 'hint' }, page.next ? 'None on this page.' : 'No item is there.'),
+      page && h(
+        'p',
+        { className: 'actions' },
+        h('button', { type: 'button', className: 'plain', disabled: starts.length < 2, onClick: () => turn(place, starts.slice(0, -1)) }, 'Previous page'),
+        h('button', { type: 'button', className: 'plain', disabled: !page.next, onClick: () => turn(place, [...starts, page.next]) }, 'Next page'),
+        create && h('button', { type: 'button', className: 'plain', onClick: () => setIsNew(true) }, `New ${place.type}`),
+        rows.length > 0 && [
+          h('button', { key: 'j', type: 'button', className: 'plain', onClick: () => save(`${settings.table}.jsonl`, 'application/jsonl', jsonLines(shown)) }, 'JSON lines'),
+          h('button', { key: 'c', type: 'button', className: 'plain', onClick: () => save(`${settings.table}.csv`, 'text/csv', csv(shown, page.keys)) }, 'CSV'),
+        ],
+      ),
+    ),
+    h(
+      'aside',
+      { className: 'side', 'aria-label': 'What is picked' },
+      isNew && create && h(WriteForm, { key: place.type, mutation: create, id: null, values: {}, onDone: onWritten, onCancel: () => setIsNew(false) }),
+      picked
+        ? h(ItemPanel, { key: `${picked.id} ${picked.place}`, row: picked, onGraph, onWritten })
+        : h('p', { className: 'hint' }, 'Pick an item to see it raw and as GraphQL. Pick a partition to query it.'),
+      h(
+        'section',
+        { className: 'asked' },
+        h('h2', null, 'Types'),
+        h('ul', { className: 'legend' }, types.map((type) => h('li', { key: type }, dot(types, type), type))),
       ),
     ),
   );
-
-export const TypeDescription = ({ type }) =>
-  h(
-    'section',
-    { className: 'described' },
-    h('h2', null, type.name, ' ', h('small', null, type.kind)),
-    type.description && h('p', null, type.description),
-    keysTable(type.keys),
-    type.byKey && h('p', { className: 'by-key' }, 'By its key: ', h('code', null, type.byKey)),
-    type.lists.length > 0 && pathTable(type.lists),
-  );
-
-// --- Raw items ------------------------------------------------------------------------------------------
-
-const shownTyped = (typed) => {
-  const [[type, value]] = Object.entries(typed);
-  const text = typeof value === 'object' || typeof value === 'boolean' ? JSON.stringify(value) : String(value);
-  return [h('span', { key: 'v', className: 'typed' }, text), h('small', { key: 't', className: 'typed-type' }, type)];
 };
 
-const itemRow = (keys, { type, id, item }, place) => {
-  const others = Object.keys(item).filter((name) => !keys.includes(name));
-  return h(
-    'tr',
-    { key: place },
-    keys.map((name) => h('td', { key: name }, h('code', null, item[name] ? Object.values(item[name])[0] : ''))),
-    h('td', null, type || 'unknown', id && h('small', null, `id: ${id}`)),
-    h(
-      'td',
-      null,
-      h('dl', { className: 'attributes' }, others.map((name) => [h('dt', { key: name }, name), h('dd', { key: `${name}:` }, shownTyped(item[name]))])),
-    ),
-  );
-};
-
-const RawItems = () => {
-  const [found, setFound] = React.useState(null);
-  const wanted = state.itemsOf;
-  React.useEffect(() => {
-    let isGone = false;
-    if (wanted) {
-      ask('items', { id: wanted })
-        .catch((error) => ({ error: error.message }))
-        .then((content) => isGone || setFound(content));
-    }
-    return () => {
-      isGone = true;
-    };
-  }, [wanted]);
-  const look = (event) => {
-    event.preventDefault();
-    change({ itemsOf: new FormData(event.target).get('id').trim() });
-  };
-  return h(
-    'section',
-    { className: 'described' },
-    h('h2', null, 'Raw items behind a node'),
-    h(
-      'form',
-      { className: 'look', onSubmit: look, key: wanted },
-      h('label', null, 'The id of a node ', h('input', { name: 'id', defaultValue: wanted || '', required: true, spellCheck: false })),
-      h('button', { type: 'submit' }, 'Look'),
-    ),
-    !wanted && h('p', { className: 'hint' }, 'Pick a node in the Graph view, or write an id.'),
-    found?.error && h('p', { className: 'note', role: 'alert' }, found.error),
-    found?.items && table(`${found.type}: the partition ${found.partition}`, [...found.keys, 'type', 'attributes'], found.items.map((each, place) => itemRow(found.keys, each, place))),
-    found?.items?.length === 0 && h('p', { className: 'hint' }, 'No item stands there.'),
-    found?.hasMore && h('p', { className: 'hint' }, `The first ${found.items.length} items; there are more.`),
-  );
-};
-
-export const TableView = () => {
+export const TableView = ({ fetcher }) => {
   useChanges();
   const description = useDescription();
-  return h(
-    'div',
-    { className: 'document', tabIndex: 0, role: 'region', 'aria-label': 'The table' },
-    settings.showsItems && h(RawItems),
-    !description && h('p', { role: 'status' }, 'Reading the model …'),
-    description?.error && h('p', { className: 'note', role: 'alert' }, description.error),
-    description?.types?.map((type) => h(TypeDescription, { key: type.name, type })),
-    description?.root?.length > 0 && h('section', { className: 'described' }, h('h2', null, 'At the root'), pathTable(description.root)),
-  );
+  if (!settings.showsItems || !description || description.error) {
+    const text = settings.showsItems ? description?.error || 'Reading the model …' : 'This server shows no raw items (KEYGRAPH_PLAYGROUND_ITEMS).';
+    return h('div', { className: 'empty' }, h('p', { role: 'status' }, text));
+  }
+  return h(Rows, { fetcher, description });
 };
