@@ -130,7 +130,7 @@ _OPTIONS = {
         "ignore",
         lambda given: isinstance(given, list | tuple) and all(map(is_name, given)),
         "a list of keys with wildcards",
-        'Use ignore=["SESSION#*"], or ignore=["USER#* / LOGIN#*"] for a partition key and a sort key.',
+        'Use ignore=["SESSION#*"], or ignore=["JOB#* / LOG#*"] for a partition key and a sort key.',
     ),
     "separator": _Option(
         "separator",

@@ -290,7 +290,7 @@ class TestWhatHasNoPath:
         @node("POST#{post_id}", item=False)
         class Post:
             post_id: ID
-            likes: Many[Like] = many()
+            likes: Many[Like] = many(needs=("user_id",))
 
         @edge("{user}", "LIKES#{post}")
         class Like:

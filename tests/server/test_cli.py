@@ -250,6 +250,7 @@ class TestStart:
         # Without these, there is nothing.
         needed = {"copy --to"}
         others = {"explain --operation", "explain --variables", "load --sample", "schema --check"}
+        others |= {f"{name} --explain" for name in ("backfill", "summarize", "verify")}
         assert silent == needed | others
 
     def test_each_command_says_what_the_list_of_commands_says(self) -> None:

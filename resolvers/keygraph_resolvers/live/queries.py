@@ -28,7 +28,7 @@ from keygraph.access.claims import Claims, Viewer
 from keygraph.admission import Admission, Overloaded, Place
 from keygraph.codes import Code
 from keygraph.dynamo.items import stable_text
-from keygraph.errors import KeygraphError, StoreError, StreamTrimmed
+from keygraph.errors import KeygraphError, StoreError, StreamTrimmed, without_frames
 from keygraph.limits import LiveLimits
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import internal_error
@@ -340,7 +340,8 @@ class LiveQueries:
             await self._changes.start_at_latest()
         except BaseException as error:
             if not has_begun.done():
-                has_begun.set_exception(error if isinstance(error, StoreError) else StoreError("no changes"))
+                is_expected = isinstance(error, StoreError)
+                has_begun.set_exception(without_frames(error) if is_expected else StoreError("no changes"))
                 has_begun.exception()
             if not isinstance(error, StoreError):
                 raise

@@ -34,7 +34,6 @@ from keygraph.tables.verify import LATE_SECONDS
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import StateFile, interruptible
 from keygraph_server.jobs.declaration import declaration_digest
-from keygraph_server.jobs.explaining import explain_item
 from keygraph_server.models import configured_model
 from keygraph_server.options import (
     ExplainOption,
@@ -124,6 +123,9 @@ def summarize(
             own = SummaryWriter(graph, store, now, replace(options, is_dry_run=True), lambda *_: None)
             await own.write(work.unread_results(item))
             return []
+
+        # It imports GraphQL, which takes most of a second.
+        from keygraph_server.jobs.explaining import explain_item
 
         explain_item(settings, graph, explain, written, note, is_json=format_ == "json")
         return

@@ -23,7 +23,6 @@ from keygraph.tables.verify import LATE_SECONDS, Verification
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.jobs.declaration import declaration_digest
-from keygraph_server.jobs.explaining import explain_item
 from keygraph_server.models import configured_model
 from keygraph_server.options import ExplainOption, ModelOption, ReportOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -223,6 +222,9 @@ class RunningVerification:
     def explain(self, line: str, *, is_json: bool) -> None:
         """Prints what is sent for the item with the key in this line. Raises CommandError if there is none."""
         note = "The job reads each item by a Scan. Before each write, the item is verified; after it, again."
+        # It imports GraphQL, which takes most of a second.
+        from keygraph_server.jobs.explaining import explain_item
+
         explain_item(self._settings, self._graph, line, self._repaired, note, is_json=is_json)
 
     async def _repaired(self, store: Store, item: Item) -> list[Finding]:
