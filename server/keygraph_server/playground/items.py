@@ -37,28 +37,28 @@ PAGE = 50
 
 
 async def read_items(
-    graph: Graph, with_ids: Set[str], store: Store, asked: Mapping[str, Any]
+    graph: Graph, with_ids: Set[str], store: Store, body: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns a page of raw items, what was sent for it, and its cost. Raises BadUserInput for what cannot be read."""
     table = graph.table
-    index = _text(asked, "index")
+    index = _text(body, "index")
     try:
         keyed = table.keyed(index)
     except KeyError:
         raise BadUserInput(f"index: the table has no index {index!r}.") from None
     start = _position(
-        asked.get("start"), table.position(index) if asked.get("partition") else table.position(None)
+        body.get("start"), table.position(index) if body.get("partition") else table.position(None)
     )
     queries = [
         Query(
             partition,
             index,
-            _range(keyed, asked.get("sort")),
-            forward=asked.get("descending") is not True,
+            _range(keyed, body.get("sort")),
+            forward=body.get("descending") is not True,
             limit=PAGE,
             start=start,
         )
-        for partition in _partitions(graph, keyed, asked)
+        for partition in _partitions(graph, keyed, body)
     ]
     requests: list[Query | Scan] = [*queries] or [Scan(limit=PAGE, start=start)]
     pages: list[Page] = await asyncio.gather(*(store.send(request) for request in requests))
@@ -78,23 +78,23 @@ async def read_items(
     }
 
 
-def _partitions(graph: Graph, keyed: Table | Index, asked: Mapping[str, Any]) -> list[KeyValue]:
+def _partitions(graph: Graph, keyed: Table | Index, body: Mapping[str, Any]) -> list[KeyValue]:
     """The partitions to query: those that a node may be in, the one that is named, or none."""
-    if _text(asked, "id") is not None:
-        keys = graph.table_keys(*read_global_id(graph, str(asked["id"])))
+    if _text(body, "id") is not None:
+        keys = graph.table_keys(*read_global_id(graph, str(body["id"])))
         return list(dict.fromkeys(key[0] for key in keys))
-    text = _text(asked, "partition")
+    text = _text(body, "partition")
     return [] if text is None else [_key(keyed.partition, text)]
 
 
-def _range(keyed: Table | Index, asked: Any) -> Range | None:
+def _range(keyed: Table | Index, body: Any) -> Range | None:
     """The condition on the sort key: `{"is": "between", "value": "A", "to": "B"}`. None without one."""
-    if not isinstance(asked, Mapping) or _text(asked, "value") is None:
+    if not isinstance(body, Mapping) or _text(body, "value") is None:
         return None
     if keyed.sort is None:
         raise BadUserInput("sort: there is no sort key.")
-    value = _key(keyed.sort, str(asked["value"]))
-    match asked.get("is"):
+    value = _key(keyed.sort, str(body["value"]))
+    match body.get("is"):
         case "equal":
             return Equals(value)
         case "begins" if isinstance(value, str | bytes):
@@ -104,21 +104,21 @@ def _range(keyed: Table | Index, asked: Any) -> Range | None:
         case "to":
             return AtMost(value)
         case "between":
-            return Within(value, _key(keyed.sort, _text(asked, "to") or ""))
-    raise BadUserInput(f"sort: a key of type {keyed.sort.type} has no condition {asked.get('is')!r}.")
+            return Within(value, _key(keyed.sort, _text(body, "to") or ""))
+    raise BadUserInput(f"sort: a key of type {keyed.sort.type} has no condition {body.get('is')!r}.")
 
 
-def _position(asked: Any, keys: tuple[KeyAttribute, ...]) -> Position | None:
-    if asked is None:
+def _position(body: Any, keys: tuple[KeyAttribute, ...]) -> Position | None:
+    if body is None:
         return None
-    if not isinstance(asked, list) or len(asked) != len(keys):
+    if not isinstance(body, list) or len(body) != len(keys):
         raise BadUserInput("start: it is the `next` of another page.")
-    return tuple(_key(key, str(text)) for key, text in zip(keys, asked, strict=True))
+    return tuple(_key(key, str(text)) for key, text in zip(keys, body, strict=True))
 
 
-def _text(asked: Mapping[str, Any], name: str) -> str | None:
+def _text(body: Mapping[str, Any], name: str) -> str | None:
     """A text that may be absent or empty: None."""
-    text = asked.get(name)
+    text = body.get(name)
     if text is not None and not isinstance(text, str):
         raise BadUserInput(f"{name}: it is a text.")
     return text or None
