@@ -1,4 +1,4 @@
-"""The time and memory of repairing a broken table while others write to it: `python -m bench.repairing [ITEMS]`.
+"""The time and memory of repairing a broken table while others write to it: `python -m bench.kept.repairing [ITEMS]`.
 
 One percent of the items of a table of people, friendships, clubs and notes get each kind of damage: an end without its node, a
 leftover in a key, a key that is missing, a mirror or a counterpart that is missing or differs, a wrong count, a missing one, a stale
@@ -218,7 +218,7 @@ async def _written(store: Store, request: WriteRequest) -> None:
 async def _verify(url: str, *options: str) -> tuple[str, float]:
     """Runs the command, and returns what it says and how long it took, in seconds."""
     started = time.monotonic()
-    words = ("-m", "keygraph", "verify", "--model", "bench.repairing:graph", "--store", url, *options)
+    words = ("-m", "keygraph", "verify", "--model", "bench.kept.repairing:graph", "--store", url, *options)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""The time, memory and disk of a backfill and of the job that computes summaries: `python -m bench.summaries [ITEMS] [--spark]`.
+"""The time, memory and disk of a backfill and of the job that computes summaries: `python -m bench.kept.summaries [ITEMS] [--spark]`.
 
 A league of teams, players and memberships is in a SQLite file; one team has half of all memberships. The memberships lack
 the keys of an index and a default: `keygraph backfill` writes them, then `keygraph summarize` computes counts, sums and copies, each
@@ -152,7 +152,7 @@ def _run(name: str, *options: str) -> _Used:
 
 
 def _started(name: str, *options: str) -> subprocess.Popen[bytes]:
-    command = (sys.executable, "-m", "keygraph", name, "--model", "bench.summaries:graph", *options)
+    command = (sys.executable, "-m", "keygraph", name, "--model", "bench.kept.summaries:graph", *options)
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 

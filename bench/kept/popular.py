@@ -1,4 +1,4 @@
-"""What it takes to add to one node with many writers at once, with and without shards: `python -m bench.popular [WRITERS]`.
+"""What it takes to add to one node with many writers at once, with and without shards: `python -m bench.kept.popular [WRITERS]`.
 
 Each writer creates twenty reviews of one product, one after the other, in a table on SQLite. SQLite writes one transaction after
 the other, and DynamoDB cancels those that are about an item of one that is under way. So a store in between holds the items
