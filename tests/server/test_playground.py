@@ -295,6 +295,7 @@ def editor_text(page: Page) -> str:
 
 @needs_assets
 @needs_chromium
+@pytest.mark.long
 class TestInChromium:
     """With the network cut: no name resolves in this browser."""
 

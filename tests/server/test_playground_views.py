@@ -19,7 +19,7 @@ from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, op
 from tests.server.pictures import PICTURES, ROOT, take_pictures
 from tests.server.serving import served_example
 
-pytestmark = [needs_assets, needs_chromium]
+pytestmark = [needs_assets, needs_chromium, pytest.mark.long]
 
 QUERY = '{ user(userId: "12345") { name orders(first: 2) { nodes { total } } } }'
 WRITE = "document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror.setValue(%r)"
