@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import botocore.session
 import pytest
+from hypothesis import settings
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -29,6 +30,10 @@ from tests import dynamodb_local
 # A shell ignores Ctrl-C for what it starts with `&` or `nohup`, and so would all processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A busy machine may stop a test for longer than hypothesis's deadline at any moment.
+settings.register_profile("without_deadlines", settings(), deadline=None)
+settings.load_profile("without_deadlines")
 
 LOCAL = pytest.param("local", marks=pytest.mark.dynamodb_local)
 """The parameter of tests on DynamoDB Local, for those that name their engines themselves."""

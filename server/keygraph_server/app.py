@@ -234,7 +234,7 @@ def lifespan_of(
                 sized = {"documents": service.kept_bytes, "persisted": options.documents.automatic_bytes}
                 return sized | kept_bytes()
 
-            async with telemetry.running(service, store, caches):
+            async with telemetry.running(service, store, caches, live):
                 if when_started is not None:
                     when_started(service)
                 try:

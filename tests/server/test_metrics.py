@@ -21,8 +21,11 @@ from graphql import OperationDefinitionNode, parse
 from prometheus_client.parser import text_string_to_metric_families
 
 from keygraph.admission import Admission
+from keygraph.changes.following import Progress
 from keygraph.dynamo.traffic import Traffic
 from keygraph_resolvers import Service
+from keygraph_resolvers.live import LiveQueries
+from keygraph_resolvers.live.queries import LiveCounts
 from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.settings import ConnectionSettings
@@ -31,7 +34,13 @@ from keygraph_server.http.requests import RequestHeaders
 from keygraph_server.telemetry import exposition
 from keygraph_server.telemetry.exposition import SILENT, serve_metrics
 from keygraph_server.telemetry.metrics import OTHER, REFUSED, Family, Metrics
-from keygraph_server.telemetry.process import watch_connections, watch_process, watch_traffic
+from keygraph_server.telemetry.process import (
+    watch_connections,
+    watch_following,
+    watch_live,
+    watch_process,
+    watch_traffic,
+)
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 
 PAGE = Path(__file__).parents[2] / "docs/operations.md"
@@ -123,6 +132,8 @@ def all_families() -> list[Family]:
     watch_process(metrics, lambda: 0, served, lambda: {"documents": 1.0})
     watch_traffic(metrics, Traffic())
     watch_connections(metrics)
+    watch_live(metrics, cast(LiveQueries, SimpleNamespace(listeners=0, counts=LiveCounts())))
+    watch_following(metrics, Progress())
     return [*metrics.families(), SILENT]
 
 

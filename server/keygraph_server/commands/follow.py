@@ -10,7 +10,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -132,21 +131,10 @@ async def _measured(
         return
     from keygraph_server.telemetry.hot_spots import HotSpots
     from keygraph_server.telemetry.metrics import Metrics
+    from keygraph_server.telemetry.process import watch_following
     from keygraph_server.telemetry.snapshots import Snapshots
 
     metrics = Metrics(settings.metrics_names)
-    for name, text in _NUMBERS.items():
-        metrics.watch(f"follow_{name}", text, partial(_number, progress, name))
+    watch_following(metrics, progress)
     async with Snapshots(folder, metrics, HotSpots(graph.table, b"", shows_keys=False).as_json):
         yield
-
-
-_NUMBERS = {
-    "lag_seconds": "How long ago the changes were made that are handled now; 0 if all are.",
-    "changes_total": "Changes that were read from the stream.",
-    "lost_total": "How often changes were deleted from the stream before they were read.",
-}
-
-
-def _number(progress: Progress, name: str) -> float:
-    return {"lag_seconds": progress.lag, "changes_total": progress.changes, "lost_total": progress.lost}[name]

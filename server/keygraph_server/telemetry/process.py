@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from keygraph.changes.following import Progress
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
+from keygraph_resolvers.live import LiveQueries
 from keygraph_server.connections.gate import GATES
 from keygraph_server.errors import OWN_FAULTS, STORE_FAULTS
 from keygraph_server.http.graphql_http import HTTPObservation
@@ -110,7 +112,9 @@ class Telemetry:
         )
 
     @asynccontextmanager
-    async def running(self, service: Service, store: Store, caches: Gauge) -> AsyncIterator[None]:
+    async def running(
+        self, service: Service, store: Store, caches: Gauge, live: LiveQueries | None = None
+    ) -> AsyncIterator[None]:
         """Publishes the counts of the process, if `keygraph serve` has named a folder. Sends the last traces.
 
         `caches` returns the bytes that each cache holds.
@@ -124,6 +128,8 @@ class Telemetry:
                 if traffic is not None:
                     watch_traffic(self._metrics, traffic)
                 watch_connections(self._metrics)
+                if live is not None:
+                    watch_live(self._metrics, live)
                 await ended.enter_async_context(Snapshots(self._folder, self._metrics, self._hot.as_json))
             yield
 
@@ -164,6 +170,29 @@ def watch_connections(metrics: Metrics) -> None:
     text = "Connections that the server has closed, by reason."
     closed = lambda: sum((gate.closed for gate in GATES), Counter[str]())  # noqa: E731
     metrics.watch("connections_closed_total", text, closed, "reason")
+
+
+def watch_live(metrics: Metrics, live: LiveQueries) -> None:
+    """Adds the numbers of subscriptions to the metrics."""
+    metrics.watch("live_subscriptions", "Subscriptions that are open.", lambda: live.listeners)
+    for name, text in (
+        ("changes", "Changes that were read while somebody subscribed."),
+        ("touched", "How often a change has touched an operation that clients subscribe to."),
+        ("runs", "How often such an operation has run."),
+        ("unchanged", "Runs whose answer was the same as before."),
+        ("refused", "Subscriptions that were refused because of a limit."),
+    ):
+        metrics.watch(f"live_{name}_total", text, partial(getattr, live.counts, name))
+
+
+def watch_following(metrics: Metrics, progress: Progress) -> None:
+    """Adds what a worker of `keygraph follow` has done to the metrics."""
+    for name, attribute, text in (
+        ("lag_seconds", "lag", "How long ago the changes were made that are handled now; 0 if all are."),
+        ("changes_total", "changes", "Changes that were read from the stream."),
+        ("lost_total", "lost", "How often changes were deleted from the stream before they were read."),
+    ):
+        metrics.watch(f"follow_{name}", text, partial(getattr, progress, attribute))
 
 
 def watch_traffic(metrics: Metrics, traffic: Traffic) -> None:
