@@ -19,6 +19,8 @@ _ABOVE = {
 }
 _LOGO = "server/keygraph_server/playground/static/icon.svg"
 _PAGES = {name: page for page, name in _ABOVE.items()}
+_FENCE = re.compile(r"^( *```\w+) [^\n`]*$", re.MULTILINE)
+"""The first line of a block of code, whose further words are for tests: the site knows the language alone."""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -37,6 +39,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make links lead to pages of the site. What is no page of it, such as a file of code, is named without a link."""
+    markdown = _FENCE.sub(r"\1", markdown)
     above = page.file.src_uri in _ABOVE
 
     def led(match: re.Match[str]) -> str:
