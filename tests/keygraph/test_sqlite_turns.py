@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 
 from keygraph.dynamo.conditions import Eq, Or
-from keygraph.dynamo.store import BatchWrite, CreateTable, Query
+from keygraph.dynamo.store import BatchGet, BatchWrite, CreateTable, Query
+from keygraph.engines.sqlite import reads
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
+from keygraph.engines.sqlite.layout import Stored, stored_item
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import TimedOut
 from tests.keygraph.shop import SHOP
@@ -72,6 +75,35 @@ async def lag(store: SQLiteStore) -> float:
         lags.append(time.monotonic() - began)
     assert [each.result().items for each in asked] == [[]] * 4
     return sorted(lags)[len(lags) * 9 // 10]
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+async def test_one_thread_parses_a_large_item_at_a_time(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_batch: bool
+) -> None:
+    """orjson lets nothing else run: four threads would each go before the event loop."""
+    parsing, most = 0, 0
+
+    def parse(content: bytes) -> Stored:
+        nonlocal parsing, most
+        if current_thread() is main_thread():
+            return stored_item(content)  # the beginning, which is not long
+        parsing += 1
+        most = max(most, parsing)
+        time.sleep(0.001)  # other threads run meanwhile
+        parsing -= 1
+        return stored_item(content)
+
+    async with open_sqlite(file, SHOP) as store:
+        await store.send(CreateTable())
+        puts = tuple({"PK": "p", "SK": f"{number:06d}", "list": ["x" * 10] * 900} for number in range(40))
+        await store.send(BatchWrite(puts=puts))
+        monkeypatch.setattr(reads, "stored_item", parse)
+        keys = tuple(SHOP.key_of(item) for item in puts)
+        request = BatchGet(keys) if is_batch else Query("p")
+        answers = await asyncio.gather(*(store.send(request) for _ in range(4)))
+    assert [len(each.items) for each in answers] == [40] * 4
+    assert most == 1
 
 
 def test_a_read_that_is_over_gives_no_more_rows() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from threading import Lock
 from typing import Any
 
 from keygraph.dynamo.conditions import Condition, holds, paths_of
@@ -117,6 +118,21 @@ def _filter(
     return lambda stored: holds(condition, decoded(stored))
 
 
+_LARGE_ROW = 4_000
+"""The bytes of a stored item from which it takes long to parse."""
+_PARSING = Lock()
+"""Held by the thread that parses a large item. orjson lets no other thread run meanwhile: of several threads that parse, each
+may go before the event loop."""
+
+
+def _parsed(content: bytes, allowed: Allowance) -> Stored:
+    """Returns a stored item. In a thread, only one large item is parsed at a time."""
+    if allowed.turns is None or len(content) < _LARGE_ROW:
+        return stored_item(content)
+    with _PARSING:
+        return stored_item(content)
+
+
 class TooMuch(Exception):
     """The read needs more than it may take."""
 
@@ -187,7 +203,7 @@ class _Reading:
                     self.decoded += len(content)
                     if self.decoded > allowed.decoded:
                         raise TooMuch
-                    stored = stored_item(content)
+                    stored = _parsed(content, allowed)
                     if passes is None or passes(stored):
                         self.found.append(stored)
                 if is_last:
@@ -293,7 +309,7 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
             raise TooMuch
         if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size
-        found[key] = None if content is None else decoded(stored_item(content))
+        found[key] = None if content is None else decoded(_parsed(content, allowed))
         sizes.append(size)
     cost = Cost.of_reads(requests, sizes, consistent=request.consistent)
     return Batch([found[key] for key in asked], cost, _nested(found.values()))
