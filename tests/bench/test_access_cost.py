@@ -7,6 +7,7 @@ import pytest
 from bench import access
 
 
+@pytest.mark.long
 async def test_rules_take_no_request_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "_TURNS", 1)
     monkeypatch.setattr(access, "_OPERATIONS", 1)

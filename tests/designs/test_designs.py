@@ -66,6 +66,7 @@ async def serve(design: ModuleType, make_store: MakeStore) -> Served:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 async def test_each_access_pattern_is_answered(name: str, make_store: MakeStore) -> None:
     design = import_module(f"tests.designs.{name}")
     served = await serve(design, make_store)

@@ -238,6 +238,7 @@ async def drafted_from(served: Served, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 async def test_a_draft_serves_the_sample(name: str, make_store: MakeStore, tmp_path: Path) -> None:
     known = await serve(graph_of(name), make_store, *files_of(name))
     asked = ASKED[name]

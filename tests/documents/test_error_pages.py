@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
+import pytest
+
 from tests.documents.error_pages import KINDS, PAGES, ROOT, pages, sources, told
 
 
+@pytest.mark.long
 def test_every_code_has_its_page() -> None:
     """After a change: `python -m tests.documents.error_pages`."""
     assert set(told()) == {member.name for kind in KINDS for member in kind}
@@ -15,6 +18,7 @@ def test_every_code_has_its_page() -> None:
     assert {file.name: file.read_text("utf-8") for file in PAGES.glob("*.md")} == pages()
 
 
+@pytest.mark.long
 def test_every_code_is_used_and_no_other() -> None:
     used, written, codes = set(), [], set(told())
     for file, module in sources():

@@ -72,6 +72,7 @@ def test_another_model_by_the_commands(
             asyncio.run(drop_table(name, store))
 
 
+@pytest.mark.long
 def test_another_model_in_the_place_of_the_default_one(tmp_path: Path, start: Start) -> None:
     (tmp_path / "keygraph_examples").mkdir()
     (tmp_path / "keygraph_examples/__init__.py").touch()

@@ -73,6 +73,7 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.long
 def test_a_foreign_host_is_refused_on_every_path(start: Start) -> None:
     server = start("serve", "--port", "0", KEYGRAPH_ALLOWED_HOSTS="")
     address = server.address()
@@ -90,6 +91,7 @@ def test_a_foreign_host_is_refused_on_every_path(start: Start) -> None:
     assert ask(address, CUSTOMER) == {"data": ANSWER}
 
 
+@pytest.mark.long
 def test_the_second_start_keeps_the_data(start: Start, tmp_path: Path) -> None:
     first = start("serve", "--port", "0")
     address = first.address()
@@ -118,6 +120,7 @@ def test_tests_that_run_in_the_background_can_interrupt_what_they_start() -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.long
 def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
     server = start("serve", "--port", "0")
     server.address()
@@ -263,6 +266,7 @@ def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
     assert server.text("stdout").count("Keygraph serves") == 1
 
 
+@pytest.mark.long
 def test_a_port_in_use_is_a_line(start: Start) -> None:
     server = start("serve", "--port", "0")
     port = server.address().rpartition(":")[2]
@@ -275,6 +279,7 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -> None:
     words = ("--model", "keygraph_examples.commerce:graph", "--store", "sqlite:shop.sqlite")
     production = {"KEYGRAPH_ENV": "production", "KEYGRAPH_LOG_FORMAT": "text"}
@@ -308,6 +313,7 @@ def test_in_production_all_that_it_writes_is_json(start: Start, workers: str) ->
         assert [line["event"].startswith(told) for line in lines].count(True) == 1
 
 
+@pytest.mark.long
 def test_the_largest_numbers_serve(start: Start) -> None:
     """What a setting accepts, the server can use: no timer and no limit of the system is too small for it."""
     largest = {

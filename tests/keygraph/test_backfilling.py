@@ -392,6 +392,7 @@ async def test_an_item_that_changes_in_between_is_decided_again(make_store: Make
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.long
 async def test_an_interrupted_backfill_goes_on(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -99,6 +99,7 @@ async def test_no_mark_behind_what_failed() -> None:
     assert "p" not in store.order
 
 
+@pytest.mark.long
 async def test_the_whole_table_in_one_order(make_store: MakeStore) -> None:
     store = await make_store(table)
     items = [thing(number, "x" * 30_000) for number in range(120)]

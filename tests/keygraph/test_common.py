@@ -117,6 +117,7 @@ def test_lists_of_like_length_are_read_side_by_side() -> None:
     assert world.rounds <= 6
 
 
+@pytest.mark.long
 def test_a_long_list_is_not_read_for_a_short_one() -> None:
     world = Lists([*range(0, 1_000_000, 50_000)], [*range(1_000_000)])
     assert len(world.run(Merge(2, 20, 10_000))) == 20

@@ -352,6 +352,7 @@ async def settled(people: People, request: WriteRequest) -> None:
 
 @pytest.mark.parametrize("count", [0, pytest.param(120, marks=pytest.mark.long)])
 @on_exact_engines
+@pytest.mark.long
 async def test_everybody_at_once(people: People, count: int) -> None:
     """Whoever writes records while their nodes change, each has what its node has in the end."""
     await many_notes(people, count)
@@ -392,6 +393,7 @@ class Putting(PassingStore):
 
 
 @on_exact_engines
+@pytest.mark.long
 async def test_a_record_that_is_put_while_its_node_changes(people: People) -> None:
     """Before the search for copies or after it, at each request: the new record has what its node has."""
     for at in range(14):
@@ -524,6 +526,7 @@ async def test_a_node_in_shards(make_store: MakeStore) -> None:
         {"token": "x", "until": "0", "search": Decimal(0), "after": [{}], "repeated": False},
     ],
 )
+@pytest.mark.long
 async def test_a_mark_that_cannot_be_read_is_one_that_was_left(odd: Any, make_store: MakeStore) -> None:
     """Another program, or a backup, may have stored it. The next write makes all copies again."""
     store = await make_store(graph.table)

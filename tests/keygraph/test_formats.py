@@ -196,6 +196,7 @@ MIDNIGHT = "2024-01-01T00:00:00"
         ("depths(depth: {eq: -3}) { nodes { said: depth } }", [-3]),
     ],
 )
+@pytest.mark.long
 async def test_a_range_is_that_of_the_values(make_store: MakeStore, asked: str, wanted: list[object]) -> None:
     store = await make_store(shelves.check().table)
     await store.send(BatchWrite(tuple(SHELF)))  # type: ignore[arg-type]  # plain texts

@@ -34,6 +34,7 @@ def server_of(engine: str, request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.long
 async def test_writers_at_the_same_time(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     # moto forgets what others wrote while a transaction of its own is canceled, and the tokens of transactions.
     faults = Faults.NOT_DONE if engine == "moto" else Faults.ALL
@@ -68,6 +69,7 @@ async def test_writers_that_are_killed(
 
 
 @on_exact_engines
+@pytest.mark.long
 async def test_writes_between_the_requests_of_another(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

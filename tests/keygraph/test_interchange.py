@@ -113,6 +113,7 @@ def any_items(draw: st.DrawFn) -> Item:
 
 
 @given(any_items())
+@pytest.mark.long
 def test_typed_lines_say_every_item(item: Item) -> None:
     written = interchange.write(item, "typed")
     assert is_same(interchange.read(written), item)
@@ -121,6 +122,7 @@ def test_typed_lines_say_every_item(item: Item) -> None:
 
 
 @given(any_items())
+@pytest.mark.long
 def test_plain_lines_say_an_item_or_refuse_it(item: Item) -> None:
     written, refusal = None, ""
     try:

@@ -32,6 +32,7 @@ def _read(text: str) -> str:
 @example("\u0661")
 @example("1E+2")
 @example("")
+@pytest.mark.long
 def test_a_number_is_read_exactly(text: str) -> None:
     try:
         found = repr(from_typed({"N": text}))

@@ -160,6 +160,7 @@ async def test_an_update_in_between_is_not_lost(hall: Hall) -> None:
     assert await hall.wrong() == []
 
 
+@pytest.mark.long
 async def test_a_node_that_goes_with_more_edges_than_one_transaction_holds(hall: Hall) -> None:
     names = [f"P{number:02d}" for number in range(60)]
     await hall.write(*(Create(person, {"name": name}) for name in names))

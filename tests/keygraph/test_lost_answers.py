@@ -71,6 +71,7 @@ def send_all(path: Path, tokens: Sequence[str], seed: int) -> None:
     asyncio.run(sends())
 
 
+@pytest.mark.long
 async def test_an_add_is_done_once_though_processes_are_killed(tmp_path: Path) -> None:
     path = tmp_path / "held.db"
     async with open_sqlite(path, graph.table, locked_seconds=60.0) as store:

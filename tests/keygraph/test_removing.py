@@ -322,6 +322,7 @@ class Cut(PassingStore):
 
 @pytest.mark.parametrize("is_done", [False, True])
 @on_exact_engines
+@pytest.mark.long
 async def test_a_crash_at_any_point_leaves_a_node_that_can_be_deleted(teams: Teams, is_done: bool) -> None:
     for at in range(1, 6):
         await many_notes(teams, 205)
@@ -338,6 +339,7 @@ async def test_a_crash_at_any_point_leaves_a_node_that_can_be_deleted(teams: Tea
 
 
 @on_exact_engines
+@pytest.mark.long
 async def test_edges_put_while_their_node_is_deleted(teams: Teams) -> None:
     outcomes = set()
     for number in range(100):

@@ -53,6 +53,7 @@ async def test_parts_are_the_table(size: int, make_store: MakeStore) -> None:
     assert len(keys) == len(set(keys)) == 100
 
 
+@pytest.mark.long
 async def test_whole_parts_are_whole_partitions(make_store: MakeStore) -> None:
     store = await filled(make_store, 40, 5)
     [first, *_] = [{item["PK"] for item in items} async for items, is_whole in parts(store, 30) if is_whole]

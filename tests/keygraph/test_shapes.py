@@ -201,6 +201,7 @@ def test_special_cases_are_an_order(one: Template, other: Template, third: Templ
 
 @settings(max_examples=150)
 @given(templates(), templates())
+@pytest.mark.long
 def test_a_common_key_can_be_found(one: Template, other: Template) -> None:
     if not {key for key in KEYS if one.parse(key)} & {key for key in KEYS if other.parse(key)}:
         return

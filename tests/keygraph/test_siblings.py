@@ -309,6 +309,7 @@ async def paged(store: Store, neighbours: ListQuery, case: Case) -> list[tuple[s
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+@pytest.mark.long
 async def test_a_list_is_what_recognition_finds(mixed: Store, case: Case) -> None:
     owner = str(next(OWNERS))
     await mixed.send(BatchWrite(puts=tuple(case.items(owner))))

@@ -58,6 +58,7 @@ async def test_a_read_ends_when_nobody_waits_for_it(file: Path) -> None:
         assert time.process_time() - began < 0.3
 
 
+@pytest.mark.long
 async def test_the_event_loop_goes_on_meanwhile(file: Path) -> None:
     await fill(file, 1_000)
     async with open_sqlite(file, SHOP) as store:

@@ -84,6 +84,7 @@ class Writes(RuleBasedStateMachine):
         self._folder.cleanup()
 
 
+@pytest.mark.long
 def test_on_the_embedded_engine() -> None:
     run_state_machine_as_test(
         Writes, settings=settings(max_examples=25, stateful_step_count=12, deadline=None)

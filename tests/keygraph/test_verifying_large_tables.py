@@ -28,6 +28,7 @@ async def peak(pages: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.long
 async def test_memory_does_not_grow_with_the_table() -> None:
     await peak(1)
     assert await peak(12) < 1.5 * await peak(2)

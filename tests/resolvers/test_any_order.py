@@ -41,6 +41,7 @@ async def nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 @pytest.mark.parametrize(
     "name", [each if each in SHORT else pytest.param(each, marks=pytest.mark.long) for each in BOUNDED]
 )
+@pytest.mark.long
 async def test_any_order_of_arrival_gives_one_set_of_batches_the_fewest(name: str, tmp_path: Path) -> None:
     async with served(name, 0, tmp_path) as world:
         for number in range(8):

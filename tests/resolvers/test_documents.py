@@ -130,6 +130,7 @@ KINDS = {
         for kind in KINDS
     ],
 )
+@pytest.mark.long
 async def test_what_is_kept_has_the_size_that_is_counted(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("keygraph"), "disabled", True)  # pytest keeps what is logged
     limits = Limits(max_aliases=100, max_root_fields=100)

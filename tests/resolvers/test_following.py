@@ -225,6 +225,7 @@ async def test_an_item_that_lacks_its_copy(make_store: MakeStore) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.long
 async def test_copies_and_nodes_give_one_answer(make_store: MakeStore, seed: int) -> None:
     """Whatever mutations do: a query that is answered by copies, and the same one that reads the nodes."""
     made, dice = await shop(make_store), Random(seed)

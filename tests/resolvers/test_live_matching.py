@@ -129,6 +129,7 @@ async def test_what_a_page_did_not_reach_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tables", [3, pytest.param(8, marks=[pytest.mark.long, pytest.mark.timeout(600)])])
+@pytest.mark.long
 async def test_whatever_changes_an_answer_touches_the_operation(tables: int) -> None:
     counts = await run(tables, seed=1_000)
     assert counts.missed == []

@@ -237,6 +237,7 @@ async def test_a_list_that_waits_for_a_longer_one_does_not_keep_that_waiting() -
     assert (lists._most, lists.tasks, lists._waiting) == (1, {}, deque())
 
 
+@pytest.mark.long
 async def test_a_failed_field_beside_a_shared_load() -> None:
     items = shop_items()
     broken = {

@@ -304,6 +304,7 @@ class TestSecret:
 
 
 class TestFactory:
+    @pytest.mark.long
     async def test_a_worker_serves_what_the_environment_says(
         self, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:

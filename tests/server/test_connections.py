@@ -417,6 +417,7 @@ class TestPipelining:
 
 @BOTH
 class TestTimes:
+    @pytest.mark.long
     async def test_a_head_has_its_time(self, protocol: Protocol) -> None:
         async with running(protocol, head_timeout=1.0) as server:
             client = await server.connect()
@@ -444,6 +445,7 @@ class TestTimes:
             assert await client.rest() == b""
             assert 0.2 < time.monotonic() - begun < 2
 
+    @pytest.mark.long
     async def test_a_body_has_its_time_and_may_be_slow(self, protocol: Protocol) -> None:
         async with running(protocol, body_timeout=0.8) as server:
             client = await server.connect()
@@ -768,6 +770,7 @@ async def test_a_stop_answers_what_is_asked_and_what_is_on_its_way(protocol: Pro
 
 
 @BOTH
+@pytest.mark.long
 async def test_the_time_of_an_operation_begins_with_its_first_byte(protocol: Protocol, folder: Path) -> None:
     (folder / "library.py").write_text(MODEL)
     await asyncio.to_thread(make_sample_file, load_model("library"), folder / "library.sqlite")
