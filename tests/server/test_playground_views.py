@@ -193,7 +193,7 @@ class TestGraph:
         standing = "Object.fromEntries(document.querySelector('.canvas')._cyreg.cy.nodes().map((each) => [each.id(), each.position()]))"
         run(page)
         click(page, "[role=tab]", "Graph")
-        page.wait_for("document.querySelector('.canvas canvas')")
+        page.wait_for(f"document.querySelector('.canvas')?._cyreg && Object.keys({standing}).length === 3")
         before = page.evaluate(standing)
         click(page, ".all-nodes button", "Order ORD003")
         page.evaluate("document.querySelector('.canvas')._cyreg.cy.nodes(':selected').emit('dbltap') && 1")
