@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -204,7 +205,7 @@ async def test_an_outage_of_thousands_of_requests_is_few_lines(
         for _ in range(3_000):
             start, _ = await exchange(app, [{"type": "http.request", "body": body, "more_body": False}])
             statuses.append(start["status"])
-    assert statuses == [200] * 3_000
+    assert Counter(statuses) == {200: 2_000, 503: 1_000}
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert {code for line in lines for code in line.get("codes", ())} == {
         "UNAVAILABLE", "THROTTLED", "INTERNAL",
