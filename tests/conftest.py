@@ -76,7 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The markers by which tests are left out."""
+    """The markers by which tests are left out; a short run has nothing on DynamoDB Local that it could require."""
+    if config.getoption("--short") and config.getoption("--require-local"):
+        raise pytest.UsageError("--short leaves out the tests on DynamoDB Local that --require-local wants.")
     config.addinivalue_line("markers", "dynamodb_local: runs on DynamoDB Local")
     config.addinivalue_line("markers", "long: takes long, and is left to `make test-all`")
 

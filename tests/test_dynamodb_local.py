@@ -96,6 +96,15 @@ def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Pat
     assert "no Java was found" in told[-1] or "make test-all" in told[-1]
 
 
+def test_a_short_run_cannot_require_it() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--short", "--require-local"]
+    done = subprocess.run(
+        [*command, "tests/test_size.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--short leaves out the tests on DynamoDB Local" in done.stderr
+
+
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_folder_in_use_is_never_replaced(
     is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
