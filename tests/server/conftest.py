@@ -50,5 +50,5 @@ def forget_models(folder: Path) -> None:
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         paths = [file] if file else list(getattr(module, "__path__", ()))
-        if any(Path(path).is_relative_to(folder) for path in paths):
+        if any(path.startswith(f"{folder}/") for path in paths):
             del sys.modules[name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from graphql import (
@@ -84,6 +85,10 @@ class LimitedDocuments:
         self._schema = schema
         self._limits = limits
         self._introspected = _introspected(schema)
+
+    @cached_property
+    def _most_introspected(self) -> float:
+        """How much a document may introspect. Only computed where one does."""
         usual = parse(
             get_introspection_query(
                 specified_by_url=True,
@@ -93,8 +98,8 @@ class LimitedDocuments:
                 one_of=True,
             )
         )
-        [(_, size)] = _Walk(schema, usual, self._introspected).operations()
-        self._most_introspected = _INTROSPECTIONS * size.introspected
+        [(_, size)] = _Walk(self._schema, usual, self._introspected).operations()
+        return _INTROSPECTIONS * size.introspected
 
     def check_length(self, text: str) -> None:
         """Raises GraphQLError if a document has too many characters."""
@@ -142,7 +147,7 @@ class LimitedDocuments:
             if 0 < limits.depth_limit < size.depth:
                 what = "root fields, lists and ends"
                 raise _beyond(DepthLimit, "This operation nests", limits.depth_limit, what, depth=size.depth)
-            if size.introspected > self._most_introspected:
+            if size.introspected and size.introspected > self._most_introspected:
                 problem = f"asks for more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
                 raise caused(DocumentLimit(f"This operation {problem}. {_SPLIT}"))
 
