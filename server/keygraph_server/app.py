@@ -36,6 +36,7 @@ from keygraph_server.http.readiness import Readiness
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, configured_model, printed
 from keygraph_server.playground import PageSettings, data_routes, playground_routes
+from keygraph_server.prices import prices_in_use
 from keygraph_server.processes.streams import queue_streams
 from keygraph_server.queries import examples_of
 from keygraph_server.services import configured_live_queries, configured_service
@@ -144,6 +145,8 @@ def create_app(
             partial(examples_of, model),
             asks_for_token=settings.auth == "jwt",
             shows_items=shows_items,
+            is_live=settings.live,
+            prices=prices_in_use(settings.prices),
         )
         routes += playground_routes(page, middleware=compressed)
         routes += data_routes(model, shows_items=shows_items)

@@ -24,6 +24,7 @@ from keygraph_server.documents.known import Accepted
 from keygraph_server.errors import SettingsError, value_problem
 from keygraph_server.http.origins import Origins
 from keygraph_server.listening import listed_hosts
+from keygraph_server.prices import prices_in_use
 from keygraph_server.processes import MOST_WORKERS
 
 DATA_FOLDER = ".keygraph"
@@ -163,6 +164,10 @@ class _ServingSettings(BaseModel):
     cost_details: bool = Field(default_factory=in_development)
     """Whether a client may request `extensions.cost`, and whether `COST_LIMIT` errors say what is expensive. In
     production: `False`."""
+    prices: Annotated[str, _checked_by(prices_in_use)] | None = None
+    """The prices with which the playground turns read and write units into money: `eu-west-1`, one of the regions whose
+    on-demand price it knows, or your own, in USD per million read and write units: `0.1415/0.705`. If unset, those of
+    the region in `AWS_REGION` or `AWS_DEFAULT_REGION`, otherwise those of us-east-1."""
     endpoint_names: bool = Field(default_factory=in_development)
     """Whether errors and `/readyz` show the store's address and its table. The log always does. In production: `False`."""
 

@@ -124,7 +124,7 @@ class TestCost:
     def test_requests_stand_by_round_trip_with_actual_and_bound(self, page: Page) -> None:
         run(page)
         summary = page.evaluate("document.querySelector('.cost-summary').innerText")
-        assert summary == "2 requests in 1 round trip, 1 read unit, at most 1"
+        assert summary == "2 requests in 1 round trip, 1 read unit (at most 1), $0.000125 per 1,000"
         assert texts(page, ".cost-trip h3") == ["Round trip 1"]
         assert texts(page, ".cost-path") == ["user", "user.orders"]
         assert texts(page, ".cost-ticks span")[0] == "0"
@@ -137,6 +137,12 @@ class TestCost:
             ["user", "1", "1", "1", "1"],
             ["user.orders", "1", "1", "1", "1"],
         ]
+        [priced] = texts(page, ".cost-money")
+        assert priced.startswith(
+            "$0.000125 per 1,000 of this operation, at most $0.000125 (on-demand in us-east-1, "
+        )
+        click(page, ".cost-meanings summary")
+        assert "at most" in texts(page, ".cost-meanings dt")
         answer = page.evaluate(ANSWER)
         assert "John Doe" in answer
         assert "extensions" not in answer

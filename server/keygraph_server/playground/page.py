@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keygraph_server.playground.assets import ASSETS_FOLDER, Asset, holds_all_assets, read_manifest
+from keygraph_server.prices import PricesInUse
 from keygraph_server.queries import ExampleOperation
 
 _HERE = Path(__file__).parent
@@ -38,6 +39,9 @@ class PageSettings:
     """Whether the page has a field for a token."""
     shows_items: bool = False
     """Whether the page offers raw items of the table."""
+    is_live: bool = False
+    """Whether clients may subscribe."""
+    prices: PricesInUse = field(default_factory=PricesInUse)
 
     @property
     def title(self) -> str:
@@ -87,6 +91,8 @@ def render_page(settings: PageSettings, manifest: Sequence[Asset], base: str) ->
         "examples": [asdict(example) for example in settings.examples()],
         "asksForToken": settings.asks_for_token,
         "showsItems": settings.shows_items,
+        "isLive": settings.is_live,
+        "prices": asdict(settings.prices),
         "libraries": {
             asset.package: {"src": f"{base}/{asset.address}", "integrity": asset.integrity}
             for asset in manifest

@@ -1,7 +1,7 @@
 // What an operation costs: the header that asks for it, and the panel under the answer that shows it.
 import { markPlace, useEditor } from './editor.js';
 import { eachAnswer } from './live.js';
-import { change, h, kept, state, useChanges } from './page.js';
+import { change, h, kept, settings, state, useChanges } from './page.js';
 
 const HEADER = 'x-keygraph-cost';
 const MOST_HEIGHT = 0.7;
@@ -36,25 +36,69 @@ const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 1 
 const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
 const milliseconds = (value) => `${number(value)} ms`;
 
+// --- Money ----------------------------------------------------------------------------------------------
+
+const PER = 1000;
+const { prices, source } = settings.prices;
+
+/** The price of so many operations with this cost, as text. */
+const money = ({ readUnits, writeUnits = 0 }) =>
+  `$${((PER * (readUnits * prices.read + writeUnits * prices.write)) / 1e6).toLocaleString('en', { maximumSignificantDigits: 3 })}`;
+
+const priceLine = ({ actual, bound }) =>
+  h(
+    'p',
+    { className: 'cost-money' },
+    prices
+      ? [
+          h('strong', { key: 'a' }, `${money(actual)} per ${number(PER)} of this operation`),
+          bound && `, at most ${money(bound)}`,
+          ` (${source}: $${prices.read} per million read units, $${prices.write} per million write units)`,
+        ]
+      : source,
+  );
+
 // --- Places ---------------------------------------------------------------------------------------------
 
 const COLUMNS = [
-  ['requests', 'requests'],
-  ['roundTrips', 'round trips'],
-  ['items', 'items'],
-  ['readUnits', 'read units'],
+  ['requests', 'requests', 'Calls to DynamoDB, each try of one that was throttled too.'],
+  ['roundTrips', 'round trips', 'How many times the operation waits for answers: requests that are sent at the same time are one round trip.'],
+  ['items', 'items', 'The items that DynamoDB reads, those that a filter leaves out too.'],
+  ['readUnits', 'read units', 'What DynamoDB charges for reads: half a unit for every 4 KB, one if the read is consistent.'],
+  ['writeUnits', 'write units', 'What DynamoDB charges for writes: two units for every KB of an item in a transaction, and one for every KB that changes in an index.'],
 ];
+const ACTUAL = 'What this run took.';
+const BOUND =
+  'The most that it can take, whatever the table holds: if all pages are full, all nodes exist, no two are the same, and items are as large as their types declare (1 KB if they do not).';
 
-const figures = (actual, bound) =>
-  COLUMNS.flatMap(([name]) => [
-    h('td', { key: `${name} actual` }, actual ? number(actual[name]) : '–'),
-    h('td', { key: `${name} bound`, className: 'cost-bound' }, bound ? number(bound[name]) : '–'),
+/** The figures that a report has: only mutations have write units. */
+const columnsOf = (cost) => COLUMNS.filter(([name]) => name !== 'writeUnits' || [cost.actual, cost.bound].some((each) => each?.[name]));
+
+const figures = (columns, actual, bound) =>
+  columns.flatMap(([name]) => [
+    h('td', { key: `${name} actual` }, actual ? number(actual[name] || 0) : '–'),
+    h('td', { key: `${name} bound`, className: 'cost-bound' }, bound ? number(bound[name] || 0) : '–'),
   ]);
 
-const row = (name, { actual, bound }, key) =>
-  h('tr', { key }, h('th', { scope: 'row', title: name }, name), figures(actual, bound));
+const row = (columns, name, { actual, bound }, key) =>
+  h('tr', { key }, h('th', { scope: 'row', title: name }, name), figures(columns, actual, bound));
 
-const placesTable = (cost) =>
+const meanings = (columns) =>
+  h(
+    'details',
+    { className: 'cost-meanings' },
+    h('summary', null, 'What the figures mean'),
+    h(
+      'dl',
+      { className: 'cost-request' },
+      [...columns.map(([, head, meaning]) => [head, meaning]), ['actual', ACTUAL], ['at most', BOUND]].map(([name, meaning]) => [
+        h('dt', { key: name }, name),
+        h('dd', { key: `${name}:` }, meaning),
+      ]),
+    ),
+  );
+
+const placesTable = (cost, columns) =>
   h(
     'table',
     { className: 'cost-table' },
@@ -66,22 +110,22 @@ const placesTable = (cost) =>
         'tr',
         null,
         h('td', { rowSpan: 2 }),
-        COLUMNS.map(([name, head]) => h('th', { key: name, colSpan: 2, scope: 'colgroup' }, head)),
+        columns.map(([name, head, meaning]) => h('th', { key: name, colSpan: 2, scope: 'colgroup', title: meaning }, head)),
       ),
       h(
         'tr',
         null,
-        COLUMNS.map(([name]) => [
-          h('th', { key: `${name} actual`, scope: 'col' }, 'actual'),
-          h('th', { key: `${name} bound`, scope: 'col' }, 'at most'),
+        columns.map(([name]) => [
+          h('th', { key: `${name} actual`, scope: 'col', title: ACTUAL }, 'actual'),
+          h('th', { key: `${name} bound`, scope: 'col', title: BOUND }, 'at most'),
         ]),
       ),
     ),
-    h('tbody', null, row('in all', cost)),
+    h('tbody', null, row(columns, 'in all', cost)),
     h(
       'tbody',
       null,
-      Object.entries(cost.byPath).map(([path, told]) => row(path, told, path)),
+      Object.entries(cost.byPath).map(([path, told]) => row(columns, path, told, path)),
     ),
   );
 
@@ -137,7 +181,8 @@ const details = (request) =>
       ['keys', request.keys],
       ['filter', request.filter],
       ['for', request.paths.join(', ')],
-      ['read', `${counted(request.items, 'item')}, ${counted(request.readUnits, 'read unit')}`],
+      ['read', request.readUnits > 0 && `${counted(request.items, 'item')}, ${counted(request.readUnits, 'read unit')}`],
+      ['wrote', request.writeUnits > 0 && counted(request.writeUnits, 'write unit')],
       ['when', `${milliseconds(request.beganMs)} to ${milliseconds(request.endedMs)}`],
     ]
       .filter(([, said]) => said)
@@ -242,11 +287,18 @@ const summaryOf = (cost) => {
     return isOn.get() === 'on' ? 'Run a query to see its requests.' : '';
   }
   const { actual, bound } = cost;
-  const most = bound ? `, at most ${number(bound.readUnits)}` : '';
-  return (
-    `${counted(actual.requests, 'request')} in ${counted(actual.roundTrips, 'round trip')}, ` +
-    `${counted(actual.readUnits, 'read unit')}${most}`
-  );
+  const units = (name, noun) => {
+    const most = bound?.[name] ? ` (at most ${number(bound[name])})` : '';
+    return actual[name] || bound?.[name] ? `${counted(actual[name] || 0, noun)}${most}` : '';
+  };
+  return [
+    `${counted(actual.requests, 'request')} in ${counted(actual.roundTrips, 'round trip')}`,
+    units('readUnits', 'read unit'),
+    units('writeUnits', 'write unit'),
+    prices && `${money(actual)} per ${number(PER)}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 };
 
 /** The panel. It stands inside GraphiQL. */
@@ -289,7 +341,9 @@ export const CostPanel = () => {
         'div',
         { className: 'cost-content', tabIndex: 0, role: 'region', 'aria-label': 'Requests', style: { height: `${height.get()}px` } },
         cost.requests.length > 0 && requestList(cost.requests),
-        placesTable(cost),
+        placesTable(cost, columnsOf(cost)),
+        cost.actual && priceLine(cost),
+        meanings(columnsOf(cost)),
         cost.open.length > 0 &&
           h('p', { className: 'cost-open' }, `Limited by the server, not by a page size: ${cost.open.join(', ')}`),
       ),
