@@ -25,7 +25,7 @@ from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, su
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
-from keygraph.tables.bulk import BATCH_ITEMS, whole_table, write_batches
+from keygraph.tables.bulk import whole_table, write_batches
 
 by_player = Index("by-player", "gp", "gs")
 
@@ -93,7 +93,7 @@ async def _load(store_address: str, size: int) -> None:
             batch: list[Item] = []
             for item in items(size):
                 batch.append(item)
-                if len(batch) == BATCH_ITEMS * 10:
+                if len(batch) == 5_000:
                     yield batch, None
                     batch = []
             yield batch, None

@@ -231,7 +231,9 @@ def _with_ends(
             rest = _rest(write, record, field, before, gone)
             best = combined(field, [*rest, best])
             conditions.append(is_unchanged((*root, WRITES), before))
-        changes += [SetTo((*root, name), best[name]) for name in (AT, VALUE) if best[name] != known[name]]
+        if best != known or known[AT] in gone:
+            # Also what is as it was read: another write can have changed it and changed it back.
+            changes += [SetTo((*root, name), best[name]) for name in (AT, VALUE)]
     if isinstance(action, PutItem):
         put = replace(action, item=changed(action.item, changes), size=None)
         return replace(step, action=put), put

@@ -142,6 +142,31 @@ async def test_a_next_one_that_changes_meanwhile(market: Market) -> None:
     assert await market.wrong() == []
 
 
+async def test_a_value_that_others_change_and_change_back(market: Market) -> None:
+    """What a write makes of the first or last item is written also where the node had just that when it was read."""
+
+    async def written(request: Any, *others: Any) -> Any:
+        """The node's value after a request, between whose own requests others are carried out: None for none."""
+        left = [*others]
+
+        async def before(_: object) -> None:
+            if left and (other := left.pop(0)) is not None:
+                await market.write(other)
+
+        await write(graph, HeldStore(market.store, before), [request])
+        assert left == []
+        assert await market.wrong() == []
+        return (await market.kept())[2]
+
+    def change(amount: int) -> Change:
+        return Change(quote, ("a", "001"), {"amount": Decimal(amount)})
+
+    await market.write(quoted(1, 5))
+    # Its item is read, then the node, then both are written.
+    assert await written(change(9), None, change(9), change(5)) == 9
+    assert await written(quoted(2, 9), None, change(5)) == 9
+
+
 async def test_many_writers(market: Market) -> None:
     async def one(number: int) -> None:
         await market.write(quoted(number, number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
@@ -12,8 +13,13 @@ from pathlib import Path
 import pytest
 
 from keygraph.dynamo.items import Item
+from keygraph.engines.open import open_store
+from keygraph.model.records import is_shard
+from keygraph.writing.requests import Create
+from keygraph.writing.sending.writer import write
+from tests.keygraph import test_popular_nodes as popular
 from tests.server.command_line import run
-from tests.server.tables import FILE, make_table
+from tests.server.tables import FILE, items_in, make_table
 
 ITEMS: list[Item] = [
     {"PK": f"USER#{n}", "SK": f"USER#{n}", "Type": "User", "balance": Decimal(n) / 100} for n in range(300)
@@ -54,6 +60,37 @@ def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
         | {"Type": {"S": "User"}, "userId": {"S": "7"}, "balance": {"N": "0.07"}}
         | {name: {"S": value} for name, value in USER.items()}
     } in [json.loads(line) for line in typed]
+
+
+@pytest.mark.long
+def test_numbers_in_shards_go_into_another_table_with_their_node() -> None:
+    async def fill() -> None:
+        async with open_store(FILE, popular.table) as store:
+            await write(popular.graph, store, [Create(popular.star, {"name": "Ann"})])
+            for number in range(20):
+                await write(popular.graph, store, [popular.new_review(str(number), number)])
+
+    model = ("--model", "tests.keygraph.test_popular_nodes:graph")
+    make_table(FILE, (), popular.table)
+    asyncio.run(fill())
+    items = items_in(FILE, popular.table)
+    assert sum(map(is_shard, items)) == 3
+    for place, words in (
+        ("plain", ("load", "plain.jsonl")),
+        ("typed", ("load", "typed.jsonl")),
+        ("copied", ("copy", "--to", "sqlite:copied.db")),
+    ):
+        if words[0] == "load":
+            make_table(f"sqlite:{place}.db", (), popular.table)
+            assert run("export", *model, words[1], "--store", FILE, "--format", place).exit_code == 0
+        store = FILE if words[0] == "copy" else f"sqlite:{place}.db"
+        result = run(*words, *model, "--store", store)
+        assert (result.exit_code, items_in(f"sqlite:{place}.db", popular.table)) == (0, items)
+        assert run("verify", *model, "--store", f"sqlite:{place}.db").exit_code == 0
+    Path("bad.jsonl").write_text('{"pk": "", "sk": "S", "_keygraph": {"shard of": "Star"}}\n')
+    refused = run("load", "bad.jsonl", *model, "--store", FILE)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("keygraph: bad.jsonl:1: The key pk is empty.")
 
 
 def test_an_unchanged_table_gives_the_same_bytes() -> None:

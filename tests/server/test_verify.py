@@ -237,6 +237,31 @@ def test_repairs_as_json(address: str) -> None:
     assert json.loads(again.stdout)["changes"] == []
 
 
+def test_what_a_repair_sends_for_one_item_is_explained() -> None:
+    fill(FILE, BROKEN)
+    before = exported(FILE)
+
+    def explained(key: str, *options: str) -> str:
+        result = run("verify", *MODEL, "--store", FILE, "--repair", "--explain", key, *options)
+        assert (result.exit_code, exported(FILE)) == (0, before)
+        return result.stdout
+
+    text = " ".join(explained("USER#Ben / FRIEND#Cid").split())
+    assert "What is read GetItem: PK = USER#Ben AND SK = FRIEND#Cid " in text
+    assert "PK = USER#Cid AND SK = FRIEND#Ben" in text[text.index("What is written TransactWriteItems") :]
+    assert text.endswith("Before each write, the item is verified; after it, again.")
+    key = "USER#Cid / FRIEND#Eve"
+    [sent] = json.loads(explained(key, "--yes", "--only", "ends", "--format", "json"))["writes"]
+    assert [(each["operation"], each["keys"]) for each in sent["actions"]] == [
+        ("Delete", "PK = USER#Cid AND SK = FRIEND#Eve"),
+        ("ConditionCheck", "PK = USER#Eve AND SK = FRIEND#Cid"),
+        ("ConditionCheck", "PK = USER#Eve AND SK = PROFILE"),
+    ]
+    assert sent["actions"][-1]["condition"] == "NOT attribute_exists(PK)"
+    right = json.loads(explained("USER#Ann / PROFILE", "--format", "json"))
+    assert (right["writes"], right["stays"]) == ([], [])
+
+
 def test_unusable_options_of_repairs_are_named() -> None:
     fill(FILE, RIGHT)
     for options, message in (

@@ -258,11 +258,9 @@ class Batches:
         )
         if is_note(item):
             return None
-        if is_shard(item):
-            return item
-        record = self.graph.recognise(item)
+        record = None if is_shard(item) else self.graph.recognise(item)
         if record is None:
-            if not self.graph.ignores(item):
+            if not (is_shard(item) or self.graph.ignores(item)):
                 raise ValueError(unmatched(self.graph, item))
             self.limits.check(item)
             return item
