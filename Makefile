@@ -114,6 +114,7 @@ bench: $(BENCH)  ## Compare with Apollo, Strawberry and code written by hand (AR
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare $(ARGS)
 	@$(BIN)/python -m bench.access
+	@$(BIN)/python -m bench.starts $(if $(ARGS),,--write)
 
 .PHONY: bench-quick
 bench-quick: $(BENCH)  ## Compare with the last figures and with code written by hand, in two minutes

@@ -110,10 +110,7 @@ class OnEdges(Enum):
     """What happens to the edges of a node that is deleted."""
 
     REFUSE = "refuse"
-    """The mutation fails with `CONFLICT` while an edge, a record or another node names the node."""
     DETACH = "detach"
-    """Edges and records that name the node are deleted with it. Where their end is optional it is removed instead, also
-    of other nodes; another node that cannot do without it makes the mutation fail with `CONFLICT`."""
 
 
 @dataclass(frozen=True, slots=True)

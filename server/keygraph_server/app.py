@@ -192,6 +192,7 @@ def identity(file: Path) -> str:
 def app_from_environment() -> Application:
     """The application for the settings in the environment. Workers of uvicorn call this factory."""
     # Imported here, because a Lambda handler needs no uvicorn.
+    from keygraph_server.processes.collection import keeping_all
     from keygraph_server.processes.process import begin_serving
     from keygraph_server.uvicorn_internals import STARTUP_FAILURE
 
@@ -199,7 +200,8 @@ def app_from_environment() -> Application:
     try:
         settings = read_settings()
         configure_logging(settings)
-        app = create_app(settings, begin_serving)
+        with keeping_all():
+            app = create_app(settings, begin_serving)
         file = settings.sqlite_file
         if file is not None and identity(file) != os.environ.get(SERVED_FILE, identity(file)):
             problem = f"{file} is not the file that the server was started with"

@@ -15,8 +15,8 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -59,19 +59,12 @@ class Model:
     """Its import string."""
     module: ModuleType
     graph: Graph
-    own_schema: GraphSchema | None = None
-    """The schema, if the import string leads to one instead of a graph."""
-    federation: bool = False
-    """Whether the schema is a subgraph of Apollo Federation."""
-    live: bool = False
-    """Whether it has subscriptions."""
+    make_schema: Callable[[], GraphSchema]
 
     @cached_property
     def schema(self) -> GraphSchema:
-        """The GraphQL schema, built from the graph unless the model has its own."""
-        from keygraph_resolvers import build_schema
-
-        return self.own_schema or build_schema(self.graph, federation=self.federation, live=self.live)
+        """The GraphQL schema. Commands that only check the model do not make it."""
+        return self.make_schema()
 
     @property
     def sample_files(self) -> list[Path]:
@@ -100,14 +93,15 @@ class Model:
         return file.parent, self.module.__name__.rpartition(".")[2]
 
 
-def load_model(name: str, *, federation: bool = False, live: bool = False) -> Model:
+def load_model(name: str, *, table: str | None = None, federation: bool = False, live: bool = False) -> Model:
     """Loads and checks the model with this import string.
 
-    The working directory is searched first. `federation` makes its schema a subgraph, `live` gives it subscriptions. Raises ModelNotLoadedError if the
+    The working directory is searched first. `table` is the name of its table, if it is another than the model's;
+    `federation` makes its schema a subgraph, `live` gives it subscriptions. Raises ModelNotLoadedError if the
     string does not lead to a model, and ModelError with every mistake in the graph.
     """
     # Imported here, so that commands that need no model, such as `--help`, start without GraphQL's libraries.
-    from keygraph_resolvers import GraphSchema, check
+    from keygraph_resolvers.schema.types import GraphSchema, checked_types
 
     module_name, _, attribute = name.partition(":")
     attribute = attribute or _DEFAULT_ATTRIBUTE
@@ -121,7 +115,10 @@ def load_model(name: str, *, federation: bool = False, live: bool = False) -> Mo
     if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
-        return Model(name, module, check(found), federation=federation, live=live)
+        graph = _on_table(found, table)
+        return Model(
+            name, module, graph, partial(checked_types(graph).schema, federation=federation, live=live)
+        )
     if isinstance(found, GraphSchema):
         if federation and not found.is_subgraph:
             problem = f"{module_name}:{attribute} is not a subgraph, and KEYGRAPH_FEDERATION is set"
@@ -129,7 +126,7 @@ def load_model(name: str, *, federation: bool = False, live: bool = False) -> Mo
         if live and not found.has_subscriptions:
             problem = f"{module_name}:{attribute} has no subscriptions, and KEYGRAPH_LIVE is set"
             raise ModelNotLoadedError(problem, "Build it with build_schema(graph, live=True)")
-        return Model(name, module, check(found.graph), found)
+        return Model(name, module, _on_table(found.graph, table), lambda: found)
     raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",
         _WANTED,
@@ -138,8 +135,13 @@ def load_model(name: str, *, federation: bool = False, live: bool = False) -> Mo
 
 def configured_model(settings: Settings) -> Model:
     """Loads and checks the model that the settings name, with the table that they name. Raises as `load_model` does."""
-    model = load_model(settings.model, federation=settings.federation, live=settings.live)
-    return model if settings.table is None else replace(model, graph=model.graph.on_table(settings.table))
+    return load_model(
+        settings.model, table=settings.table, federation=settings.federation, live=settings.live
+    )
+
+
+def _on_table(graph: Graph, name: str | None) -> Graph:
+    return graph if name is None else graph.on_table(name)
 
 
 def _import(name: str) -> ModuleType:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keygraph.changes.stream import StreamReader
 from keygraph.dynamo.store import Store
 from keygraph.limits import LiveLimits
 from keygraph_resolvers import GraphSchema, Limits, Service
-from keygraph_resolvers.live import LiveQueries
 from keygraph_server.settings import Settings
+
+if TYPE_CHECKING:
+    from keygraph_resolvers.live import LiveQueries
 
 
 def configured_service(settings: Settings, schema: GraphSchema, store: Store) -> Service:
@@ -37,6 +38,10 @@ def configured_live_queries(
     settings: Settings, service: Service, written: Callable[[dict[str, Any]], Awaitable[bytes]]
 ) -> LiveQueries:
     """The live operations of a service. `written` returns an answer in the form that is sent."""
+    # Imported here, because few servers have subscriptions.
+    from keygraph.changes.stream import StreamReader
+    from keygraph_resolvers.live import LiveQueries
+
     is_file = settings.sqlite_file is not None
     return LiveQueries(
         service,

@@ -22,7 +22,6 @@ import orjson
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ClientError
-from botocore.parsers import ResponseParserError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -39,7 +38,13 @@ from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Received, TransportName, in_thread, is_large
+from keygraph.engines.dynamodb.transport import (
+    Received,
+    TransportName,
+    UnreadableAnswer,
+    in_thread,
+    is_large,
+)
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
@@ -315,7 +320,7 @@ def test_a_large_answer_that_dynamodb_would_not_give(body: bytes) -> None:
     reply = Reply()
     reply.body = body
     assert is_large(body)
-    with pytest.raises(ResponseParserError):
+    with pytest.raises(UnreadableAnswer):
         _answer(reply)
 
 

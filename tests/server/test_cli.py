@@ -168,7 +168,13 @@ class TestStart:
         loaded = imported_by(start)
         assert {"strawberry", "uvicorn", "keygraph_server.app"} <= loaded
         unneeded = {"aioboto3", "botocore", "fastapi", "jwt", "opentelemetry", "prometheus_client", "rich"}
-        assert not loaded & (unneeded | {"keygraph.draft", "keygraph_server.commands.load"})
+        own = {
+            "keygraph.changes",
+            "keygraph.draft",
+            "keygraph_resolvers.live",
+            "keygraph_server.commands.load",
+        }
+        assert not loaded & (unneeded | own)
 
     def test_a_lambda_handler_imports_no_server_of_connections(self) -> None:
         unneeded = {"aioboto3", "click", "h11", "httptools", "multiprocessing", "typer", "uvicorn"}
@@ -179,6 +185,16 @@ class TestStart:
             loaded = imported_by(f"from keygraph_server.lambdas import {handler}")
             assert needed in loaded
             assert not loaded & unneeded
+
+    def test_dynamodb_is_reached_without_the_layers_of_awss_library(self) -> None:
+        """Where the environment has all settings, as on Lambda."""
+        names = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "eu-central-1"}
+        opened = "open_store('aws', Table('Shop', partition_key='PK')).__aenter__()"
+        loaded = imported_by(
+            f"import asyncio, os; os.environ |= {names}; from keygraph import Table, open_store; asyncio.run({opened})"
+        )
+        assert "keygraph.engines.dynamodb.direct" in loaded
+        assert not loaded & {"aioboto3", "aiohttp", "botocore.parsers", "botocore.utils", "urllib3"}
 
     def test_a_server_reads_its_model_and_builds_its_schema_once(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -196,8 +212,8 @@ class TestStart:
 
             monkeypatch.setattr(place, counted_call)
 
-        counting("check", "keygraph_resolvers.check")
-        counting("schema", "keygraph_resolvers.build_schema")
+        counting("types", "keygraph_resolvers.schema.types.GraphTypes")
+        counting("schema", "keygraph_resolvers.schema.types.GraphSchema")
         counting("served", "keygraph_server.app.create_app")
         monkeypatch.setattr(
             "keygraph_server.commands.serve.Server.run", lambda server, sockets: server.config.load()
@@ -205,7 +221,7 @@ class TestStart:
         # `serve` puts its settings there, for other processes.
         monkeypatch.setattr(os, "environ", os.environ.copy())
         assert run("serve", "--model", "library", "--port", "0").exit_code == 0
-        assert counted == {"check": 1, "schema": 1, "served": 1}
+        assert counted == {"types": 1, "schema": 1, "served": 1}
 
     @pytest.mark.parametrize("command", [[KEYGRAPH], [sys.executable, "-m", "keygraph"]])
     def test_the_version(self, command: list[str]) -> None:

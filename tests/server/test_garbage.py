@@ -543,7 +543,7 @@ async def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
             }
             app = create_app(
                 read_settings(**(values | limits)),
-                model=Model(__name__, sys.modules[__name__], graph, schema),
+                model=Model(__name__, sys.modules[__name__], graph, lambda: schema),
             )
             await stack.enter_async_context(app.router.lifespan_context(app))
             service = app.state.service

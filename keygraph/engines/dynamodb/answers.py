@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-from botocore.parsers import ResponseParserError
-
 from keygraph.dynamo.items import Item, answered_items, nested_values, untyped_item
 from keygraph.dynamo.limits import PAGE_BYTES
 from keygraph.dynamo.streams import StreamRecord, StreamShard
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
 from keygraph.engines.dynamodb.requests import SEQUENCE_DIGITS, Wire
-from keygraph.engines.dynamodb.transport import Body
+from keygraph.engines.dynamodb.transport import Body, UnreadableAnswer
 
 _WITHOUT_ITEM = frozenset({"ConsumedCapacity", "ResponseMetadata"})
 """The fields of a GetItem answer without an item."""
@@ -72,7 +70,7 @@ class Answered:
 
 
 def decoded(wire: Wire, answer: Body, table: Table) -> Answered:
-    """Returns the content of an answer. Raises ResponseParserError if DynamoDB would not give it."""
+    """Returns the content of an answer. Raises UnreadableAnswer if DynamoDB would not give it."""
     try:
         found = _DECODERS.get(wire.operation, _of_write)(wire, answer, table)
         consumed = answer.get("ConsumedCapacity")
@@ -80,7 +78,7 @@ def decoded(wire: Wire, answer: Body, table: Table) -> Answered:
             found.units = _units(consumed) if type(consumed) is dict else sum(map(_units, consumed))
         found.nested = nested_values(found.items)
     except Exception as error:
-        raise ResponseParserError(f"an answer to {wire.operation} that DynamoDB would not give") from error
+        raise UnreadableAnswer(f"an answer to {wire.operation} that DynamoDB would not give") from error
     return found
 
 

@@ -40,8 +40,10 @@ from keygraph.engines.dynamodb.http1 import (
     addresses_of,
 )
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
-from keygraph.engines.dynamodb.transport import BYTES_AT_ONCE, Body, Received
+from keygraph.engines.dynamodb.transport import BYTES_AT_ONCE, Body, Received, UnreadableAnswer
 
+_UNREAD = (ResponseParserError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What botocore raises for answers that it cannot read."""
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 """The positions where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
 
@@ -147,9 +149,9 @@ class ClientTransport:
             raise refusal(
                 wire.operation, refused.get("Code"), refused.get("Message"), {**error.response}
             ) from None
-        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        except _UNREAD as error:
             # botocore checks the types of parameters, but not those of an answer.
-            raise ResponseParserError("an answer that botocore cannot read") from error
+            raise UnreadableAnswer("an answer that botocore cannot read") from error
         return Received(lambda: answer, sent.isdecimal() and int(sent) > BYTES_AT_ONCE)
 
     async def close(self) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 
 import orjson
 from botocore import exceptions as boto
-from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
@@ -28,7 +27,15 @@ from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal,
 from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, CONNECT_SHARE, READ_SHARE, Pool, Reply
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
-from keygraph.engines.dynamodb.transport import Body, Received, Transport, in_thread, is_large, separators
+from keygraph.engines.dynamodb.transport import (
+    Body,
+    Received,
+    Transport,
+    UnreadableAnswer,
+    in_thread,
+    is_large,
+    separators,
+)
 
 _MANAGED = {
     *("CreateTable", "DeleteTable", "ListTables", "UpdateTable"),
@@ -161,11 +168,11 @@ def _answer(reply: Reply) -> Body:
             # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
             have = len(reply.body)
             raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
-        raise ResponseParserError("an answer that is not JSON") from error
+        raise UnreadableAnswer("an answer that is not JSON") from error
     except (ValueError, RecursionError) as error:
-        raise ResponseParserError("an answer that DynamoDB would not give") from error
+        raise UnreadableAnswer("an answer that DynamoDB would not give") from error
     if not isinstance(answer, dict):
-        raise ResponseParserError("an answer that is not a JSON object")
+        raise UnreadableAnswer("an answer that is not a JSON object")
     return answer
 
 
@@ -218,7 +225,7 @@ def _told(reply: Reply) -> tuple[str, str, Body]:
         return str(reply.status), "", {}
     try:
         told = _answer(reply)
-    except (ResponseParserError, boto.IncompleteReadError):
+    except (UnreadableAnswer, boto.IncompleteReadError):
         return str(reply.status), "", {}
     code = (short(told.get("__type")) or "").rpartition("#")[2].partition(":")[0]
     return code, short(told.get("message") or told.get("Message")) or "", told

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment
 
+import botocore
 from botocore.exceptions import SSLError
 
 from keygraph.engines.dynamodb.direct import DirectTransport, direct_transport
@@ -103,12 +104,19 @@ def tls_of(url: str, bundle: str | None) -> ssl.SSLContext | None:
     `http:`. Raises SSLError."""
     if urlsplit(url).scheme == "http":
         return None
-    from botocore.httpsession import get_cert_path  # imports an HTTP client
-
     try:
-        return ssl.create_default_context(cafile=bundle or get_cert_path(True))
+        return ssl.create_default_context(cafile=bundle or _authorities())
     except OSError as error:
         raise SSLError(endpoint_url=url, error=error) from error
+
+
+def _authorities() -> str:
+    """Returns the file of authorities that botocore uses; its own function is in a module that imports an HTTP client."""
+    try:
+        from certifi import where
+    except ImportError:
+        return str(Path(botocore.__file__).with_name("cacert.pem"))
+    return where()
 
 
 class _LateTransport:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore import exceptions as boto
-from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.actions import UNFIT_SUM
 from keygraph.dynamo.items import Item, answered_items
@@ -20,6 +19,7 @@ from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYT
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.http1 import AnswerTooLarge
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS
+from keygraph.engines.dynamodb.transport import UnreadableAnswer
 from keygraph.errors import (
     BadUserInput,
     ConditionFailed,
@@ -169,7 +169,7 @@ def failure_of(error: Exception, table: Table, endpoint: str, actions: int = 0) 
             return Failure(
                 Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), is_passing=True
             )
-        case ResponseParserError():
+        case UnreadableAnswer():
             return _not_dynamodb(endpoint)
         case boto.NoRegionError():
             return Failure(Unavailable("no AWS region is set: set AWS_REGION"))

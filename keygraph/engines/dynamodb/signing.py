@@ -12,8 +12,6 @@ from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, quote, urlsplit
 
-from botocore.utils import normalize_url_path
-
 CONTENT_TYPE = "application/x-amz-json-1.0"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NOTHING = sha256()
@@ -38,7 +36,7 @@ class Signer:
         parts = urlsplit(endpoint_url)
         self._scope = f"{region}/{service}/aws4_request"
         self.host = host_of(parts)
-        path = quote(normalize_url_path(parts.path or "/"), safe="/~")
+        path = quote(_normalized(parts.path), safe="/~")
         self._head = f"POST\n{path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{self.host}\nx-amz-date:"
         self._signed: tuple[int, str, str, str | None] = (-1, "", "", None)
         self._prepared: dict[str, _Prepared] = {}
@@ -104,6 +102,15 @@ class _Prepared(NamedTuple):
     outer: Any
     before: str
     after: str
+
+
+def _normalized(path: str) -> str:
+    if path in ("", "/"):
+        return "/"
+    from botocore.utils import normalize_url_path  # imports an HTTP client
+
+    found: str = normalize_url_path(path)
+    return found
 
 
 def host_of(parts: SplitResult) -> str:

@@ -24,6 +24,10 @@ _READING = ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding")
 """Its thread is started on first use."""
 
 
+class UnreadableAnswer(Exception):
+    """An answer that DynamoDB would not give. botocore's own class is in a module that imports an HTTP client."""
+
+
 class Received(NamedTuple):
     """An answer that was received and may not be parsed yet: that takes time and much memory."""
 
@@ -34,7 +38,7 @@ class Received(NamedTuple):
 
 
 class Transport(Protocol):
-    """Sends calls. It tries each once, and raises botocore's exceptions."""
+    """Sends calls. It tries each once, and raises botocore's exceptions, or UnreadableAnswer."""
 
     async def call(self, wire: Wire) -> Received:
         """Sends one call and returns its answer."""

@@ -277,10 +277,14 @@ class SchemaTypes:
         )
         return self._with_fields(name, use, made, fields)
 
-    def enum(self, cls: type[Enum], use: str) -> OutputType:
-        """Returns the GraphQL enum of a Python enum."""
+    def enum(self, cls: type[Enum], use: str, members: Mapping[str, str] | None = None) -> OutputType:
+        """Returns the GraphQL enum of a Python enum, with the descriptions of its members, or those in its source."""
         described = class_docstring(cls) or of_type(cls.__name__)
-        return self.once(cls.__name__, use, lambda: enum_type(cls, described, member_docstrings(cls)))
+
+        def make() -> StrawberryEnumDefinition:
+            return enum_type(cls, described, members or member_docstrings(cls))
+
+        return self.once(cls.__name__, use, make)
 
     def names(self, name: str, use: str, description: str, members: Mapping[str, str]) -> OutputType:
         """Returns the enum of that name. Each member stands for its name, and has its description."""

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import strawberry
 from strawberry.federation.schema import FederationAny
-from strawberry.federation.schema_directives import External, Key, Requires, Shareable
 from strawberry.types.field import StrawberryField
 
 from keygraph.daemon_thread import in_daemon_thread
@@ -79,6 +78,8 @@ def entities_field(types: Sequence[type], resolve_type: Callable[..., str]) -> S
 
 def mark(record: RecordType, type_: type) -> None:
     """Adds the directives of a record type to its object type and its fields."""
+    from strawberry.federation.schema_directives import Key, Shareable  # only a subgraph has them
+
     definition = definition_of(type_)
     keys = [Key(fields=fields) for fields in key_sets(record)] if record.is_node else []
     definition.directives = [*keys, *([Shareable()] if record.notes.shareable else [])]
@@ -89,6 +90,8 @@ def mark(record: RecordType, type_: type) -> None:
 
 
 def _directives(record: RecordType, name: str) -> list[object]:
+    from strawberry.federation.schema_directives import External, Requires, Shareable
+
     notes = record.own_notes.get(name, NO_NOTES)
     found: list[object] = [External()] if notes.external else [Shareable()] if notes.shareable else []
     method = record.methods.get(name)

@@ -54,11 +54,10 @@ class SortDirection(Enum):
     """Whether a list is read from its start or from its end."""
 
     ASC = "ASC"
-    """From the least to the greatest."""
     DESC = "DESC"
-    """From the greatest to the least."""
 
 
+DIRECTIONS = {"ASC": "From the least to the greatest.", "DESC": "From the greatest to the least."}
 _BY_TYPE = "Conditions for each type. Types without conditions are not filtered."
 _NODES = (
     "All given conditions must match. A node is given by its `id`, because its key does not show its type."

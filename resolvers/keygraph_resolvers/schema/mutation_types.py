@@ -54,6 +54,11 @@ _RESULTS = "In the order of the inputs; null for each input that failed."
 _ANSWER = "The result of `{}`."
 _INPUTS = "The inputs, and whether all of them are one transaction."
 _NEW_KEY = "The new key. Omitted parts stay the same."
+_ON_EDGES = {
+    "REFUSE": "The mutation fails with `CONFLICT` while an edge, a record or another node names the node.",
+    "DETACH": "Edges and records that name the node are deleted with it. Where their end is optional it is removed "
+    "instead, also\nof other nodes; another node that cannot do without it makes the mutation fail with `CONFLICT`.",
+}
 _ATOMIC = "Whether all inputs are written in one transaction, or each in its own."
 _MOST = f"At most {MOST_INPUTS:,}."
 INPUTS: Mapping[WriteName, str] = {
@@ -188,7 +193,7 @@ class MutationTypes:
             yield input_field(naming.TO, self._to(record), _NEW_KEY)
         if action == "delete" and naming.is_named(self._graph, record):
             described = "What becomes of the edges, records and nodes that name it."
-            enum = self._types.enum(OnEdges, "what becomes of a deleted node's edges")
+            enum = self._types.enum(OnEdges, "what becomes of a deleted node's edges", _ON_EDGES)
             yield input_field(naming.ON_EDGES, enum, described, OnEdges.REFUSE)
         if action in (*_OF_STORED, "upsert") and record.version is not None:
             described = "The version that it must have; otherwise the mutation fails with `CONFLICT`."

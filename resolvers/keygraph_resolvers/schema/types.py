@@ -9,7 +9,6 @@ from typing import Any
 import strawberry
 from strawberry.extensions import SchemaExtension
 from strawberry.federation.schema import Schema as FederationSchema
-from strawberry.federation.schema_directives import Shareable
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.base import StrawberryOptional
@@ -60,6 +59,7 @@ from keygraph_resolvers.schema.definitions import (
 from keygraph_resolvers.schema.federation import entities_field, mark, service_field
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
+    DIRECTIONS,
     SortDirection,
     range_input,
     types_enum,
@@ -124,41 +124,20 @@ def build_schema(
     `mutation`. `federation` makes it a subgraph of Apollo Federation 2. `live` adds `Subscription`, whose fields are those
     of the graph in `Query`. Raises ModelError if the graph has mistakes.
     """
-    types = _checked(graph)
-    root = object_type("Query", "Everything that can be read.")
-    add_fields(root, types.root)
-    if query is not None:
-        add_fields(root, [types.own_field(field) for field in definition_of(query).fields])
-    written = [*types.written]
-    if mutation is not None:
-        written += [types.own_field(field) for field in definition_of(mutation).fields]
-    mutations = object_type("Mutation", "Everything that can be written.")
-    add_fields(mutations, written)
-    if federation:
-        add_fields(root, types.federation_fields(lambda: schema.as_str()))
-    made: Callable[..., GraphSchema] = _Subgraph if federation else GraphSchema
-    schema = made(
-        query=root,
-        mutation=mutations if written else None,
-        subscription=types.live_root() if live else None,
-        directives=[CONSISTENT],
-        extensions=extensions,
-        types=[types.object(record) for record in graph.nodes],
-        config=StrawberryConfig(scalar_map=SCALAR_MAP),
+    return checked_types(graph).schema(
+        query, mutation, extensions=extensions, federation=federation, live=live
     )
-    schema.graph = graph
-    return schema
 
 
 def check(graph: Graph) -> Graph:
     """Returns the graph. Raises ModelError with every mistake in its declaration and in the names of its schema."""
-    _checked(graph)
+    checked_types(graph)
     return graph
 
 
-def _checked(graph: Graph) -> _Types:
-    """Returns the types of a graph's schema. Raises ModelError if the graph has mistakes."""
-    types = _Types(graph)
+def checked_types(graph: Graph) -> GraphTypes:
+    """Returns the types of a graph's schema, for one schema. Raises ModelError if the graph has mistakes."""
+    types = GraphTypes(graph)
     wrong = [*graph.mistakes, *name_mistakes(graph)]
     for (name, use), other in types.made.clashes.items():
         problem = f"the schema's name {name} is that of {other} too."
@@ -173,13 +152,13 @@ def _type_of_source(source: Any, info: Any, abstract: Any) -> str:
     return name
 
 
-class _Types:
+class GraphTypes:
     """Makes the types of a schema, each once. Lists, walks and methods that cannot be resolved are left out."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.made = SchemaTypes(name for name, _, _ in declared_types(graph))
-        self._direction = self.made.enum(SortDirection, "SortDirection")
+        self._direction = self.made.enum(SortDirection, "SortDirection", DIRECTIONS)
         described = "Something with an `id`, whatever its type."
         self._node = object_type("Node", described, is_interface=True, resolve_type=_type_of_source)
         add_fields(self._node, [self._id_field()])
@@ -192,6 +171,40 @@ class _Types:
             self.object(record)
         for path in graph.neighbours.values():
             self._node_of(path)  # a field of the same name may have taken the list's place
+
+    def schema(
+        self,
+        query: type | None = None,
+        mutation: type | None = None,
+        *,
+        extensions: Iterable[type[SchemaExtension] | Callable[[], SchemaExtension]] = (),
+        federation: bool = False,
+        live: bool = False,
+    ) -> GraphSchema:
+        """Returns the schema, as `build_schema` does."""
+        root = object_type("Query", "Everything that can be read.")
+        add_fields(root, self.root)
+        if query is not None:
+            add_fields(root, [self.own_field(field) for field in definition_of(query).fields])
+        written = [*self.written]
+        if mutation is not None:
+            written += [self.own_field(field) for field in definition_of(mutation).fields]
+        mutations = object_type("Mutation", "Everything that can be written.")
+        add_fields(mutations, written)
+        if federation:
+            add_fields(root, self.federation_fields(lambda: schema.as_str()))
+        made: Callable[..., GraphSchema] = _Subgraph if federation else GraphSchema
+        schema = made(
+            query=root,
+            mutation=mutations if written else None,
+            subscription=self.live_root() if live else None,
+            directives=[CONSISTENT],
+            extensions=extensions,
+            types=[self.object(record) for record in self._graph.nodes],
+            config=StrawberryConfig(scalar_map=SCALAR_MAP),
+        )
+        schema.graph = self._graph
+        return schema
 
     # --- Values ---------------------------------------------------------------------------------------
 
@@ -483,6 +496,8 @@ class _Types:
 
     def federation_fields(self, printed: Callable[[], str]) -> list[StrawberryField]:
         """Returns the fields that a router requests, and adds the directives to all types made so far."""
+        from strawberry.federation.schema_directives import Shareable
+
         for record in self._graph.types.values():
             if (made := self.made.of_record(record.name)) is not None:
                 mark(record, made)

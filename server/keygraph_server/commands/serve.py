@@ -33,6 +33,7 @@ from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, configured_model
 from keygraph_server.options import ModelOption, StoreOption, WithSettings
 from keygraph_server.processes import MOST_WORKERS
+from keygraph_server.processes.collection import keeping_all
 from keygraph_server.processes.process import allow_open_files, begin_serving, terminals
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.streams import queue_streams, write_alone
@@ -251,8 +252,9 @@ def _run(
     os.environ.update(settings.environment())
     if settings.sqlite_file is not None:
         os.environ[application.SERVED_FILE] = application.identity(settings.sqlite_file)
-    app = application.create_app(settings, begin_serving, model=model)
-    greet(model, settings)
+    with keeping_all():
+        app = application.create_app(settings, begin_serving, model=model)
+        greet(model, settings)
     config = uvicorn.Config(
         "keygraph_server.app:app_from_environment" if has_processes else app,
         factory=has_processes,

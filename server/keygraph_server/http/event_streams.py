@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import Receive, Send
 
-from keygraph_resolvers.live import Listener, LiveLimitReached
 from keygraph_server.http.requests import parse_media_type, quality, remembered
+
+if TYPE_CHECKING:
+    from keygraph_resolvers.live import Listener
 
 EVENTS = "text/event-stream"
 _PING_SECONDS = 12.0
@@ -64,6 +66,8 @@ class EventStreams:
         KeygraphError before anything is sent."""
         if self.count >= self._most:
             listening.close()
+            from keygraph_resolvers.live import LiveLimitReached  # few servers have subscriptions
+
             raise LiveLimitReached(f"there are as many streams as there may be: {self._most:,}")
         self.count += 1
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from inspect import isawaitable
 from time import perf_counter
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import orjson
 from graphql import OperationType
@@ -26,7 +26,6 @@ from keygraph_resolvers import Limits, Observation, OperationRequest, Service
 from keygraph_resolvers.answer.text import as_long_json, exact_number
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
-from keygraph_resolvers.live import LiveQueries
 from keygraph_resolvers.read.meter import Holding, Sent
 from keygraph_resolvers.worker_thread import WorkerThread
 from keygraph_server.connections import BEGAN, STREAMS
@@ -50,6 +49,9 @@ from keygraph_server.http.requests import (
     request_headers,
     with_request_id,
 )
+
+if TYPE_CHECKING:
+    from keygraph_resolvers.live import LiveQueries
 
 _T = TypeVar("_T")
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from inspect import isawaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from starlette.requests import HTTPConnection
@@ -21,7 +21,6 @@ from keygraph.errors import KeygraphError, StoreError
 from keygraph_resolvers import OperationRequest, Service
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import internal_error
-from keygraph_resolvers.live import LiveQueries
 from keygraph_server.connections.gate import network_of
 from keygraph_server.errors import RequestRefusedError, UnauthenticatedError
 from keygraph_server.http.graphql_http import (
@@ -40,6 +39,9 @@ from keygraph_server.http.requests import (
     request_headers,
     with_request_id,
 )
+
+if TYPE_CHECKING:
+    from keygraph_resolvers.live import LiveQueries
 
 PROTOCOL = "graphql-transport-ws"
 _LONGEST_ID = 128

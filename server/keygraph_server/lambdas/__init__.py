@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from keygraph_server.processes.collection import keeping_all
+
 if TYPE_CHECKING:
     from keygraph_server.lambdas.changes_handler import ChangesHandler
     from keygraph_server.lambdas.handler import Handler
@@ -20,15 +22,17 @@ changes: ChangesHandler
 
 
 def __getattr__(name: str) -> Any:
-    if name == "graphql":
-        from keygraph_server.lambdas.handler import Handler
-
-        made: Any = Handler.of_environment()
-    elif name == "changes":
-        from keygraph_server.lambdas.changes_handler import ChangesHandler
-
-        made = ChangesHandler.of_environment()
-    else:
+    if name not in __all__:
         raise AttributeError(name)
+    made: Any
+    with keeping_all():
+        if name == "graphql":
+            from keygraph_server.lambdas.handler import Handler
+
+            made = Handler.of_environment()
+        else:
+            from keygraph_server.lambdas.changes_handler import ChangesHandler
+
+            made = ChangesHandler.of_environment()
     globals()[name] = made
     return made

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from starlette.requests import Request
@@ -23,7 +23,6 @@ from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Index
 from keygraph.errors import BadUserInput, KeygraphError
 from keygraph.graph import Graph
-from keygraph.lists.describe_types import DescribedPath, described_root, described_types
 from keygraph.names import camel
 from keygraph.tables.sample import sample
 from keygraph_resolvers.schema.strawberry_internals import core_schema
@@ -33,6 +32,9 @@ from keygraph_server.models import Model
 from keygraph_server.playground.items import read_items
 from keygraph_server.playground.values import TableValues
 from keygraph_server.queries import examples_of, nothing_known
+
+if TYPE_CHECKING:
+    from keygraph.lists.describe_types import DescribedPath
 
 _SAMPLE = 300
 """The number of items that are read for the values of examples."""
@@ -104,6 +106,8 @@ async def _table_values(graph: Graph, store: Store) -> TableValues:
 
 def described_graph(graph: Graph) -> dict[str, Any]:
     """Returns the output of `keygraph describe` as JSON."""
+    from keygraph.lists.describe_types import described_root, described_types
+
     return {
         "table": graph.table.name,
         "indexes": [

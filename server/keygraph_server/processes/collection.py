@@ -16,7 +16,7 @@ operations would take a twelfth more time."""
 
 @contextmanager
 def keeping_all() -> Iterator[None]:
-    """Keeps what the block imports: searching it for garbage again and again takes a tenth of a start."""
+    """Keeps what the block imports and makes: searching it for garbage again and again takes a tenth of a start."""
     gc.disable()
     try:
         yield

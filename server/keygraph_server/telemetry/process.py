@@ -9,14 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keygraph.changes.following import Progress
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
-from keygraph_resolvers.live import LiveQueries
 from keygraph_server.connections.gate import GATES
 from keygraph_server.errors import OWN_FAULTS, STORE_FAULTS
 from keygraph_server.http.graphql_http import HTTPObservation
@@ -27,6 +25,10 @@ from keygraph_server.telemetry.hot_spots import HotSpots
 from keygraph_server.telemetry.metrics import Gauge, Metrics
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 from keygraph_server.telemetry.tracing import configured_tracing
+
+if TYPE_CHECKING:
+    from keygraph.changes.following import Progress
+    from keygraph_resolvers.live import LiveQueries
 
 _log = logging.getLogger(__name__)
 
