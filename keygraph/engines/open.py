@@ -20,8 +20,8 @@ def open_store(
 ) -> AbstractAsyncContextManager[Store]:
     """Returns the store at the address, for use with `async with`.
 
-    `concurrency` is the most requests that are sent at once, `deadline` the seconds that one may take with its retries,
-    `transport` what sends them; all three are for DynamoDB. Raises ValueError for an unknown form of address.
+    `deadline` is the seconds that a request may take with its retries; of a file, a read. `concurrency` is the most requests
+    that are sent at once to DynamoDB, `transport` what sends them. Raises ValueError for an unknown form of address.
     """
     check_address(url)
     # Engines are imported on use, so that the embedded one starts without AWS's libraries.
@@ -29,7 +29,7 @@ def open_store(
     if scheme == "sqlite":
         from keygraph.engines.sqlite.engine import open_sqlite
 
-        return open_sqlite(path, table)
+        return open_sqlite(path, table, read_seconds=deadline)
     from keygraph.engines.dynamodb.engine import open_dynamodb
 
     endpoint = None if url == "aws" else url

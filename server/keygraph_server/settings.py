@@ -210,7 +210,7 @@ class Settings(Limits, LiveLimits, ConnectionSettings, _ServingSettings):
     # --- Requests to DynamoDB
 
     deadline: Seconds = 10.0
-    """The time limit of a request to DynamoDB including its retries, in seconds."""
+    """The time limit of a request to DynamoDB including its retries, and of a read of a SQLite file, in seconds."""
     transport: TransportName = "direct"
     """The HTTP client for data requests to DynamoDB: `direct` is Keygraph's own client, which uses a fraction of the
     processor time; `aioboto3` is the AWS SDK. If the AWS settings need something that `direct` does not support (a

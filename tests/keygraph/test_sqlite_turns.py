@@ -11,6 +11,7 @@ import pytest
 
 from keygraph.dynamo.conditions import Eq, Or
 from keygraph.dynamo.store import BatchGet, BatchWrite, CreateTable, Query
+from keygraph.engines.open import open_store
 from keygraph.engines.sqlite import reads
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.engines.sqlite.layout import Stored, stored_item
@@ -35,8 +36,9 @@ async def fill(file: Path, count: int) -> None:
 
 
 async def test_a_read_ends_when_its_time_is_over(file: Path) -> None:
+    """Commands that read a whole table have more of it than a server."""
     await fill(file, 8_000)
-    async with open_sqlite(file, SHOP, read_seconds=0.05) as store:
+    async with open_store(f"sqlite:{file}", SHOP, deadline=0.05) as store:
         began = time.monotonic()
         with pytest.raises(TimedOut, match=r"took more than 0\.05 seconds"):
             await store.send(LONG)

@@ -8,7 +8,7 @@ import logging
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,39 +58,48 @@ def main() -> int:
     parser.add_argument(
         "--jobs", action="store_true", help="Run repairs, backfills and summaries of an old table meanwhile."
     )
+    parser.add_argument(
+        "--at-once", type=int, default=1, help="How many histories run at once, on the embedded engine."
+    )
     given = parser.parse_args()
     told: Counter[str] = Counter()
-    wrong = 0
+    wrong, done = 0, 0
     with _server(given.engine) as server:
-        for seed in range(given.seed, given.seed + given.histories):
-            with tempfile.TemporaryDirectory() as folder:
-                if given.kills:
-                    running = after_kills(
-                        server, Path(folder), str(seed), given.kills, given.each, jobs=given.jobs
-                    )
-                elif given.between:
-                    running = in_between(server, Path(folder), str(seed), given.between, jobs=given.jobs)
-                else:
-                    faults, one_by_one = Faults[given.faults.upper()], given.engine == "moto"
-                    of_all = (given.writers, given.each)
-                    running = with_faults(
-                        server,
-                        Path(folder),
-                        str(seed),
-                        faults,
-                        *of_all,
-                        one_by_one=one_by_one,
-                        jobs=given.jobs,
-                    )
-                events, found = asyncio.run(running)
+        for events, seed, found in _histories(given, server):
             told.update(map(_told, events))
-            wrong += bool(found)
+            wrong, done = wrong + bool(found), done + 1
             for problem in found:
                 _say(f"{seed}: {problem}")
-            if not (seed - given.seed + 1) % 50:
-                _say(f"{seed - given.seed + 1} histories, {wrong} wrong: {dict(told)}")
+            if not done % 50:
+                _say(f"{done} histories, {wrong} wrong: {dict(told)}")
     _say(f"{given.histories} histories, {wrong} wrong: {dict(told)}")
     return bool(wrong)
+
+
+def _histories(given: argparse.Namespace, server: str | None) -> Iterator[tuple[list[Event], int, list[str]]]:
+    """Yields the events of each history, its seed, and what is wrong."""
+
+    async def one(seed: int) -> tuple[list[Event], int, list[str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            place = (server, Path(folder), str(seed))
+            if given.kills:
+                events, found = await after_kills(*place, given.kills, given.each, jobs=given.jobs)
+            elif given.between:
+                events, found = await in_between(*place, given.between, jobs=given.jobs)
+            else:
+                options = {"one_by_one": given.engine == "moto", "jobs": given.jobs}
+                of_all = (Faults[given.faults.upper()], given.writers, given.each)
+                events, found = await with_faults(*place, *of_all, **options)
+        return events, seed, found
+
+    async def several(seeds: Iterable[int]) -> list[tuple[list[Event], int, list[str]]]:
+        return await asyncio.gather(*map(one, seeds))
+
+    # A server has one table, and what runs between requests waits for nothing.
+    at_once = 1 if server is not None or given.between else given.at_once
+    end = given.seed + given.histories
+    for start in range(given.seed, end, at_once):
+        yield from asyncio.run(several(range(start, min(start + at_once, end))))
 
 
 def _told(event: Event) -> str:
