@@ -11,7 +11,7 @@ PLAYGROUND := server/keygraph_server/playground/assets/.installed
 APOLLO := bench/compare/peers/apollo
 BENCH := $(VENV)/.bench
 LOWEST := build/lowest
-LOWEST_TESTS := $(addprefix tests/,$(addsuffix .py,documents/test_ecommerce keygraph/test_direct resolvers/test_schema \
+LOWEST_TESTS := $(addprefix tests/,$(addsuffix .py,documents/test_ecommerce keygraph/test_direct keygraph/test_fan_out resolvers/test_schema \
 	server/test_auth server/test_app server/test_connections server/test_metrics))
 
 # The first interpreter that is new enough and can create a venv. Only searched when a venv has to be created.
@@ -54,7 +54,7 @@ lowest:  ## Run some telling tests with the lowest versions of libraries that py
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	@$(LOWEST)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints-lowest.txt setuptools
 	@$(LOWEST)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints-lowest.txt --no-build-isolation \
-		--editable '.[aws,fast,tracing]' pytest pytest-asyncio pytest-timeout pytest-xdist httpx hypothesis 'moto[dynamodb,server]' pyyaml
+		--editable '.[aws,fast,tracing,valkey]' pytest pytest-asyncio pytest-timeout pytest-xdist httpx hypothesis 'moto[dynamodb,server]' pyyaml
 	@$(LOWEST)/bin/python -m pytest --short $(PYTEST_ARGS) $(LOWEST_TESTS)
 
 .PHONY: fuzz

@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[1]
 def test_the_lowest_versions_are_those_that_are_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    requirements = [*project["dependencies"], *extras["aws"], *extras["fast"], *extras["tracing"]]
+    requirements = [
+        *project["dependencies"],
+        *(each for name in ("aws", "fast", "tracing", "valkey") for each in extras[name]),
+    ]
     lowest = {}
     for each in map(Requirement, requirements):
         [bound] = [part.version for part in each.specifier if part.operator == ">="]

@@ -11,10 +11,10 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from keygraph.changes.leases import Leases, ShardLease
 from keygraph.changes.stream import describe_stream
@@ -28,7 +28,7 @@ from keygraph.writing.sending.idempotency import is_note
 _log = logging.getLogger(__name__)
 _PAUSE, _LONGEST_PAUSE = 0.1, 30.0
 
-Handle: TypeAlias = "Callable[[str, Sequence[StreamRecord]], Awaitable[None]]"
+Handle: TypeAlias = "Callable[[str, Sequence[StreamRecord]], Coroutine[Any, Any, None]]"
 """Handles the next changes of a shard. Raises StoreError if they are to be handled again."""
 
 
@@ -39,6 +39,8 @@ class Progress:
     changes: int = 0
     lost: int = 0
     """How often changes were deleted from the stream before they were read."""
+    failures: int = 0
+    """How often changes could not be read or handled, and were to be again."""
     _behind: dict[str, float] = field(default_factory=dict)
     """When the last change was made that was read, by shard; only of shards with more."""
 
@@ -166,6 +168,7 @@ class StreamWorker:
                 position = saved = ShardPosition()
             except StoreError as error:
                 failures += 1
+                self.progress.failures += 1
                 self._trouble.happened(f"The shard {shard} cannot be followed: {error}")
                 position = saved
                 await self._wait(self._stop, _pause(failures))

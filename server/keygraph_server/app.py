@@ -39,7 +39,7 @@ from keygraph_server.playground import PageSettings, data_routes, playground_rou
 from keygraph_server.prices import prices_in_use
 from keygraph_server.processes.streams import queue_streams
 from keygraph_server.queries import examples_of
-from keygraph_server.services import configured_live_queries, configured_service
+from keygraph_server.services import configured_service, open_live_queries
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.process import Telemetry
@@ -231,22 +231,21 @@ def lifespan_of(
             app.state.store = store
             app.state.readiness = readiness = Readiness(store)
             app.state.service = service = configured_service(settings, model.schema, store)
-            app.state.live = live = (
-                configured_live_queries(settings, service, options.written) if settings.live else None
-            )
 
             def caches() -> Mapping[str, float]:
                 sized = {"documents": service.kept_bytes, "persisted": options.documents.automatic_bytes}
                 return sized | kept_bytes()
 
-            async with telemetry.running(service, store, caches, live):
+            async with (
+                open_live_queries(settings, service, options.written) as live,
+                telemetry.running(service, store, caches, live),
+            ):
+                app.state.live = live
                 if when_started is not None:
                     when_started(service)
                 try:
                     yield {} if live is None else {STOPS: live.close}
                 finally:
-                    if live is not None:
-                        live.close()
                     await readiness.close()
 
     return running

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from keygraph import Graph, ModelError
-from keygraph_server.errors import CommandError, ModelNotLoadedError
+from keygraph_server.errors import ModelNotLoadedError
 from keygraph_server.settings import Settings
 
 if TYPE_CHECKING:
@@ -244,12 +244,3 @@ def difference(schema: GraphSchema, file: Path) -> str:
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
-
-
-def refuse_without_stream_fields(graph: Graph) -> None:
-    """Raises CommandError for a model that declares nothing that the stream keeps."""
-    if not any(tally.field.is_kept_by_stream for several in graph.every_tally.values() for tally in several):
-        raise CommandError(
-            "the model declares nothing that the stream keeps",
-            'Declare a count, a sum or an average: counts("orders", kept="stream")',
-        )

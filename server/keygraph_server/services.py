@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from keygraph.dynamo.store import Store
 from keygraph.limits import LiveLimits
 from keygraph_resolvers import GraphSchema, Limits, Service
 from keygraph_server.settings import Settings
+from keygraph_server.stores import configured_fan_out
 
 if TYPE_CHECKING:
-    from keygraph_resolvers.live import LiveQueries
+    from keygraph_resolvers.live import ChangeSource, LiveQueries
 
 
 def configured_service(settings: Settings, schema: GraphSchema, store: Store) -> Service:
@@ -34,21 +36,40 @@ _SETTLES = 1.0
 """When a global index of DynamoDB has what the table has, in seconds. It is usually there within milliseconds."""
 
 
-def configured_live_queries(
+@asynccontextmanager
+async def open_live_queries(
     settings: Settings, service: Service, written: Callable[[dict[str, Any]], Awaitable[bytes]]
-) -> LiveQueries:
-    """The live operations of a service. `written` returns an answer in the form that is sent."""
+) -> AsyncIterator[LiveQueries | None]:
+    """The live operations of a service; None if they are off. `written` returns an answer in the form that is sent.
+
+    Raises CommandError if the fan-out cannot be used as it is set.
+    """
+    if not settings.live:
+        yield None
+        return
     # Imported here, because few servers have subscriptions.
+    from keygraph.changes.fan_out import PublishedChanges
     from keygraph.changes.stream import StreamReader
     from keygraph_resolvers.live import LiveQueries
 
     is_file = settings.sqlite_file is not None
-    return LiveQueries(
-        service,
-        StreamReader(service.store),
-        written,
-        limits=LiveLimits(**{name: getattr(settings, name) for name in LiveLimits.model_fields}),
-        leeway=settings.jwt_leeway,
-        poll=_POLLED[is_file],
-        settle=0.0 if is_file else _SETTLES,
-    )
+    poll = _POLLED[is_file]
+    async with AsyncExitStack() as opened:
+        changes: ChangeSource = StreamReader(service.store)
+        if settings.fan_out is not None:
+            client = await opened.enter_async_context(configured_fan_out(settings.fan_out))
+            # A read waits for changes itself.
+            changes, poll = PublishedChanges(client, service.store.table), 0.0
+        live = LiveQueries(
+            service,
+            changes,
+            written,
+            limits=LiveLimits(**{name: getattr(settings, name) for name in LiveLimits.model_fields}),
+            leeway=settings.jwt_leeway,
+            poll=poll,
+            settle=0.0 if is_file else _SETTLES,
+        )
+        try:
+            yield live
+        finally:
+            live.close()

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError, field_validator
 
+from keygraph.changes.fan_out import check_fan_out
 from keygraph.declare.docstrings import member_docstrings
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph.engines.open import check_address, is_endpoint, shown_address
@@ -79,6 +80,11 @@ def _checked_by(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(checked)
 
 
+def _checked_fan_out(address: SecretStr) -> SecretStr:
+    check_fan_out(address.get_secret_value())
+    return address
+
+
 def _check_store(address: str) -> None:
     check_address(address)
     file = _sqlite_file(address)
@@ -117,6 +123,10 @@ class _ServingSettings(BaseModel):
     live: bool = False
     """Whether clients may subscribe: the schema has `Subscription`, over WebSockets and as server-sent events. The table
     needs its stream: `keygraph table update --stream`."""
+    fan_out: Annotated[SecretStr, AfterValidator(_checked_fan_out)] | None = None
+    """The address of a Valkey or Redis server, `valkeys://USER:PASSWORD@HOST:PORT` (without TLS `valkey://`): `keygraph
+    follow` hands on the changes of the table there, and servers with `KEYGRAPH_LIVE` take them from there instead of the
+    table's stream. It needs the extra `valkey`."""
     store: Annotated[str, _checked_by(_check_store)] | None = None
     """The store that has the table: `sqlite:PATH`, `aws` (in the region of `AWS_REGION` or of the AWS profile), or
     `http://HOST:PORT` of a server with DynamoDB's API. If unset, a SQLite file named after the model under `.keygraph`."""

@@ -8,9 +8,13 @@ import shlex
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from keygraph import Graph, StoreError, open_store
+from keygraph.changes.fan_out import fan_out_client
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
@@ -19,6 +23,9 @@ from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.tables.sample import sample
 from keygraph_server.errors import CommandError
 from keygraph_server.settings import Settings
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 _log = logging.getLogger(__name__)
 _SAMPLE_ITEMS = 200
@@ -43,6 +50,18 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
     except ModuleNotFoundError:
         problem = f"the store {settings.displayed_store} needs AWS's libraries, which are not installed"
         raise CommandError(problem, "Install them with `pip install 'keygraph[aws]'`") from None
+
+
+def configured_fan_out(address: SecretStr) -> Redis:
+    """The client of the fan-out, for use with `async with`. Raises CommandError without its library, or for an option
+    that it does not know."""
+    try:
+        return fan_out_client(address.get_secret_value())
+    except ModuleNotFoundError:
+        problem = "KEYGRAPH_FAN_OUT needs the client of Valkey and Redis, which is not installed"
+        raise CommandError(problem, "Install it with `pip install 'keygraph[valkey]'`") from None
+    except ValueError as error:
+        raise CommandError(f"KEYGRAPH_FAN_OUT cannot be used: {error}", "See docs/live.md") from None
 
 
 @asynccontextmanager

@@ -54,7 +54,7 @@ async def _size_is(store: str, size: int) -> None:
 
 
 @contextmanager
-def following(store: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def following(store: str, model: str = MODEL, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """A worker, which is killed at the end if it still runs."""
     process = subprocess.Popen(
         [
@@ -63,7 +63,7 @@ def following(store: str, **environment: str) -> Iterator[subprocess.Popen[str]]
             "from keygraph_server.cli import main; main()",
             "follow",
             "--model",
-            MODEL,
+            model,
             "--store",
             store,
             "--lease",
@@ -115,7 +115,7 @@ def test_what_it_cannot_do(folder: Path) -> None:
     assert (nothing.exit_code, nothing.stderr) == (
         1,
         "keygraph: the model declares nothing that the stream keeps. Declare a count, a sum or an average: "
-        'counts("orders", kept="stream").\n',
+        'counts("orders", kept="stream"), or set KEYGRAPH_FAN_OUT.\n',
     )
     store = "sqlite:league.sqlite"
     run("table", "create", "--model", MODEL, "--store", store)

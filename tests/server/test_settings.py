@@ -27,6 +27,7 @@ LONG = "a" * 64
 TEXTS = {
     "model": "shop:graph",
     "store": "sqlite:shop.sqlite",
+    "fan_out": "valkeys://:s3cret@valkey.example.com:6379",
     "table": "shop-production",
     "env": "production",
     "cors_origins": "https://shop.example.com",
@@ -97,7 +98,9 @@ class TestReading:
         for name, value in GIVEN.items():
             monkeypatch.setenv(environment_name(name), str(value))
         settings = read_settings()
-        secrets = {name: getattr(settings, name).get_secret_value() for name in ("secret", "jwt_key")}
+        secrets = {
+            name: getattr(settings, name).get_secret_value() for name in ("secret", "jwt_key", "fan_out")
+        }
         assert settings.model_dump() | secrets == GIVEN
 
     def test_an_option_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:

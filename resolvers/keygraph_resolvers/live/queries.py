@@ -29,6 +29,7 @@ from keygraph.admission import Admission, Overloaded, Place
 from keygraph.codes import Code
 from keygraph.dynamo.items import stable_text
 from keygraph.errors import KeygraphError, StoreError, StreamTrimmed, without_frames
+from keygraph.incidents import Incident
 from keygraph.limits import LiveLimits
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import internal_error
@@ -42,25 +43,24 @@ _log = logging.getLogger(__name__)
 _GATHERED_SECONDS = 0.05
 """Changes of so many seconds are handled in one run of what they touch."""
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""The seconds before an operation is run again that could not be answered at the moment; the last one from then on."""
+"""The seconds before an operation is run again that could not be answered at the moment, and before changes are requested
+again that could not be read; the last one from then on."""
 _UNSENT_FAILURES = 3
 """So many times in a row, only those who have no answer yet learn of that."""
 _AT_THE_MOMENT = frozenset([Code.UNAVAILABLE, Code.THROTTLED, Code.TIMEOUT])
-_FOLLOWING_PAUSE = 1.0
-"""The seconds before changes are requested again after they could not be read."""
 _HANDLED_AT_ONCE = 200
 """After so many changes, everything else has its turn."""
 
 
 class ChangeSource(Protocol):
-    """Where the changes of the table come from: a `StreamReader`."""
+    """Where the changes of the table come from: a `StreamReader`, or `PublishedChanges`."""
 
     async def start_at_latest(self) -> None:
         """Skips everything that was changed so far. Raises StoreError."""
 
     async def read(self) -> Sequence[tuple[str, ChangedItem]]:
-        """Returns the next changes, each with the name of its shard. Raises StoreError, StreamTrimmed if some were deleted
-        before."""
+        """Returns the next changes, each with the name of its shard. Raises StoreError, StreamTrimmed if some may be
+        missing."""
 
 
 class LiveAnswer(NamedTuple):
@@ -182,6 +182,8 @@ class LiveCounts:
     unchanged: int = 0
     """Runs whose answer everybody had."""
     refused: int = 0
+    failures: int = 0
+    """How often the changes could not be read."""
 
 
 _READ_BYTES = 400
@@ -215,6 +217,7 @@ class LiveQueries:
     ) -> None:
         self.limits = limits or LiveLimits()
         self.counts = LiveCounts()
+        self._trouble = Incident(_log)
         self._service = service
         self._changes = changes
         self._written = written
@@ -347,20 +350,25 @@ class LiveQueries:
                 raise
             return
         has_begun.set_result(None)
+        failures = 0
         while True:
             try:
                 changes = [change for _, change in await self._changes.read()]
-            except StreamTrimmed:
-                _log.warning("Changes were deleted before they were read: all live operations run again")
+            except StreamTrimmed as error:
+                failures = 0
+                _log.warning("All live operations run again: %s", error)
                 for operation in [*self._operations.values()]:
                     self.need_run(operation)
-            except StoreError as error:
-                _log.warning("The changes of the table cannot be read at the moment: %s", error)
-                await asyncio.sleep(_FOLLOWING_PAUSE)
-            except Exception:
-                _log.exception("The changes of the table cannot be read")
-                await asyncio.sleep(_FOLLOWING_PAUSE)
+            except Exception as error:
+                self.counts.failures += 1
+                if isinstance(error, StoreError):
+                    self._trouble.happened(f"The changes of the table cannot be read at the moment: {error}")
+                else:
+                    _log.exception("The changes of the table cannot be read")
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
             else:
+                failures = 0
                 for start in range(0, len(changes), _HANDLED_AT_ONCE):
                     self.changed(changes[start : start + _HANDLED_AT_ONCE])
                     await asyncio.sleep(0)

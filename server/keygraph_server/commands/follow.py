@@ -15,11 +15,11 @@ from typing import Annotated
 
 import typer
 
-from keygraph.changes.counting import StreamCounter
 from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.graph import Graph
+from keygraph_server.jobs.effects import open_change_effects, refuse_without_effect
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model, refuse_without_stream_fields
+from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
@@ -42,27 +42,38 @@ def follow(
         float,
         typer.Option(min=0.01, max=60, help="How many seconds it waits when there were no changes."),
     ] = 0.25,
+    fan_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The Valkey or Redis server through which servers with live queries get the changes. Set "
+            "KEYGRAPH_FAN_OUT instead if it has a password.",
+        ),
+    ] = None,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Read the stream of the table, and keep the values that the model declares with kept="stream".
+    """Read the stream of the table: keep the values that the model declares with kept="stream", and hand the changes on.
 
     Runs until it is stopped. Any number of workers share the stream; one that dies is replaced by the others.
     keygraph table update --stream turns the stream on. For nodes that were there before, run keygraph summarize
     once while this runs.
     """
-    settings = read_settings(model=model, store=store)
+    settings = read_settings(model=model, store=store, fan_out=fan_out)
     configure_logging(settings)
     graph = load_model(settings.model).graph
-    refuse_without_stream_fields(graph)
+    refuse_without_effect(settings, graph)
     with _metrics_folder(settings) as folder:
         asyncio.run(_follow(settings, graph, FollowOptions(lease, poll), folder))
 
 
 async def _follow(settings: Settings, graph: Graph, options: FollowOptions, folder: Path | None) -> None:
-    async with open_table(settings.patient, graph.table) as (store, _, _):
+    async with (
+        open_table(settings.patient, graph.table) as (store, _, _),
+        open_change_effects(settings, graph, store) as handle,
+    ):
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        worker = StreamWorker(graph, store, StreamCounter(graph, store).apply, owner, options)
+        worker = StreamWorker(graph, store, handle, owner, options)
         async with _reported(worker), _measured(settings, graph, worker.progress, folder):
             with _stopping(worker):
                 _log.info("Following the table %s in %s", graph.table.name, settings.displayed_store)

@@ -1,4 +1,5 @@
-"""What commands that run for a long time share: what they read from, and how they continue after an interruption.
+"""What commands that run for a long time share: what they read from, how they continue after an interruption, and
+what is done with changes.
 
-Only commands enter here.
+Only commands and Lambda functions enter here.
 """

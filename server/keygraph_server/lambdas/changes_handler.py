@@ -14,29 +14,30 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
-from keygraph.changes.counting import StreamCounter
-from keygraph.dynamo.store import Store
+from keygraph.changes.following import Handle
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import StoreError, StreamTrimmed
 from keygraph.graph import Graph
+from keygraph_server.jobs.effects import open_change_effects, refuse_without_effect
 from keygraph_server.lambdas.handler import IN_LAMBDA
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model, refuse_without_stream_fields
-from keygraph_server.settings import read_settings
+from keygraph_server.models import load_model
+from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 
 _log = logging.getLogger(__name__)
 
 
 class ChangesHandler:
-    """Applies the records of events to the values that the stream keeps."""
+    """Handles the records of events."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
-        self._counter: StreamCounter | None = None
-        self._graph: Graph | None = None
+        self._opened = AsyncExitStack()
+        self._started: tuple[Graph, Handle] | None = None
 
     @classmethod
     def of_environment(cls) -> ChangesHandler:
@@ -46,22 +47,24 @@ class ChangesHandler:
             made.start()
         return made
 
-    def start(self) -> tuple[Graph, StreamCounter]:
-        """Returns the model and the counter, opened by the first call. Raises CommandError or ModelError."""
-        if self._graph is None or self._counter is None:
+    def start(self) -> tuple[Graph, Handle]:
+        """Returns the model and what handles changes, opened by the first call. Raises CommandError or ModelError."""
+        if self._started is None:
             settings = read_settings()
             configure_logging(settings)
             graph = load_model(settings.model).graph
-            refuse_without_stream_fields(graph)
-            self._opened = open_configured_store(settings, graph.table)
-            store: Store = self._runner.run(self._opened.__aenter__())
-            self._graph, self._counter = graph, StreamCounter(graph, store)
-        return self._graph, self._counter
+            refuse_without_effect(settings, graph)
+            self._started = graph, self._runner.run(self._open(settings, graph))
+        return self._started
+
+    async def _open(self, settings: Settings, graph: Graph) -> Handle:
+        store = await self._opened.enter_async_context(open_configured_store(settings, graph.table))
+        return await self._opened.enter_async_context(open_change_effects(settings, graph, store))
 
     def __call__(self, event: Mapping[str, Any], context: object = None) -> dict[str, Any]:
         """The result for an event of a DynamoDB stream: the first record of a batch that failed. Raises ValueError for
         another event, and for one without its shard."""
-        graph, counter = self.start()
+        graph, handle = self.start()
         records = event.get("Records")
         if not isinstance(records, list):
             raise ValueError("this is no event of a DynamoDB stream")
@@ -73,7 +76,7 @@ class ChangesHandler:
                     "the event does not say its shard: set TumblingWindowInSeconds on the event source mapping"
                 )
             try:
-                self._runner.run(counter.apply(shard, [_record(each, graph) for each in records]))
+                self._runner.run(handle(shard, [_record(each, graph) for each in records]))
             except StreamTrimmed as error:
                 _log.error("Changes are lost: run `keygraph summarize` (%s)", error)
             except StoreError as error:
@@ -83,8 +86,7 @@ class ChangesHandler:
 
     def close(self) -> None:
         """Closes the store. Lambda itself ends a process without calling this."""
-        if self._counter is not None:
-            self._runner.run(self._opened.__aexit__(None, None, None))
+        self._runner.run(self._opened.__aexit__(None, None, None))
         self._runner.close()
 
 

@@ -183,6 +183,7 @@ def watch_live(metrics: Metrics, live: LiveQueries) -> None:
         ("runs", "How often such an operation has run."),
         ("unchanged", "Runs whose answer was the same as before."),
         ("refused", "Subscriptions that were refused because of a limit."),
+        ("failures", "How often the changes could not be read."),
     ):
         metrics.watch(f"live_{name}_total", text, partial(getattr, live.counts, name))
 
@@ -193,6 +194,11 @@ def watch_following(metrics: Metrics, progress: Progress) -> None:
         ("lag_seconds", "lag", "How long ago the changes were made that are handled now; 0 if all are."),
         ("changes_total", "changes", "Changes that were read from the stream."),
         ("lost_total", "lost", "How often changes were deleted from the stream before they were read."),
+        (
+            "failures_total",
+            "failures",
+            "How often changes could not be read or handled, and were to be again.",
+        ),
     ):
         metrics.watch(f"follow_{name}", text, partial(getattr, progress, attribute))
 
