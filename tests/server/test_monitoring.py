@@ -18,6 +18,7 @@ from keygraph_server.settings import Settings, environment_name
 from tests.server.test_metrics import all_families
 
 FOLDER = Path(__file__).parents[2] / "docker/monitoring"
+RUNBOOKS = FOLDER.parents[1] / "docs/runbooks.md"
 COMPOSE = yaml.safe_load((FOLDER.parent / "compose.yaml").read_text("utf-8"))["services"]
 
 WORDS = {
@@ -82,7 +83,22 @@ def test_a_metric_is_on_the_dashboard(family: Any) -> None:
 def test_an_alert_says_what_to_do(rule: dict[str, Any]) -> None:
     assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
     assert rule["labels"]["severity"] in {"page", "ticket"}
-    assert set(rule["annotations"]) == {"summary", "description"}
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+
+
+def test_each_alert_has_its_runbook_and_each_runbook_its_alert() -> None:
+    headings = re.findall(r"^## (\w+)$", RUNBOOKS.read_text("utf-8"), re.MULTILINE)
+    assert headings == [rule["alert"] for rule in alert_rules()]
+    for rule in alert_rules():
+        assert rule["annotations"]["runbook_url"] == f"docs/{RUNBOOKS.name}#{rule['alert'].lower()}"
+
+
+def test_the_runbooks_name_what_is_there() -> None:
+    text = RUNBOOKS.read_text("utf-8")
+    metrics = set(re.findall(r"\bkeygraph_\w+", text))
+    assert metrics <= labels_by_sample().keys() | {family.name for family in all_families()}
+    settings = set(re.findall(r"\bKEYGRAPH_[A-Z_]+\b", text))
+    assert settings <= {environment_name(each) for each in Settings.model_fields}
 
 
 def test_legends_use_labels_that_their_queries_keep() -> None:
