@@ -113,6 +113,7 @@ bench-transport: $(INSTALLED)  ## Measure what a request to DynamoDB costs, by t
 bench: $(BENCH)  ## Compare with Apollo, Strawberry and code written by hand (ARGS="--queries nested --rounds 1")
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare $(ARGS)
+	@$(BIN)/python -m bench.capacity $(if $(ARGS),,--write)
 	@$(BIN)/python -m bench.access
 	@$(BIN)/python -m bench.starts $(if $(ARGS),,--write)
 
