@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -331,6 +333,32 @@ async def test_a_stop_completes_subscriptions_and_says_goodbye(tmp_path: Path) -
             await client.read()
         assert closed.value.code == 1001
         assert await event() == ("complete", None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ["websocket", "events"])
+async def test_no_answer_is_kept_for_a_subscription_that_waits(shop: Serving, transport: str) -> None:
+    size, count = 90_000, 20
+    assert "errors" not in await shop.ask(rename("n" * size))
+    aliased = [NAME.replace("name", f"n{number}: name") for number in range(count)]
+    tracemalloc.start()
+    async with AsyncExitStack() as stack:
+        before = tracemalloc.get_traced_memory()[0]
+        if transport == "websocket":
+            client = await stack.enter_async_context(socket_to(shop.port))
+            await client.begin()
+            for each in aliased:
+                await client.subscribe(each, each)
+                assert (await client.read())["type"] == "next"
+        else:
+            for each in aliased:
+                event = await stack.enter_async_context(shop.events(each))
+                assert (await event())[0] == "next"
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    # The client of the events keeps some of them.
+    assert grown < 4 * size * count
 
 
 async def test_a_connection_that_is_gone_leaves_nothing(shop: Serving) -> None:

@@ -95,7 +95,9 @@ async def _send_answers(
                     return
                 answered()
                 body = event(answer.text)
+                del answer  # it would be kept until the next one comes, and so would its text
             await send({"type": "http.response.body", "body": body, "more_body": True})
+            del body
     finally:
         listener.end()
         gone.cancel()

@@ -292,6 +292,7 @@ class _Socket:
                     )
                     return
                 await self._write_text(key, answer.text)
+                del answer  # it would be kept until the next one comes
             await self._write({"id": key, "type": "complete"})
         finally:
             listener.end()
