@@ -46,6 +46,8 @@ class DescribedPath:
     """The required arguments."""
     narrowed_by: tuple[str, ...] = ()
     """The arguments that narrow the range of the sort key."""
+    edge: str | None = None
+    """The type of the edge between; None if it leads to its nodes directly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ def _described(graph: Graph, path: AccessPath) -> DescribedPath:
         request.filter,
         tuple(argument.name for argument in path.required),
         tuple(argument.name for argument in path.ranged),
+        path.record.name if path.far_end else None,
     )
 
 

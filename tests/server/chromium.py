@@ -126,9 +126,9 @@ class Page:
     def _note_complaint(self, event: str, params: dict[str, Any]) -> None:
         if event == "Runtime.exceptionThrown":
             self.complaints.append(str(params["exceptionDetails"]))
-        elif event == "Runtime.consoleAPICalled" and params["type"] in {"error", "assert"}:
+        elif event == "Runtime.consoleAPICalled" and params["type"] in {"error", "assert", "warning"}:
             self.complaints.append(str(params["args"]))
-        elif event == "Log.entryAdded" and params["entry"]["level"] == "error":
+        elif event == "Log.entryAdded" and params["entry"]["level"] in {"error", "warning"}:
             self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
         elif event == "Network.loadingFailed":
             self.complaints.append(f"not loaded: {params['errorText']} {params.get('blockedReason', '')}")

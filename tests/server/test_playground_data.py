@@ -19,6 +19,7 @@ from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import Model, load_model
+from keygraph_server.playground.data import closed_mutations
 from keygraph_server.settings import Settings
 
 EXAMPLES = ["billing", "cargo", "commerce", "education", "social", "talent"]
@@ -38,6 +39,20 @@ class Link:
     a: A
     b: B
 graph = Graph(Table("Closed", partition_key="PK", sort_key="SK"), A, B, Link)
+"""
+
+RULES = """
+from __future__ import annotations
+from keygraph import ID, Graph, Table, node, read, write
+@node("A#{a_id}", access=[read(), write(role="staff")])
+class A:
+    a_id: ID
+    name: str
+@node("B#{b_id}", access=[read(), write()])
+class B:
+    b_id: ID
+    name: str
+graph = Graph(Table("Rules", partition_key="PK", sort_key="SK"), A, B)
 """
 
 
@@ -165,9 +180,23 @@ class TestDescription:
                 "filter": None,
                 "needs": [],
                 "narrowedBy": ["productId"],
+                "edge": "OrderItem",
             }
         ]
+        assert order["fields"][2:4] == [
+            {"name": "orderId", "type": "id", "isOptional": False, "isKey": True},
+            {"name": "customer", "type": "User", "isOptional": False, "isKey": False},
+        ]
         assert [each["name"] for each in described["root"]] == ["users", "products", "mostReviewedProducts"]
+
+    def test_mutations_that_no_rule_allows_are_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "rules.py").write_text(RULES, "utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        closed = closed_mutations(load_model("rules:graph"))
+        assert {"createA", "updateA", "deleteA"} <= set(closed)
+        assert [name for name in closed if "B" in name] == []
 
     async def test_walks_and_paths_are_there_too(self, samples: Path) -> None:
         async with running("social", samples) as client:

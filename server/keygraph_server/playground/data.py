@@ -23,9 +23,12 @@ from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Index
 from keygraph.errors import BadUserInput, KeygraphError
 from keygraph.graph import Graph
+from keygraph.model.permissions import Permissions
+from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph.tables.sample import sample
 from keygraph_resolvers.schema.strawberry_internals import core_schema
+from keygraph_resolvers.schema.visible import VisibleSchemas
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.requests import check_body_type, read_json, request_headers
 from keygraph_server.models import Model
@@ -47,7 +50,7 @@ def data_routes(model: Model, *, shows_items: bool) -> list[BaseRoute]:
     """The routes of a model's data. Without `shows_items`, they reveal nothing of the table."""
     graph = model.graph
     # On first request, because few ask for it.
-    described = cache(lambda: described_graph(graph))
+    described = cache(lambda: {**described_graph(graph), "closed": closed_mutations(model)})
     # The schema has no type of this name for an edge that only lists show.
     with_ids = graph.types.keys() & core_schema(model.schema).type_map.keys()
 
@@ -125,6 +128,7 @@ def described_graph(graph: Graph) -> dict[str, Any]:
                 "description": each.summary,
                 "keys": [asdict(keys) for keys in each.keys],
                 "byKey": each.by_key,
+                "fields": _fields(each.record),
                 "ends": [node.name for end in each.record.ends.values() for node in end.members],
                 "lists": [_described_path(path) for path in each.paths],
             }
@@ -132,6 +136,34 @@ def described_graph(graph: Graph) -> dict[str, Any]:
         ],
         "root": [_described_path(path) for path in described_root(graph)],
     }
+
+
+def closed_mutations(model: Model) -> list[str]:
+    """Returns the mutations that no rule can allow the viewer of the page, who is anonymous."""
+    core = core_schema(model.schema)
+    if core.mutation_type is None or not model.graph.has_access_rules:
+        return []
+    hidden, _ = VisibleSchemas(core, model.graph).of(Permissions())
+    return sorted(name for owner, name in hidden if owner == core.mutation_type.name)
+
+
+def _fields(record: RecordType) -> list[dict[str, Any]]:
+    """The fields and ends of a type, in the order of the model."""
+    found = []
+    for name in record.order:
+        held = record.list_ends.get(name) or record.ends.get(name) or record.fields.get(name)
+        if held is not None:
+            is_list = isinstance(held, End) and held.is_list
+            text = held.type_name if isinstance(held, End) else held.type.name
+            found.append(
+                {
+                    "name": camel(name),
+                    "type": f"list of {text}" if is_list else text,
+                    "isOptional": held.optional,
+                    "isKey": name in record.key_fields,
+                }
+            )
+    return found
 
 
 def _described_path(described: DescribedPath) -> dict[str, Any]:

@@ -33,21 +33,6 @@ const style = () => [
   },
   { selector: 'node[?isRecord]', style: { shape: 'round-rectangle', width: 18, height: 18 } },
   {
-    selector: 'node[?isBox]',
-    style: {
-      shape: 'round-rectangle',
-      width: 'data(width)',
-      height: 'data(height)',
-      'text-valign': 'center',
-      'text-margin-y': 0,
-      'text-background-opacity': 0,
-      'text-max-width': 260,
-      'background-color': color('raised'),
-      'border-width': 2,
-      'border-color': (element) => hueColor(element.data('hue')),
-    },
-  },
-  {
     selector: 'edge',
     style: {
       label: 'data(label)',
@@ -74,41 +59,8 @@ const style = () => [
   { selector: 'edge:selected', style: { width: 3, 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
 ];
 
-
 // From a circle, not from random places: the same elements make the same picture each time.
-const SPACE = {
-  model: { idealEdgeLength: () => 130, nodeRepulsion: () => 1000000, nodeOverlap: 400 },
-  graph: { idealEdgeLength: () => 80, nodeRepulsion: () => 12000 },
-};
-
-const GAP = 12;
-
-// The layout moves apart what overlaps only a little: of two boxes, the lower or the right one moves on.
-const separate = (graph) => {
-  const boxes = graph.nodes('[?isBox]').toArray();
-  for (let turn = 0; turn < 100; turn += 1) {
-    let moved = false;
-    for (const [place, one] of boxes.entries()) {
-      for (const other of boxes.slice(place + 1)) {
-        const [a, b] = [one.position(), other.position()];
-        const x = (one.width() + other.width()) / 2 + GAP - Math.abs(a.x - b.x);
-        const y = (one.height() + other.height()) / 2 + GAP - Math.abs(a.y - b.y);
-        if (x > 0 && y > 0) {
-          const [axis, by] = x < y ? ['x', x] : ['y', y];
-          const [near, far] = a[axis] < b[axis] ? [one, other] : [other, one];
-          near.position(axis, near.position(axis) - by / 2);
-          far.position(axis, far.position(axis) + by / 2);
-          moved = true;
-        }
-      }
-    }
-    if (!moved) {
-      break;
-    }
-  }
-};
-
-const arrange = (graph, kind) => {
+const arrange = (graph) => {
   graph.layout({ name: 'circle', animate: false }).run();
   const layout = {
     name: 'cose',
@@ -117,12 +69,10 @@ const arrange = (graph, kind) => {
     nodeDimensionsIncludeLabels: true,
     numIter: 2000,
     padding: 30,
-    ...SPACE[kind],
+    idealEdgeLength: () => 80,
+    nodeRepulsion: () => 12000,
   };
   graph.layout(layout).run();
-  if (kind === 'model') {
-    separate(graph);
-  }
   graph.fit(undefined, 30);
 };
 
@@ -133,7 +83,7 @@ const pictureOf = {
 };
 
 /** Draws `elements` (in Cytoscape's form); `onPick` gets the id of what is picked, or null, `onExpand` of what is clicked twice. */
-export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) => {
+export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
   const place = React.useRef(null);
   const drawn = React.useRef(null);
   const pick = React.useRef(onPick);
@@ -151,7 +101,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) =>
         if (isGone) {
           return;
         }
-        const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8, wheelSensitivity: 0.3 });
+        const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
         graph.on('dbltap', 'node', (event) => expand.current?.(event.target.id()));
         drawn.current = graph;
@@ -169,7 +119,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) =>
       isGone = true;
       resized?.disconnect();
       if (drawn.current) {
-        remember(drawn.current, kind);
+        remember(drawn.current);
       }
       drawn.current?.destroy();
       drawn.current = null;
@@ -181,9 +131,9 @@ export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) =>
     if (!graph) {
       return;
     }
-    remember(graph, kind);
+    remember(graph);
     const wanted = new Set(elements.map(({ data }) => data.id));
-    const known = places(elements, kind);
+    const known = places(elements);
     graph.batch(() => {
       graph.elements().filter((each) => !wanted.has(each.id())).remove();
       for (const element of elements) {
@@ -196,7 +146,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) =>
       }
     });
     if (!known && elements.length) {
-      arrange(graph, kind);
+      arrange(graph);
     } else {
       graph.fit(undefined, 30);
     }
@@ -223,9 +173,9 @@ export const Canvas = ({ elements, selected, onPick, onExpand, kind, label }) =>
       'div',
       { className: 'canvas-tools' },
       h('button', { type: 'button', onClick: () => drawn.current?.fit(undefined, 30) }, 'Fit'),
-      h('button', { type: 'button', onClick: () => drawn.current && arrange(drawn.current, kind) }, 'Arrange'),
+      h('button', { type: 'button', onClick: () => drawn.current && arrange(drawn.current) }, 'Arrange'),
       Object.entries(pictureOf).map(([name, content]) =>
-        h('button', { key: name, type: 'button', onClick: () => drawn.current && save(`keygraph-${kind}.${name.toLowerCase()}`, ...content(drawn.current)) }, name),
+        h('button', { key: name, type: 'button', onClick: () => drawn.current && save(`keygraph-graph.${name.toLowerCase()}`, ...content(drawn.current)) }, name),
       ),
     ),
   );

@@ -4,6 +4,12 @@ import { fieldAt } from './places.js';
 
 const inside = { editor: null, execution: null, theme: null };
 let mark = null;
+let isReady = null;
+
+/** Done when there is an editor to open operations in. */
+export const ready = new Promise((resolve) => {
+  isReady = resolve;
+});
 
 /** Stands inside GraphiQL, and keeps what its hooks give. */
 export const useEditor = () => {
@@ -12,6 +18,11 @@ export const useEditor = () => {
   inside.execution = useExecutionContext({ nonNull: true });
   inside.theme = useTheme();
   useLabels();
+  React.useEffect(() => {
+    if (inside.editor.queryEditor && inside.editor.variableEditor) {
+      isReady();
+    }
+  });
   const { schema } = useSchemaContext({ nonNull: true });
   React.useEffect(() => {
     if (schema && schema !== state.schema) {
@@ -77,8 +88,19 @@ export const run = async () => {
   }
 };
 
+/** What a document does: it is a mutation if it has one. */
+export const kindOf = (document) => {
+  try {
+    const kinds = GraphiQL.GraphQL.parse(document).definitions.map(({ operation }) => operation);
+    return kinds.includes('mutation') ? 'mutation' : kinds.find(Boolean) || 'query';
+  } catch {
+    return 'query';
+  }
+};
+
 /** What stands in the editor. */
 export const written = () => inside.editor?.queryEditor?.getValue() || '';
+export const variables = () => inside.editor?.variableEditor?.getValue() || '';
 
 export const toggleTheme = () => inside.theme.setTheme(state.theme === 'dark' ? 'light' : 'dark');
 

@@ -1,6 +1,6 @@
 // The answer as a picture: pick a node, see what is known of it, follow its lists.
 import { Canvas, hueOf } from './canvas.js';
-import { open, written } from './editor.js';
+import { kindOf, open, run, written } from './editor.js';
 import { followQuery, waysFrom } from './follow.js';
 import { addAnswer, emptyPicture } from './picture.js';
 import { change, h, settings, state, useChanges } from './page.js';
@@ -50,19 +50,14 @@ export const addToPicture = async (fetcher, document, selected) => {
   takeAnswer();
   adds = true;
   try {
-    const answer = await fetcher({ query: document }, {});
+    await fetcher({ query: document }, {});
     takeAnswer();
-    change({ selected, problem: answer.errors ? answer.errors[0].message : '' });
+    change({ selected });
   } catch (error) {
     change({ problem: error.message });
   } finally {
     adds = false;
   }
-};
-
-const runWritten = async (fetcher) => {
-  const answer = await fetcher({ query: written() }, {}).catch((error) => ({ errors: [error] }));
-  change({ problem: answer.errors ? answer.errors[0].message : '' });
 };
 
 const shownValue = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
@@ -246,7 +241,7 @@ export const GraphView = ({ fetcher }) => {
       'div',
       { className: 'empty' },
       h('p', null, state.answer ? 'The answer has no nodes.' : 'The nodes and edges of an answer are drawn here.'),
-      h('button', { type: 'button', className: 'primary', onClick: () => runWritten(fetcher) }, 'Run the query in the editor'),
+      h('button', { type: 'button', className: 'primary', onClick: run }, `Run the ${kindOf(written())} in the editor`),
       state.problem && h('p', { role: 'alert' }, state.problem),
     );
   }
@@ -258,7 +253,6 @@ export const GraphView = ({ fetcher }) => {
       selected: state.selected,
       onPick: (selected) => change({ selected }),
       onExpand: (key) => expand(fetcher, key),
-      kind: 'graph',
       label: `${nodes.size} nodes and ${edges.size} edges. The list beside has all of them.`,
     }),
     h(

@@ -81,6 +81,7 @@ export const withIds = (fetcher) => async (params, options) => {
     change({
       asked: { document: params.query, variables: params.variables, operation: params.operationName },
       answer: answer.data || null,
+      problem: answer.errors ? answer.errors[0].message : '',
       selected: null,
     });
     if (!found) {

@@ -87,7 +87,7 @@ export const ItemPanel = ({ row, onGraph, onWritten }) => {
       may('delete') && action(doing === 'delete' ? 'Really delete' : 'Delete', () => (doing === 'delete' ? remove() : setDoing('delete'))),
     ),
     problem && h('p', { className: 'note', role: 'alert' }, problem),
-    row.id && !may('update') && !may('delete') && h('p', { className: 'hint' }, 'The model has no mutations for it.'),
+    row.id && !may('update') && !may('delete') && h('p', { className: 'hint' }, 'There is no mutation of it that you may send.'),
     doing === 'edit' && h(WriteForm, { mutation: may('update'), id: row.id, values, onDone: onWritten, onCancel: () => setDoing('') }),
     h('h3', null, 'Raw'),
     attributes(row.item),

@@ -1,4 +1,6 @@
 // Subscriptions: their answers come as server-sent events, and each replaces the one before.
+import { settings } from './page.js';
+
 const EVENT = /^event: ?(\w+)\ndata: ?(.*)$/m;
 
 const isSubscription = (params, options) => {
@@ -62,9 +64,16 @@ const subscribe = (url, params, options) => {
   };
 };
 
-/** A fetcher that also subscribes. */
-export const withSubscriptions = (fetcher, url) => (params, options) =>
-  isSubscription(params, options) ? subscribe(url, params, options) : fetcher(params, options);
+const OFF =
+  'This server has no subscriptions: KEYGRAPH_LIVE is off. Start it with KEYGRAPH_LIVE=true, once the table has its stream: keygraph table update --stream.';
+
+/** A fetcher that also subscribes. Where the server has no subscriptions, it says what is missing. */
+export const withSubscriptions = (fetcher, url) => (params, options) => {
+  if (!isSubscription(params, options)) {
+    return fetcher(params, options);
+  }
+  return settings.isLive ? subscribe(url, params, options) : { errors: [{ message: OFF }] };
+};
 
 /** What a fetcher returns, with each of its answers changed. */
 export const eachAnswer = (found, changed) => {

@@ -1,54 +1,10 @@
-// The model as a diagram: its types with their keys, and the access path of each list.
-import { Canvas, hueOf } from './canvas.js';
-import { change, h, state, useChanges, useDescription } from './page.js';
+// The model as a diagram, and beside it what is picked: the keys of a type, or the access path of a list.
 import { TypeDescription, pathTable } from './access.js';
-
-const ROOT = 'Query';
-let drawn = null;
-
-const keyLines = (type) => {
-  const [own, ...indexes] = type.keys;
-  const lines = own ? [own.partition, ...(own.sort ? [own.sort] : [])] : [];
-  return [type.name, ...lines, ...indexes.map(({ index, partition }) => `${index}: ${partition}`)];
-};
-
-// Of a font of 11 pixels, so that nothing has to be drawn before it is arranged.
-const box = (id, lines, names) => ({
-  data: {
-    id,
-    label: lines.join('\n'),
-    hue: hueOf(names, id),
-    isBox: true,
-    width: Math.max(...lines.map((line) => line.length)) * 6.8 + 16,
-    height: lines.length * 13 + 14,
-  },
-});
-
-/** Nodes are the types that something leads to, edges the lists, from the type whose list it is to what it finds. */
-const elementsOf = (description) => {
-  if (drawn?.description === description) {
-    return drawn.elements;
-  }
-  const names = description.types.map(({ name }) => name);
-  const ways = [
-    ...description.types.flatMap((type) => type.lists.map((path) => ({ from: type.name, path }))),
-    ...description.root.map((path) => ({ from: ROOT, path })),
-  ];
-  const isShown = (type) => type.kind.includes('node') || ways.some(({ path }) => path.nodes.includes(type.name));
-  const boxes = description.types.filter(isShown).map((type) => box(type.name, keyLines(type), names));
-  if (description.root.length) {
-    boxes.push(box(ROOT, [ROOT, 'the root'], names));
-  }
-  const arrows = ways.flatMap(({ from, path }) =>
-    path.nodes.map((to) => ({ data: { id: `${from}.${path.name} ${to}`, source: from, target: to, label: path.name } })),
-  );
-  drawn = { description, elements: [...boxes, ...arrows] };
-  return drawn.elements;
-};
+import { Diagram, ROOT } from './diagram.js';
+import { change, h, state, useChanges, useDescription } from './page.js';
 
 const pathOf = (description, picked) => {
-  const [place] = picked.split(' ');
-  const [owner, name] = place.split('.');
+  const [owner, name] = picked.split('.');
   const lists = owner === ROOT ? description.root : description.types.find((type) => type.name === owner)?.lists;
   return lists?.find((path) => path.name === name);
 };
@@ -58,12 +14,9 @@ const pickedPanel = (description, picked) => {
   if (type) {
     return h(TypeDescription, { type });
   }
-  if (picked === ROOT) {
-    return h('section', { className: 'described' }, h('h2', null, 'At the root'), pathTable(description.root));
-  }
   const path = picked && pathOf(description, picked);
   return path
-    ? h('section', { className: 'described' }, h('h2', null, picked.split(' ')[0]), pathTable([path]))
+    ? h('section', { className: 'described' }, h('h2', null, picked), pathTable([path]))
     : h('p', { className: 'hint' }, 'Pick a type or a list to see its keys and its request.');
 };
 
@@ -77,13 +30,7 @@ export const SchemaView = () => {
   return h(
     'div',
     { className: 'split' },
-    h(Canvas, {
-      elements: elementsOf(description),
-      selected: picked,
-      onPick: (pickedType) => change({ pickedType }),
-      kind: 'model',
-      label: `${description.types.length} types. The list beside has all of them.`,
-    }),
+    h(Diagram, { description, selected: picked, onPick: (pickedType) => change({ pickedType }) }),
     h(
       'aside',
       { className: 'side', 'aria-label': 'What is picked' },

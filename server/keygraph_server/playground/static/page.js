@@ -9,9 +9,12 @@ export const state = {
   schema: null, // GraphQL's, once it is loaded
   asked: null, // { document, variables }
   answer: null, // with the ids and types of its nodes
+  problem: '', // the message of its first error
+  note: '', // what the page says above its views
   selected: null, // the key of a node in the picture
   cost: null,
   highlight: null, // the index of a request
+  closed: [], // the mutations that no rule allows who looks at the page
 };
 
 const listeners = new Set();
@@ -90,7 +93,10 @@ let description = null;
 export const useDescription = () => {
   const [found, setFound] = React.useState(null);
   React.useEffect(() => {
-    description ??= ask('description');
+    description ??= ask('description').then((found) => {
+      state.closed = found.closed;
+      return found;
+    });
     description.then(setFound, (error) => setFound({ error: error.message }));
   }, []);
   return found;

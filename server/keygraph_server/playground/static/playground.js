@@ -8,6 +8,7 @@ import { decorated, withIds } from './ids.js';
 import { change, followTheme, h, settings, state, useChanges } from './page.js';
 import { withSubscriptions } from './live.js';
 import { SchemaView } from './model.js';
+import { Note, ShareButton, openLink } from './share.js';
 import { TableView } from './table.js';
 import { TokenField, withToken } from './token.js';
 
@@ -75,9 +76,10 @@ const head = () =>
     h('p', { className: 'head-names' }, h('strong', null, settings.table), ' ', h('span', null, settings.model)),
     h('div', { role: 'tablist', 'aria-label': 'Views', className: 'views', onKeyDown: turn }, VIEWS.map(tab)),
     settings.asksForToken && h(TokenField),
+    h(ShareButton),
     h(
       'button',
-      { type: 'button', className: 'head-theme', onClick: toggleTheme, 'aria-label': 'Light or dark', title: 'Light or dark' },
+      { type: 'button', className: 'head-button', onClick: toggleTheme, 'aria-label': 'Light or dark', title: 'Light or dark' },
       '◐',
     ),
   );
@@ -110,6 +112,7 @@ const Page = ({ fetcher, examples }) => {
     'div',
     { className: 'keygraph' },
     head(),
+    h(Note),
     h(
       'main',
       null,
@@ -141,6 +144,9 @@ const start = async () => {
   const fetcher = withIds(withCost(settings.asksForToken ? withToken(plain) : plain));
   const examples = await loadExamples(1);
   ReactDOM.createRoot(root).render(h(Page, { fetcher, examples }));
+  const follow = () => openLink(VIEWS.map(([view]) => view));
+  window.addEventListener('hashchange', follow);
+  follow();
 };
 
 start();

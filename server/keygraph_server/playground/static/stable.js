@@ -2,10 +2,10 @@
 
 const STEP = 95;
 const NEAR = 80;
-const positions = { graph: new Map(), model: new Map() };
+const positions = new Map();
 
 /** Remembers where everything stands that is drawn. */
-export const remember = (graph, kind) => graph.nodes().forEach((node) => void positions[kind].set(node.id(), { ...node.position() }));
+export const remember = (graph) => graph.nodes().forEach((node) => void positions.set(node.id(), { ...node.position() }));
 
 /** The nearest free place on a ring around another. */
 const beside = (center, taken) => {
@@ -21,11 +21,11 @@ const beside = (center, taken) => {
 };
 
 /** Places for all nodes of `elements` by their ids; null if most of them are new, so that all should be arranged. */
-export const places = (elements, kind) => {
+export const places = (elements) => {
   const ids = elements.filter(({ data }) => !data.source).map(({ data }) => data.id);
-  const found = new Map(ids.filter((id) => positions[kind].has(id)).map((id) => [id, positions[kind].get(id)]));
-  // A diagram of boxes is arranged once, a picture of an answer also where an answer of other nodes replaced it.
-  if (!found.size || (kind === 'model' ? found.size < ids.length : 4 * found.size < ids.length)) {
+  const found = new Map(ids.filter((id) => positions.has(id)).map((id) => [id, positions.get(id)]));
+  // Where an answer of other nodes replaced it.
+  if (!found.size || 4 * found.size < ids.length) {
     return null;
   }
   const joined = new Map(ids.map((id) => [id, []]));

@@ -21,12 +21,10 @@ const drawnNode = (node) => {
   const isBox = style('shape') !== 'ellipse';
   const paint = { fill: style('background-color'), stroke: style('border-color'), 'stroke-width': parseFloat(style('border-width')) };
   const label = node.data('label') || '';
-  const lines = label.split('\n').length;
   const shape = isBox
     ? element('rect', { x: x - width / 2, y: y - height / 2, width, height, rx: 4, ...paint })
     : element('circle', { cx: x, cy: y, r: width / 2, ...paint });
-  const top = node.data('isBox') ? y - (lines - 1) * 6.6 + 4 : y + height / 2 + 14;
-  return shape + text(label, x, top, style, 11);
+  return shape + text(label, x, y + height / 2 + 14, style, 11);
 };
 
 const drawnEdge = (edge) => {

@@ -26,11 +26,11 @@ export const costText = ({ requests, readUnits, writeUnits }) =>
     .filter(Boolean)
     .join(', ');
 
-/** The mutation that does this to a type (`update`, `delete`, or what makes one); undefined if the model has none. */
+/** The mutation that does this to a type (`update`, `delete`, or what makes one); undefined if there is none, or no rule allows it. */
 export const mutationOf = (type, doing) => {
   const fields = state.schema?.getMutationType()?.getFields() || {};
   const names = doing === 'create' ? [`create${type}`, `put${type}`] : [`${doing}${type}`];
-  return names.map((name) => fields[name]).find(Boolean);
+  return names.filter((name) => !state.closed.includes(name)).map((name) => fields[name]).find(Boolean);
 };
 
 const inputOf = (mutation) => G().getNamedType(mutation.args.find(({ name }) => name === 'input').type);
