@@ -90,6 +90,17 @@ docs: $(INSTALLED)  ## Build the site of the documentation into build/docs, whic
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Open build/docs/index.html"
 
+# Publishing is `twine upload dist/*`, for whoever owns the name. `tests/packaging` installs the wheel into a venv of its own.
+.PHONY: dist
+dist: install  ## Build the wheel and the source distribution into dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	@$(BIN)/python -m twine check --strict dist/*
+
+.PHONY: image
+image:  ## Build the image with Docker (ARGS="--tag keygraph:0.1.0")
+	@docker build --file docker/Dockerfile $(or $(ARGS),--tag keygraph) .
+
 # Also on DynamoDB Local, if `make test-all` has downloaded it.
 .PHONY: plan-tables
 plan-tables: $(INSTALLED)  ## Compare the operations of docs/plan.md with the minimum that their keys allow
