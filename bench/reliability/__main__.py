@@ -76,7 +76,11 @@ async def _crowd(store_url: str) -> AsyncIterator[Running]:
     """Serves a social network, with the settings of production."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:{Path(folder) / 'social.sqlite'}" if store_url.startswith("sqlite:") else store_url
-        production = {"KEYGRAPH_ENV": "production", "KEYGRAPH_SECRET": "the secret of these measurements"}
+        production = {
+            "KEYGRAPH_ENV": "production",
+            "KEYGRAPH_SECRET": "the secret of these measurements",
+            "KEYGRAPH_AUTH": "none",  # without it, a server on DynamoDB does not start with a model that has no rules
+        }
         async with (
             filled_store(url, social_graph, list(crowd.items())),
             _served(url, None, KEYGRAPH_MODEL=crowd.MODEL, **production) as found,

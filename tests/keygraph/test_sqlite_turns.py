@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from threading import current_thread, main_thread
+from threading import Event, current_thread, main_thread
 
 import pytest
 
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.conditions import Eq, Or
-from keygraph.dynamo.store import BatchGet, BatchWrite, CreateTable, Query
+from keygraph.dynamo.store import BatchGet, BatchWrite, CreateTable, Query, Write
 from keygraph.engines.open import open_store
-from keygraph.engines.sqlite import reads
+from keygraph.engines.sqlite import reads, turns
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.engines.sqlite.layout import Stored, stored_item
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import TimedOut
+from keygraph.turns import BUDGET, WorkBudget
 from tests.keygraph.shop import SHOP
 
 LONG = Query("p", filter=Or(tuple(Eq(("note",), f"{number}") for number in range(145))))
@@ -110,10 +112,36 @@ async def test_one_thread_parses_a_large_item_at_a_time(
 
 
 def test_a_read_that_is_over_gives_no_more_rows() -> None:
-    turns = Turns(60)
-    rows = turns.take(iter(range(1_000_000)))
-    assert (next(rows), turns.is_over()) == (0, False)
-    turns.give_up()
-    assert turns.is_over()
+    read = Turns(60)
+    rows = read.take(iter(range(1_000_000)))
+    assert (next(rows), read.is_over()) == (0, False)
+    read.give_up()
+    assert read.is_over()
     with pytest.raises(TimeoutError):
         sum(1 for _ in rows)
+
+
+async def test_writes_of_one_client_keep_no_other_waiting(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of one client wait, another's is in the next transaction, which ends after some milliseconds."""
+    monkeypatch.setattr(turns, "_SECONDS_TOGETHER", 0.0, raising=False)
+    answered: list[str] = []
+
+    async def written(store: SQLiteStore, client: str, key: str) -> None:
+        BUDGET.set(budget := WorkBudget())
+        budget.client = client
+        await store.send(Write(PutItem({"PK": client, "SK": key})))
+        answered.append(client)
+
+    async with open_sqlite(file, SHOP) as store:
+        await store.send(CreateTable())
+        held = Event()
+        busy = asyncio.ensure_future(store._writing.run(held.wait))
+        writes = [asyncio.create_task(written(store, "many", f"{number}")) for number in range(40)]
+        await asyncio.sleep(0)
+        writes.append(asyncio.create_task(written(store, "another", "1")))
+        await asyncio.sleep(0)
+        held.set()
+        await asyncio.gather(busy, *writes)
+    assert "another" in answered[:2]

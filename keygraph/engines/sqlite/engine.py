@@ -3,7 +3,7 @@
 A small read is answered at once, on the event loop: that takes less time than handing it to a thread. A read that needs
 more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long; there it pauses regularly,
 and ends when nobody waits for it. Every read is one transaction, and each reading thread has its own connection. One
-thread writes, and puts all waiting writes into one transaction. A write is acknowledged when it is on disk (write-ahead
+thread writes, and puts waiting writes of all clients into one transaction. A write is acknowledged when it is on disk (write-ahead
 log, `synchronous=FULL`) and the file is still in its place. While it is not, everything is refused.
 """
 
@@ -13,8 +13,7 @@ import asyncio
 import logging
 import queue
 import sqlite3
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -57,7 +56,7 @@ from keygraph.engines.sqlite.reads import (
     scan,
     segment_hash,
 )
-from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns
+from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrites
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
 from keygraph.turns import BUDGET
@@ -86,7 +85,6 @@ _READ_SECONDS = 10.0
 """How long a read may take: by default the same as a request to DynamoDB."""
 _STATEMENTS = 512
 """How many prepared statements a connection keeps: each index and form of a range has a few."""
-_WRITES_TOGETHER = 64
 _WRITER_CACHE_KB = 32 * 1024
 _CHECKPOINT_PAGES = 4000
 """16 MB: with fewer checkpoints, a page that changes often is written less often."""
@@ -135,7 +133,7 @@ class SQLiteStore:
         """The connection of the event loop."""
         self._asking = 0
         """How many reads are about to use that connection."""
-        self._writes: deque[tuple[Request[object], Future[object]]] = deque()
+        self._writes = WaitingWrites()
         self._files: OpenFiles
         self._outage: str | None = None
         """What had happened to a file when they were last looked for."""
@@ -376,39 +374,43 @@ class SQLiteStore:
     # --- Writes -----------------------------------------------------------------------------------------
 
     def _write(self, request: Request[object]) -> asyncio.Future[object]:
+        budget = BUDGET.get()
         done: Future[object] = Future()
-        self._writes.append((request, done))
+        self._writes.put("" if budget is None else budget.client, request, done)
         self._writing.executor.submit(self._write_waiting)
         return asyncio.wrap_future(done)
 
     def _write_waiting(self) -> None:
         """Writes all waiting requests in one transaction. Runs on the writer's thread, once for each request."""
-        waiting: list[tuple[Request[object], Future[object]]] = []
-        while self._writes and len(waiting) < _WRITES_TOGETHER:
-            if self._writes[0][1].set_running_or_notify_cancel():
-                waiting.append(self._writes[0])
-            self._writes.popleft()
-        outcomes = self._outcomes([request for request, _ in waiting]) if waiting else []
+        if not self._writes:
+            return  # they were written with earlier ones
+        taken: list[Future[object]] = []
+        outcomes = self._outcomes(taken)
         # The frames of an error reference this one, which must not reference the error.
-        while waiting:
-            _finish(waiting.pop(0)[1], outcomes.pop(0))
+        while taken:
+            _finish(taken.pop(0), outcomes.pop(0))
 
-    def _outcomes(self, requests: Sequence[Request[object]]) -> list[object]:
-        """Returns the answer to each write, or its error."""
+    def _outcomes(self, taken: list[Future[object]]) -> list[object]:
+        """Returns the answer to each write, or its error, in the order of the futures, which are added to `taken`."""
+        answers: list[object] = []
         try:
             with self._writing.connection() as connection:
                 with _transaction(connection):
                     # While this waited for others' writes, the log could be cut.
                     self._files.check()
-                    answers = [self._written(connection, each) for each in requests]
+                    for request, done in self._writes.take():
+                        taken.append(done)
+                        answers.append(self._written(connection, request))
                     self._files.check()
                 # What is in a file that nobody finds is not acknowledged.
                 self._files.check()
         except BaseException as error:
+            if not taken:  # it has not begun, and would fail again after the same time
+                taken += [done for _, done in self._writes.take()]
             if not isinstance(error, sqlite3.Error):
-                return [again(error) for _ in requests]
+                return [again(error) for _ in taken]
             self._note(_reason(error))
-            return [_unusable(error) for _ in requests]
+            return [_unusable(error) for _ in taken]
         self._note(None)
         return answers
 
