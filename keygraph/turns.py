@@ -1,15 +1,17 @@
-"""How operations share an event loop: turns of long work, and budgets of processor time."""
+"""How operations share an event loop: turns of long work, and budgets of processor time. How clients share what there is
+little of."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from time import perf_counter, thread_time
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from keygraph.codes import Code
 from keygraph.errors import StoreError
@@ -105,6 +107,37 @@ def operation_budget() -> WorkBudget:
         found = WorkBudget()
         found.seconds = math.inf
     return found
+
+
+def operation_client() -> str:
+    """Returns whoever has sent the running operation; an empty text outside of operations."""
+    budget = BUDGET.get()
+    return "" if budget is None else budget.client
+
+
+class ClientsInTurn(Generic[ItemT]):
+    """What waits, by client: each has its turn after all others."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[ItemT]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def add(self, client: str, item: ItemT) -> None:
+        self._queues.setdefault(client, deque()).append(item)
+
+    def next_client(self, had: Collection[str] = ()) -> str | None:
+        """Returns the client whose turn it is, or if there is one, one that is not in `had`; None if nothing waits."""
+        return next((each for each in self._queues if each not in had), next(iter(self._queues), None))
+
+    def take(self, client: str) -> ItemT:
+        """Returns the oldest of what waits of a client."""
+        queue = self._queues.pop(client)
+        item = queue.popleft()
+        if queue:
+            self._queues[client] = queue  # after all others
+        return item
 
 
 async def step_by_step(steps: Iterable[object]) -> None:

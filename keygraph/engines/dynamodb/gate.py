@@ -15,13 +15,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
 from contextvars import Context
 from dataclasses import dataclass
 
 from keygraph.dynamo.traffic import Traffic
 from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable, without_frames
 from keygraph.incidents import Incident
+from keygraph.turns import ClientsInTurn, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Gate:
         self._endpoint = endpoint
         self._free = most
         """How many more requests may be sent."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = ClientsInTurn[asyncio.Future[None]]()
         self.failures = 0
         """The number of failures since the last answer."""
         self._failing_since = 0.0
@@ -110,9 +110,9 @@ class Gate:
         return Passage(self, self.clock.wait(), is_probe)
 
     async def _wait_for_place(self) -> None:
-        """Waits for the place of another request. Those that wait get one in turn."""
+        """Waits for the place of another request. The clients get one in turn."""
         place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        self._waiting.add(operation_client(), place)
         self.traffic.waiting += 1
         try:
             await place
@@ -126,9 +126,9 @@ class Gate:
             self.traffic.waiting -= 1
 
     def free_place(self) -> None:
-        """Gives a place to the first that waits for one."""
-        while self._waiting:
-            place = self._waiting.popleft()
+        """Gives a place to the first that waits for one, of the client whose turn it is."""
+        while (client := self._waiting.next_client()) is not None:
+            place = self._waiting.take(client)
             if not place.done():
                 place.set_result(None)
                 return

@@ -374,14 +374,13 @@ class SQLiteStore:
     # --- Writes -----------------------------------------------------------------------------------------
 
     def _write(self, request: Request[object]) -> asyncio.Future[object]:
-        budget = BUDGET.get()
         done: Future[object] = Future()
-        self._writes.put("" if budget is None else budget.client, request, done)
+        self._writes.put(request, done)
         self._writing.executor.submit(self._write_waiting)
         return asyncio.wrap_future(done)
 
     def _write_waiting(self) -> None:
-        """Writes all waiting requests in one transaction. Runs on the writer's thread, once for each request."""
+        """Writes waiting requests in one transaction. Runs on the writer's thread, once for each request."""
         if not self._writes:
             return  # they were written with earlier ones
         taken: list[Future[object]] = []

@@ -5,13 +5,13 @@ of different clients take turns with each other.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from threading import Lock
 from typing import TypeVar
 
 from keygraph.dynamo.store import Request
+from keygraph.turns import ClientsInTurn, operation_client
 
 RowT = TypeVar("RowT")
 
@@ -24,7 +24,7 @@ _REST = 0.0005
 _WRITES_TOGETHER = 64
 """The most writes in one transaction."""
 _SECONDS_TOGETHER = 0.01
-"""The time after which a transaction takes no second write of a client, if there are others."""
+"""The time after which a transaction takes no second write of a client: another one's may come, and wait for its end."""
 
 
 class Turns:
@@ -54,34 +54,30 @@ class Turns:
 
 
 class WaitingWrites:
-    """The writes that wait for the writer's thread, by client. May be used in any thread."""
+    """The writes that wait for the writer's thread. May be used in any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._queues: dict[str, deque[tuple[Request[object], Future[object]]]] = {}
+        self._waiting = ClientsInTurn[tuple[Request[object], Future[object]]]()
 
     def __bool__(self) -> bool:
-        return bool(self._queues)
+        return bool(self._waiting)
 
-    def put(self, client: str, request: Request[object], done: Future[object]) -> None:
-        """Adds a write. `done` gets its answer."""
+    def put(self, request: Request[object], done: Future[object]) -> None:
+        """Adds a write of the running operation. `done` gets its answer."""
         with self._lock:
-            self._queues.setdefault(client, deque()).append((request, done))
+            self._waiting.add(operation_client(), (request, done))
 
     def take(self) -> Iterator[tuple[Request[object], Future[object]]]:
         """Yields the writes of one transaction: first one of each client, then theirs in turn."""
-        ends, clients = time.monotonic() + _SECONDS_TOGETHER, set[str]()
+        ends, had = time.monotonic() + _SECONDS_TOGETHER, set[str]()
         for _ in range(_WRITES_TOGETHER):
             with self._lock:
-                is_over = clients != {""} and time.monotonic() >= ends
-                again = None if is_over else next(iter(self._queues), None)
-                client = next((each for each in self._queues if each not in clients), again)
-                if client is None:
+                client = self._waiting.next_client(had)
+                # Jobs have no client.
+                if client is None or (client and client in had and time.monotonic() >= ends):
                     return
-                queue = self._queues.pop(client)
-                request, done = queue.popleft()
-                if queue:
-                    self._queues[client] = queue  # after all others
-            clients.add(client)
+                request, done = self._waiting.take(client)
+            had.add(client)
             if done.set_running_or_notify_cancel():
                 yield request, done
