@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from itertools import chain
+from threading import Lock
 from time import perf_counter, thread_time
 from typing import Generic, Protocol, TypeVar
 
@@ -116,28 +117,35 @@ def operation_client() -> str:
 
 
 class ClientsInTurn(Generic[ItemT]):
-    """What waits, by client: each has its turn after all others."""
+    """What waits, by client: each has its turn after all others. May be used in any thread."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._queues: dict[str, deque[ItemT]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
-    def add(self, client: str, item: ItemT) -> None:
-        self._queues.setdefault(client, deque()).append(item)
+    def add(self, item: ItemT) -> None:
+        """Adds something that the running operation waits for."""
+        with self._lock:
+            self._queues.setdefault(operation_client(), deque()).append(item)
 
-    def next_client(self, had: Collection[str] = ()) -> str | None:
-        """Returns the client whose turn it is, or if there is one, one that is not in `had`; None if nothing waits."""
-        return next((each for each in self._queues if each not in had), next(iter(self._queues), None))
+    def take(self, had: Collection[str] = (), *, is_over: bool = False) -> tuple[str, ItemT] | None:
+        """Returns the client whose turn it is, and the oldest of what it waits for; None if nothing waits.
 
-    def take(self, client: str) -> ItemT:
-        """Returns the oldest of what waits of a client."""
-        queue = self._queues.pop(client)
-        item = queue.popleft()
-        if queue:
-            self._queues[client] = queue  # after all others
-        return item
+        Those in `had` come after all others; not at all if their time is over.
+        """
+        with self._lock:
+            again = None if is_over else next(iter(self._queues), None)
+            client = next((each for each in self._queues if each not in had), again)
+            if client is None:
+                return None
+            queue = self._queues.pop(client)
+            item = queue.popleft()
+            if queue:
+                self._queues[client] = queue
+            return client, item
 
 
 async def step_by_step(steps: Iterable[object]) -> None:

@@ -20,6 +20,7 @@ from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.gate import AwakeClock, Gate
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.errors import Throttled, TimedOut, Unavailable
+from keygraph.turns import BUDGET, WorkBudget
 from tests.keygraph.faulty import FaultyDynamoDB
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
@@ -254,6 +255,23 @@ async def test_a_place_goes_to_the_first_that_still_waits() -> None:
     (await next_).leave()
     (await gate.enter("Query")).leave()
     assert (gate.traffic.under_way, gate.traffic.waiting) == (0, 0)
+
+
+async def test_clients_get_a_place_in_turn() -> None:
+    """However many requests of one client wait, one of another client is sent next."""
+    gate = Gate(1, "AWS", Traffic())
+    sent: list[str] = []
+
+    async def send(client: str) -> None:
+        BUDGET.set(budget := WorkBudget())
+        budget.client = client
+        passage = await gate.enter("Query")
+        sent.append(client)
+        await asyncio.sleep(0)
+        passage.leave()
+
+    await asyncio.gather(*map(send, ["many"] * 100 + ["another"] * 2))
+    assert [number for number, client in enumerate(sent) if client == "another"] == [2, 4]
 
 
 async def test_a_refusal_is_an_answer() -> None:

@@ -125,7 +125,7 @@ async def test_writes_of_one_client_keep_no_other_waiting(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many of one client wait, another's is in the next transaction, which ends after some milliseconds."""
-    monkeypatch.setattr(turns, "_SECONDS_TOGETHER", 0.0, raising=False)
+    monkeypatch.setattr(turns, "_TRANSACTION_SECONDS", 0.0, raising=False)
     answered: list[str] = []
 
     async def written(store: SQLiteStore, client: str, key: str) -> None:
@@ -145,3 +145,33 @@ async def test_writes_of_one_client_keep_no_other_waiting(
         held.set()
         await asyncio.gather(busy, *writes)
     assert "another" in answered[:2]
+
+
+async def test_long_reads_of_one_client_leave_threads_to_others(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One client's reads hold its half of the threads, and all its others wait."""
+    await fill(file, 300)
+    held, read = Event(), SQLiteStore._read_in_thread
+
+    def hold(self: SQLiteStore, request: Query, turns: Turns) -> object:
+        if request.limit is None:
+            held.wait()
+        return read(self, request, turns)
+
+    async def page(store: SQLiteStore, client: str, limit: int | None) -> int:
+        BUDGET.set(budget := WorkBudget())
+        budget.client = client
+        return (await store.send(Query("p", limit=limit))).scanned
+
+    monkeypatch.setattr(SQLiteStore, "_read_in_thread", hold)
+    async with open_sqlite(file, SHOP) as store:
+        many = [asyncio.create_task(page(store, "many", None)) for _ in range(8)]
+        for _ in range(10):
+            await asyncio.sleep(0)  # until they are in threads, or wait for one
+        try:
+            async with asyncio.timeout(10):
+                assert await page(store, "another", 299) == 299
+        finally:
+            held.set()
+        assert await asyncio.gather(*many) == [300] * 8

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from keygraph.dynamo.traffic import Traffic
 from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable, without_frames
 from keygraph.incidents import Incident
-from keygraph.turns import ClientsInTurn, operation_client
+from keygraph.turns import ClientsInTurn
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Gate:
     async def _wait_for_place(self) -> None:
         """Waits for the place of another request. The clients get one in turn."""
         place = asyncio.get_running_loop().create_future()
-        self._waiting.add(operation_client(), place)
+        self._waiting.add(place)
         self.traffic.waiting += 1
         try:
             await place
@@ -127,8 +127,8 @@ class Gate:
 
     def free_place(self) -> None:
         """Gives a place to the first that waits for one, of the client whose turn it is."""
-        while (client := self._waiting.next_client()) is not None:
-            place = self._waiting.take(client)
+        while (taken := self._waiting.take()) is not None:
+            place = taken[1]
             if not place.done():
                 place.set_result(None)
                 return

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import queue
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -22,6 +23,7 @@ from typing import Any, cast
 
 import orjson
 
+from keygraph.admission import Admission
 from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.store import (
     Answer,
@@ -56,10 +58,10 @@ from keygraph.engines.sqlite.reads import (
     scan,
     segment_hash,
 )
-from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrites
+from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrite, transaction_writes
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
-from keygraph.turns import BUDGET
+from keygraph.turns import BUDGET, ClientsInTurn, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -129,11 +131,13 @@ class SQLiteStore:
         self._catalogue = Catalogue(table)
         self._writing = _Threads("sqlite-writer", 1)
         self._reading = _Threads("sqlite-reader", readers)
+        # Those that wait have a place among the operations, which are limited.
+        self._places = Admission(readers, sys.maxsize)
         self._at_once: sqlite3.Connection | None = None
         """The connection of the event loop."""
         self._asking = 0
         """How many reads are about to use that connection."""
-        self._writes = WaitingWrites()
+        self._writes = ClientsInTurn[WaitingWrite]()
         self._files: OpenFiles
         self._outage: str | None = None
         """What had happened to a file when they were last looked for."""
@@ -173,12 +177,14 @@ class SQLiteStore:
             case Query() | Count() | BatchGet():
                 answer = await self._read_at_once(request)
         if answer is None:
-            turns = Turns(self._read_seconds)
-            try:
-                answer = await self._reading.run(self._read_in_thread, request, turns)
-            except asyncio.CancelledError:
-                turns.give_up()
-                raise
+            client = operation_client()
+            async with self._places.place(clients=(client,) if client else ()):
+                turns = Turns(self._read_seconds)
+                try:
+                    answer = await self._reading.run(self._read_in_thread, request, turns)
+                except asyncio.CancelledError:
+                    turns.give_up()
+                    raise
         return cast(Answer, answer)
 
     async def close(self) -> None:
@@ -375,7 +381,7 @@ class SQLiteStore:
 
     def _write(self, request: Request[object]) -> asyncio.Future[object]:
         done: Future[object] = Future()
-        self._writes.put(request, done)
+        self._writes.add((request, done))
         self._writing.executor.submit(self._write_waiting)
         return asyncio.wrap_future(done)
 
@@ -397,7 +403,7 @@ class SQLiteStore:
                 with _transaction(connection):
                     # While this waited for others' writes, the log could be cut.
                     self._files.check()
-                    for request, done in self._writes.take():
+                    for request, done in transaction_writes(self._writes):
                         taken.append(done)
                         answers.append(self._written(connection, request))
                     self._files.check()
@@ -405,7 +411,7 @@ class SQLiteStore:
                 self._files.check()
         except BaseException as error:
             if not taken:  # it has not begun, and would fail again after the same time
-                taken += [done for _, done in self._writes.take()]
+                taken += [done for _, done in transaction_writes(self._writes)]
             if not isinstance(error, sqlite3.Error):
                 return [again(error) for _ in taken]
             self._note(_reason(error))

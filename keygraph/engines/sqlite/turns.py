@@ -7,13 +7,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from threading import Lock
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from keygraph.dynamo.store import Request
-from keygraph.turns import ClientsInTurn, operation_client
+from keygraph.turns import ClientsInTurn
 
 RowT = TypeVar("RowT")
+WaitingWrite: TypeAlias = tuple[Request[object], Future[object]]
+"""A write, and what gets its answer."""
 
 INSTRUCTIONS = 20_000
 """The instructions after which SQLite asks whether to continue: about a millisecond."""
@@ -21,9 +22,9 @@ _TURN = 0.002
 """How many seconds a read works before it pauses. Python itself switches threads every 5 ms."""
 _REST = 0.0005
 """How many seconds it pauses, so that the event loop can continue."""
-_WRITES_TOGETHER = 64
+_TRANSACTION_WRITES = 64
 """The most writes in one transaction."""
-_SECONDS_TOGETHER = 0.01
+_TRANSACTION_SECONDS = 0.01
 """The time after which a transaction takes no second write of a client: another one's may come, and wait for its end."""
 
 
@@ -53,31 +54,14 @@ class Turns:
             yield row
 
 
-class WaitingWrites:
-    """The writes that wait for the writer's thread. May be used in any thread."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._waiting = ClientsInTurn[tuple[Request[object], Future[object]]]()
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def put(self, request: Request[object], done: Future[object]) -> None:
-        """Adds a write of the running operation. `done` gets its answer."""
-        with self._lock:
-            self._waiting.add(operation_client(), (request, done))
-
-    def take(self) -> Iterator[tuple[Request[object], Future[object]]]:
-        """Yields the writes of one transaction: first one of each client, then theirs in turn."""
-        ends, had = time.monotonic() + _SECONDS_TOGETHER, set[str]()
-        for _ in range(_WRITES_TOGETHER):
-            with self._lock:
-                client = self._waiting.next_client(had)
-                # Jobs have no client.
-                if client is None or (client and client in had and time.monotonic() >= ends):
-                    return
-                request, done = self._waiting.take(client)
-            had.add(client)
-            if done.set_running_or_notify_cancel():
-                yield request, done
+def transaction_writes(waiting: ClientsInTurn[WaitingWrite]) -> Iterator[WaitingWrite]:
+    """Yields the writes of one transaction: first one of each client, then theirs in turn."""
+    ends, had = time.monotonic() + _TRANSACTION_SECONDS, set[str]()
+    for _ in range(_TRANSACTION_WRITES):
+        taken = waiting.take(had, is_over=time.monotonic() >= ends)
+        if taken is None:
+            return
+        if taken[0]:  # a job has no client, and its writes no end
+            had.add(taken[0])
+        if taken[1][1].set_running_or_notify_cancel():
+            yield taken[1]
