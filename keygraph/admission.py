@@ -66,6 +66,17 @@ class Admission:
         `clients` are names of whoever has sent it, such as an address and a viewer: each of them has a share. Raises
         Overloaded if too many wait already.
         """
+        place = self._place(bound, clients)
+        if place.clients in self._queues or not self._start(place):
+            await self._wait(place)
+        return place
+
+    def enter_at_once(self, bound: int = 0, clients: Iterable[str] = ()) -> Place | None:
+        """Returns a place if there is one; nothing waits."""
+        place = self._place(bound, clients)
+        return place if self._start(place) else None
+
+    def _place(self, bound: int, clients: Iterable[str]) -> Place:
         names, limits = tuple(clients), self._all
         if names:
             limits = limits | dict.fromkeys(names, self._half)
@@ -73,10 +84,7 @@ class Admission:
         if count > 1:
             limits = limits | {LARGE: self._half} | {LARGE + name: self._quarter for name in names}
             names = (LARGE, *names)
-        place = Place(count, names, limits)
-        if names in self._queues or not self._start(place):
-            await self._wait(place)
-        return place
+        return Place(count, names, limits)
 
     def leave(self, place: Place) -> None:
         """Gives a place to those that wait."""

@@ -93,10 +93,12 @@ class LiveLimits(BaseModel):
     live_operations_by_connection: Count = 100
     """How many of them one WebSocket may have."""
     live_memory: Count = 64_000_000
-    """How many bytes a process keeps for them: their documents and variables, and 400 for each key and key range that they
-    have read. A subscription that needs more is refused, or ended, with the code `LIVE_LIMIT`."""
+    """How many bytes a process keeps for them, up to half of them for one client: their documents, variables and claims,
+    and 400 for each key and key range that they have read, up to a sixteenth for one subscription. One that needs more is
+    refused, or ended, with the code `LIVE_LIMIT`."""
     live_running: Count = 32
-    """How many of them a process runs at the same time. They also count as running operations."""
+    """How many of them a process runs at the same time, up to half of them of one client. They also count as running
+    operations."""
     live_idle: Seconds = 60.0
     """How long a WebSocket may stay open without a subscription, in seconds."""
 

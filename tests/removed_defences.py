@@ -684,36 +684,100 @@ REMOVALS: dict[str, Removal] = {
     "test_pages_of_other_origins_and_other_hosts_get_no_websocket": Removal(
         f"{_HTTP}/sockets.py", "if is_foreign(headers.fields, options.origins):", "if False:"
     ),
+    "test_a_refused_websocket_is_answered_like_any_request": Removal(
+        f"{_HTTP}/middleware.py", 'message["headers"] += [*self._all_else, (_ID_FIELD, request_id.encode())]', "pass"
+    ),
     "test_who_never_says_who_they_are_is_closed": Removal(
-        f"{_HTTP}/sockets.py", "elif not self._is_known:", "elif False:"
+        f"{_HTTP}/sockets.py", "if not self._is_known:\n                        raise _Closed(_INIT", "if False:\n                        raise _Closed(_INIT"
     ),
     "test_a_websocket_without_subscriptions_is_closed_after_a_while": Removal(
-        f"{_HTTP}/sockets.py", "elif not self._running:", "elif False:"
+        f"{_HTTP}/sockets.py", "if not self._running and time() >= self._ends:", "if not self._is_known and time() >= self._ends:"
+    ),
+    "test_pings_keep_no_connection_open": Removal(
+        f"{_HTTP}/sockets.py", "                    await self._handle(message)\n", "                    await self._handle(message)\n                    self._ends = time() + idle\n"
+    ),
+    "test_a_websocket_with_subscriptions_is_not_closed_for_others": Removal(
+        f"{_CONNECTIONS}/websocket.py", "        self._is_kept = is_kept\n", ""
+    ),
+    "test_frames_are_read_a_few_at_a_time": Removal(
+        f"{_CONNECTIONS}/websocket.py", "_FRAMES_AT_ONCE = 16", "_FRAMES_AT_ONCE = 100_000"
+    ),
+    "test_messages_begin_in_the_rounds_of_requests": Removal(
+        f"{_HTTP}/sockets.py", "turn = rounds().enter_if_over(self._address)", "turn = None"
+    ),
+    "test_an_endless_message_is_closed": Removal(
+        f"{_CONNECTIONS}/websocket.py", "elif is_mostly_framing(", "elif False and is_mostly_framing("
+    ),
+    "test_large_messages_are_held_until_their_operations_end": Removal(
+        f"{_HTTP}/sockets.py", "        self._settle()\n        return True\n", "        self._settle()\n        return False\n"
     ),
     "test_who_pings_and_never_reads_is_closed": Removal(
         f"{_CONNECTIONS}/websocket.py", "if self._unsent.is_stuck(", "if False and self._unsent.is_stuck("
     ),
+    "test_a_client_that_reads_no_large_answer_holds_nothing_of_others": Removal(
+        f"{_HTTP}/sockets.py", "        lease.answers()\n        lease.let_go()\n", ""
+    ),
     "test_what_breaks_the_protocol_is_closed": Removal(
         f"{_HTTP}/sockets.py", "if len(text) > self._most_bytes:", "if False:"
+    ),
+    "test_an_answer_is_counted_once_more_as_it_is_written": Removal(
+        f"{_HTTP}/graphql_http.py", "if len(text) > self.limits.answer_limit:", "if False:"
     ),
     "test_the_next_one_is_refused_and_queries_go_on": Removal(
         f"{_RESOLVERS}/live/queries.py", "Admission(self.limits.live_operations, 0)", "Admission(1_000_000, 0)"
     ),
     "test_one_client_has_half_of_them": Removal(
-        f"{_RESOLVERS}/live/queries.py", "self._places.enter(0, dict.fromkeys(clients))", "self._places.enter(0)"
+        f"{_RESOLVERS}/live/queries.py", "self._places.enter_at_once(clients=dict.fromkeys(clients))", "self._places.enter_at_once()"
     ),
     "test_what_they_keep_is_limited": Removal(
-        f"{_RESOLVERS}/live/queries.py", "if self.held + size > self.limits.live_memory:", "if False:",
-        Removal(f"{_RESOLVERS}/live/queries.py", "if self.held > self.limits.live_memory:", "if False:"),
+        f"{_RESOLVERS}/live/queries.py", "return self.held + more > most or", "return False and",
+        Removal(f"{_RESOLVERS}/live/queries.py", "if own > self.limits.live_memory // _OF_ONE or", "if"),
+    ),
+    "test_one_client_has_half_of_the_memory": Removal(
+        f"{_RESOLVERS}/live/queries.py", "or (bool(client) and self._held_of[client] + more > most // 2)", ""
+    ),
+    "test_small_values_in_variables_are_counted": Removal(
+        f"{_RESOLVERS}/live/queries.py", "_VALUE_BYTES = 100", "_VALUE_BYTES = 0"
+    ),
+    "test_a_run_that_reads_too_much_is_ended_while_it_reads": Removal(
+        f"{_RESOLVERS}/live/queries.py", "if own > self.limits.live_memory // _OF_ONE or", "if"
+    ),
+    "test_no_answer_is_kept_for_a_subscription_that_waits": Removal(
+        f"{_HTTP}/sockets.py", "                del answer  # it would be kept until the next one comes\n", ""
+    ),
+    "test_those_who_listen_to_one_document_share_it": Removal(
+        f"{_HTTP}/graphql_http.py", "        if self.requested is not None:\n            variables", "        if False:\n            variables"
+    ),
+    "test_one_client_does_not_keep_others_from_running": Removal(
+        f"{_RESOLVERS}/live/queries.py", "if not each or running[each] < half", "if True"
+    ),
+    "test_many_listeners_get_an_answer_in_turns": Removal(
+        f"{_RESOLVERS}/live/queries.py", "if number % _SENT_AT_ONCE == 0:", "if False:"
+    ),
+    "test_a_run_that_is_canceled_before_it_begins_gives_its_place_back": Removal(
+        f"{_RESOLVERS}/live/queries.py", "operation.task.add_done_callback(partial(self._ended, operation, payer))", "asyncio.create_task(asyncio.sleep(0))"
+    ),
+    "test_changes_that_cannot_be_followed_are_requested_once_a_second": Removal(
+        f"{_RESOLVERS}/live/queries.py", "if self._failure is not None and time", "if False and time"
+    ),
+    "test_a_change_that_cannot_be_matched_runs_all": Removal(
+        f"{_RESOLVERS}/live/queries.py", "                self._run_all()\n                continue\n", "                continue\n"
     ),
     "test_a_slow_listener_gets_the_newest_answer_and_none_in_between": Removal(
         f"{_RESOLVERS}/live/queries.py", "self._is_behind = True", "self._is_behind = False"
     ),
     "test_streams_have_half_of_the_connections": Removal(
-        f"{_HTTP}/event_streams.py", "if self.count >= self._most:", "if False:"
+        f"{_HTTP}/graphql_http.py", "streams.enter_at_once(clients=lease.clients)", "Admission(1_000, 0).enter_at_once()",
+        Removal(f"{_HTTP}/graphql_http.py", "                streams.leave(place)", "                pass"),
+    ),
+    "test_two_tokens_of_a_viewer_share_no_answer_unless_their_claims_are_the_same": Removal(
+        f"{_RESOLVERS}/live/queries.py", 'if name != "exp"}', 'if name not in ("exp", "auth_time")}'
     ),
     "test_a_token_that_expires_ends_the_operation": Removal(
         f"{_RESOLVERS}/live/queries.py", "if left is not None:", "if False:"
+    ),
+    "test_no_line_has_the_query_string_of_a_websocket": Removal(
+        _LOGS, "elif str(record.msg).startswith(_OF_WEBSOCKET) and", "elif False and"
     ),
     "test_the_first_message_sets_no_header_of_a_gateway": Removal(
         f"{_HTTP}/sockets.py", "if options.tokens_in_messages:", "if True:"

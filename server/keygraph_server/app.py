@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from keygraph.admission import Admission
 from keygraph.kept import kept_bytes
 from keygraph_resolvers import Service
 from keygraph_resolvers.read.meter import Memory
@@ -126,7 +127,7 @@ def create_app(
         outage_ok=settings.outage_ok,
         observer=telemetry if telemetry.is_needed else None,
         tokens_in_messages=viewer is not None and settings.auth != "header",
-        max_streams=max(1, settings.max_connections // 2),
+        streams=Admission(max(1, settings.max_connections // 2), 0),
     )
     endpoint = GraphQLEndpoint(options)
     routes: list[BaseRoute] = [
@@ -237,7 +238,7 @@ def lifespan_of(
                 return sized | kept_bytes()
 
             async with (
-                open_live_queries(settings, service, options.written) as live,
+                open_live_queries(settings, service, options.live_text) as live,
                 telemetry.running(service, store, caches, live),
             ):
                 app.state.live = live

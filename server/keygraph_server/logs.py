@@ -51,6 +51,8 @@ _PLACED = frozenset({"timestamp", "level", "logger", "event", "request_id", "exc
 """The fields that stand at the same place in each line of text."""
 _LONGEST_KEPT = 200
 """In characters."""
+_OF_WEBSOCKET = '%s - "WebSocket %s"'
+"""How uvicorn's line begins that says who has opened a WebSocket."""
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "color_message"})
 """The attributes of records that are no fields of a line. uvicorn's `color_message` is its message once more."""
 
@@ -158,6 +160,9 @@ class LineFormatter(logging.Formatter):
             # The query string of a GET has the document and its variables.
             path = str(target).partition("?")[0]
             fields |= {"event": f"{method} {path} HTTP/{version}", "client": client}
+        elif str(record.msg).startswith(_OF_WEBSOCKET) and isinstance(record.args, tuple):
+            client, target, *rest = record.args
+            fields["event"] = record.msg % (client, str(target).partition("?")[0], *rest)
         _add_request_id(fields)
         if record.exc_info and record.exc_info[0]:
             fields["exception"] = self.formatException(record.exc_info)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -307,6 +309,26 @@ async def test_what_becomes_hidden_is_taken_away(make_store: MakeStore) -> None:
         assert await data_of(bob) == {"note": {"text": "hello"}}
 
 
+@node("DEED#{deed_id}", access=[read(where={"signed_in": viewer("auth_time")})])
+class Deed:
+    deed_id: ID
+    signed_in: int
+
+
+deeds = Graph(Table("Deeds", partition_key="PK", sort_key="SK"), Deed)
+
+
+async def test_two_tokens_of_a_viewer_share_no_answer_unless_their_claims_are_the_same(
+    make_store: MakeStore,
+) -> None:
+    item: Item = {"PK": "DEED#1", "SK": "DEED#1", "deed_id": "1", "signed_in": Decimal(7)}
+    async with live_over(deeds, await make_store(deeds.table), [item]) as live:
+        document = 'subscription { deed(deedId: "1") { deedId } }'
+        fresh, stale = [await live.listen(document, viewer={"sub": "ann", "auth_time": at}) for at in (7, 6)]
+        assert await data_of(fresh) == {"deed": {"deedId": "1"}}
+        assert await data_of(stale) == {"deed": None}
+
+
 async def test_a_token_that_expires_ends_the_operation(shop: Live) -> None:
     listener = await shop.listen(NAME, viewer={"sub": "a", "exp": time.time() + 0.2})
     await data_of(listener)
@@ -351,6 +373,99 @@ class TestLimits:
                 answer = refused.response
             assert [error["extensions"]["code"] for error in answer["errors"]] == ["LIVE_LIMIT"]
             assert live.queries.held == 0
+
+    async def test_one_client_has_half_of_the_memory(self, make_store: MakeStore) -> None:
+        store, large = await make_store(commerce.table), NAME + "#" * 20_000
+        async with live_over(commerce, store, shop_items(), live_memory=100_000) as live:
+            other = await live.listen(NAME, viewer={"sub": "b"})
+            await data_of(other)
+            await live.listen(large, viewer={"sub": "a"})
+            with pytest.raises(LiveLimitReached):
+                await live.listen(large + "#", viewer={"sub": "a"})
+            # Those of others go on.
+            await live.rename("Jane")
+            assert await data_of(other) == {"user": {"name": "Jane"}}
+
+    async def test_small_values_in_variables_are_counted(self, shop: Live) -> None:
+        await shop.listen(NAME, variables={"x": [[]] * 1_000})
+        assert shop.queries.held > 100_000
+
+    async def test_a_run_that_reads_too_much_is_ended_while_it_reads(self, make_store: MakeStore) -> None:
+        tracer = TracingStore(await make_store(commerce.table))
+        async with live_over(commerce, tracer, shop_items(), live_memory=16 * 400) as live:
+            aliases = "".join(
+                f" a{number}: orders(first: {number + 1}) {{ totalCount }}" for number in range(9)
+            )
+            listener = await live.listen(f'subscription {{ user(userId: "12345") {{ name {aliases} }} }}')
+            [error] = (await answer_of(listener))["errors"]
+            assert error["extensions"] == {"code": "LIVE_LIMIT"}
+            assert (live.queries.held, live.queries.listeners) == (0, 0)
+
+    async def test_one_client_does_not_keep_others_from_running(self, make_store: MakeStore) -> None:
+        gate = Gate(await make_store(commerce.table))
+        async with live_over(commerce, gate, shop_items(), live_running=2) as live:
+            for number in range(20):
+                await live.listen(f"{NAME} # {number}", viewer={"sub": "a"})
+            other = await live.listen(NAME, viewer={"sub": "b"})
+            await until(lambda: live.queries.counts.runs == 2)
+            running = {each.payer for each in live.queries._operations.values() if each.task is not None}
+            assert running == {"viewer a", "viewer b"}
+            gate.is_open.set()
+            await data_of(other)
+
+    async def test_many_listeners_get_an_answer_in_turns(
+        self, shop: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rounds, taken = 0, Counter[int]()
+        take = Listener.take
+
+        def taking(listener: Listener, *answer: Any) -> None:
+            taken[rounds] += 1
+            take(listener, *answer)
+
+        monkeypatch.setattr(Listener, "take", taking)
+        listeners = [await shop.listen(NAME) for _ in range(200)]
+        while not all(each.sent for each in listeners):
+            rounds += 1
+            await asyncio.sleep(0)
+        assert max(taken.values()) <= 32
+
+    async def test_a_run_that_is_canceled_before_it_begins_gives_its_place_back(self, shop: Live) -> None:
+        for _ in range(3):
+            (await shop.listen(NAME)).end()
+        await until(lambda: not shop.queries._running)
+
+    async def test_a_change_that_cannot_be_matched_runs_all(
+        self, shop: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        listener = await shop.listen(NAME)
+        await data_of(listener)
+        monkeypatch.setattr(shop.queries.index, "touched", dict.__getitem__)  # fails
+        await shop.rename("Jane")
+        assert await data_of(listener) == {"user": {"name": "Jane"}}
+
+    async def test_the_changes_are_followed_on_for_a_while(self, shop: Live) -> None:
+        listener = await shop.listen(NAME)
+        following = shop.queries._following
+        listener.end()
+        await shop.listen(ORDERS)
+        assert shop.queries._following is following
+
+    async def test_changes_that_cannot_be_followed_are_requested_once_a_second(
+        self, make_store: MakeStore
+    ) -> None:
+        tracer = TracingStore(await make_store(commerce.table))
+        service = Service(build_schema(commerce, live=True), tracer, secret=SECRET)
+        queries = LiveQueries(service, StreamReader(tracer), as_json)
+        for _ in range(5):
+            with pytest.raises(StoreError, match="keygraph table update --stream"):
+                await queries.listen(OperationRequest(NAME))
+        assert len(tracer.requests) == 1
+        queries.close()
+
+    @pytest.mark.parametrize("expires", [10**400, 1e300])
+    async def test_a_token_may_expire_after_all_timers(self, shop: Live, expires: float) -> None:
+        await data_of(await shop.listen(NAME, viewer={"sub": "a", "exp": expires}))
 
     async def test_they_pass_the_limits_of_queries(self, make_store: MakeStore) -> None:
         store = await make_store(commerce.table)

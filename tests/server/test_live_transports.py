@@ -7,6 +7,7 @@ import gc
 import json
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,11 +26,13 @@ from keygraph_server.app import create_app
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
+from keygraph_server.connections.websocket import WebSocketConnection
+from keygraph_server.http.sockets import _Socket
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings
 from tests.resolvers.worlds import shop_items
-from tests.server.raw_http import Running, running
-from tests.server.socket_client import Closed, refused, socket_to
+from tests.server.raw_http import Client, Running, running
+from tests.server.socket_client import Closed, SocketClient, refused, socket_to
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -96,7 +99,11 @@ async def serving(
             await store.send(EnableStream())
     chosen = Settings(model=MODEL, store=f"sqlite:{file}", secret=SecretStr("x" * 32), live=True, **settings)
     app = create_app(chosen)
-    limits = {name: settings[name] for name in ("max_connections", "write_timeout") if name in settings}
+    limits = {
+        name: settings[name]
+        for name in ("max_connections", "write_timeout", "body_timeout", "connection_memory")
+        if name in settings
+    }
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             running(protocol, hosts=["localhost", "127.0.0.1"], served=app, **limits)
@@ -303,15 +310,31 @@ async def test_messages_that_come_at_once_wait_in_the_client(shop: Serving) -> N
         }
 
 
+async def raw_socket(shop: Serving, receives: int = 4096, address: str = "127.0.0.1") -> Client:
+    """A WebSocket that was opened, whose frames are written by hand."""
+    client = await shop.server.connect(address, receives)
+    head = "GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    head += "Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
+    await client.send(head.encode())
+    await client.reader.readuntil(b"\r\n\r\n")
+    return client
+
+
+def frame(first: int, payload: bytes) -> bytes:
+    """A frame with this first byte (its opcode, and 128 if it is the last of its message), masked with zeros."""
+    short = len(payload) < 126
+    size = bytes([128 + len(payload)]) if short else b"\xfe" + len(payload).to_bytes(2, "big")
+    return bytes([first]) + size + bytes(4) + payload
+
+
+PING, TEXT, BEGIN, MORE = 0x89, 0x81, 0x01, 0x00
+
+
 async def test_who_pings_and_never_reads_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path, write_timeout=0.2) as shop:
-        client = await shop.server.connect(receives=4096)
-        head = "GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-        head += "Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
-        await client.send(head.encode())
-        await client.reader.readuntil(b"\r\n\r\n")
-        pings = (b"\x89\xfd" + bytes(4) + bytes(125)) * 1_000
+        client = await raw_socket(shop)
+        pings = frame(PING, bytes(125)) * 1_000
         gate, most = shop.server.gate, 0
         async with asyncio.timeout(SECONDS):
             while not gate.closed["answer not taken"]:
@@ -319,6 +342,181 @@ async def test_who_pings_and_never_reads_is_closed(tmp_path: Path) -> None:
                     await asyncio.wait_for(client.send(pings), 0.05)
                 most = max(most, gate.held)
         assert most < 1_000_000
+
+
+async def test_frames_are_read_a_few_at_a_time(shop: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds, pings = 0, Counter[int]()
+
+    def handle(self: WebSocketConnection, event: object) -> None:
+        pings[rounds] += 1
+
+    monkeypatch.setattr(WebSocketConnection, "handle_ping", handle)
+    client = await raw_socket(shop)
+    await client.send(frame(PING, b"") * 2_000)
+    async with asyncio.timeout(SECONDS):
+        while pings.total() < 2_000:
+            rounds += 1
+            await asyncio.sleep(0)
+    assert max(pings.values()) <= 32
+
+
+async def test_messages_begin_in_the_rounds_of_requests(
+    shop: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each takes a while, as one does that many clients send at once.
+    rounds, handled = 0, Counter[int]()
+    handle = _Socket._handle
+
+    async def handling(self: _Socket, message: Any) -> None:
+        handled[rounds] += 1
+        time.sleep(0.005)  # noqa: ASYNC251  # it is the event loop's time
+        await handle(self, message)
+
+    clients = [await raw_socket(shop, receives=65_536) for _ in range(40)]
+    monkeypatch.setattr(_Socket, "_handle", handling)
+    for client in clients:
+        client.writer.write(frame(TEXT, b'{"type":"ping"}'))
+    async with asyncio.timeout(SECONDS):
+        while handled.total() < 40:
+            rounds += 1
+            await asyncio.sleep(0)
+    assert max(handled.values()) <= 24
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_an_endless_message_is_closed(tmp_path: Path, *, is_slow: bool) -> None:
+    async with serving(tmp_path, body_timeout=0.2 if is_slow else 30) as shop:
+        client = await raw_socket(shop)
+        await client.send(frame(BEGIN, b"{") + (b"" if is_slow else frame(MORE, b" ") * 500))
+        closing = await client.rest()
+        assert closing is not None
+        assert (closing[0], int.from_bytes(closing[2:4], "big")) == (0x88, 1008)
+        assert closing[4:].startswith(
+            b"a message took too long" if is_slow else b"a message may have 128 frames"
+        )
+
+
+async def _pinging(client: SocketClient) -> Closed:
+    """How the server closes the connection of a client that sends nothing but pings."""
+    try:
+        while True:
+            await client.send({"type": "ping"})
+            assert await client.read() == {"type": "pong"}
+    except Closed as closed:
+        return closed
+
+
+@pytest.mark.parametrize(("begins", "code"), [(False, 4408), (True, 1000)])
+async def test_pings_keep_no_connection_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, begins: bool, code: int
+) -> None:
+    monkeypatch.setattr("keygraph_server.http.sockets._INIT_SECONDS", 0.3)
+    async with serving(tmp_path, live_idle=0.3) as shop, socket_to(shop.port) as client:
+        if begins:
+            await client.begin()
+        async with asyncio.timeout(SECONDS):
+            assert (await _pinging(client)).code == code
+
+
+async def test_a_client_that_reads_no_large_answer_holds_nothing_of_others(tmp_path: Path) -> None:
+    # Nothing that waits for its client has the turn to write, or memory of operations; what is unread is limited.
+    async with serving(tmp_path, connection_memory=2_000_000) as shop:
+        name = "x" * 50_000
+        await shop.ask(rename(name))
+        fields = " ".join(f"a{number}: name" for number in range(14))
+        query = f'{{ user(userId: "12345") {{ {fields} }} }}'
+        client, memory = await raw_socket(shop), shop.app.state.service.memory
+        await client.send(frame(TEXT, b'{"type":"connection_init"}'))
+        for number in range(20):
+            payload = {"id": str(number), "type": "subscribe", "payload": {"query": query}}
+            await client.send(frame(TEXT, json.dumps(payload).encode()))
+        async with asyncio.timeout(SECONDS):
+            while not shop.server.gate.closed["too much memory"]:
+                await asyncio.sleep(0.01)
+                assert memory.large_answers.running <= 1
+            while memory.held or memory.large_answers.running:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert len((await shop.ask(query))["data"]["user"]) == 14
+
+
+async def test_an_answer_is_counted_once_more_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def long(response: object) -> bytes:
+        return b"x" * 3_000
+
+    monkeypatch.setattr("keygraph_server.http.graphql_http.written", long)
+    async with serving(tmp_path, answer_limit=2_000) as shop, socket_to(shop.port) as client:
+        await client.begin()
+        for key, document in (("1", QUERY), ("2", NAME)):
+            await client.subscribe(key, document)
+            [error] = (await client.read())["payload"]["errors"]
+            assert error["extensions"]["code"] == "ANSWER_LIMIT"
+            if key == "1":
+                await client.read()
+
+
+async def test_large_messages_are_held_until_their_operations_end(shop: Serving) -> None:
+    memory = shop.app.state.service.memory
+    gate = asyncio.Event()
+    execute, waiting = shop.app.state.service.execute, []
+
+    async def late(request: Any) -> Any:
+        waiting.append(memory.large_bodies.taken.get("", 0))
+        await gate.wait()
+        return await execute(request)
+
+    shop.app.state.service.execute = late
+    async with socket_to(shop.port) as client:
+        await client.begin()
+        await client.subscribe("1", QUERY, variables={"x": "x" * 20_000})
+        async with asyncio.timeout(SECONDS):
+            while not waiting:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        assert memory.large_bodies.taken[""] > 0
+        gate.set()
+        assert await client.read() == named("John Doe")
+        await client.read()
+        assert memory.large_bodies.taken == {}
+
+
+async def test_those_who_listen_to_one_document_share_it(shop: Serving) -> None:
+    long = NAME + "#" * 50_000
+    async with socket_to(shop.port) as client:
+        await client.begin()
+        for number in range(3):
+            await client.subscribe(str(number), long, variables={"only_here": ["x" * 50_000]})
+            assert await client.read() == named("John Doe", str(number))
+        gc.collect()
+        variables = [each for each in gc.get_objects() if type(each) is dict and "only_here" in each]
+        assert len(variables) == 1
+
+
+async def test_a_websocket_with_subscriptions_is_not_closed_for_others(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_connections=4) as shop, socket_to(shop.port) as client:
+        await client.begin()
+        await client.subscribe("1", NAME)
+        await client.read()
+        for _ in range(8):
+            await raw_socket(shop)
+        await shop.ask(rename("Jane"))
+        assert await client.read() == named("Jane")
+
+
+async def test_a_refused_websocket_is_answered_like_any_request(shop: Serving) -> None:
+    foreign = await refused(shop.port, headers=[(b"origin", b"https://evil.example")])
+    client = await shop.server.connect()
+    await client.send(
+        b"GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    )
+    no_handshake = await client.read()
+    for status, fields in (
+        (foreign.status_code, {name.decode().lower() for name, _ in foreign.headers}),
+        (no_handshake.status, {*no_handshake.fields}),
+    ):
+        assert status in (400, 403)
+        assert {"x-content-type-options", "content-security-policy", "x-request-id"} <= fields
 
 
 async def test_a_stop_completes_subscriptions_and_says_goodbye(tmp_path: Path) -> None:
@@ -404,8 +602,9 @@ async def test_a_subscription_of_a_client_that_takes_no_events_is_refused_in_wor
 
 
 async def test_streams_have_half_of_the_connections(tmp_path: Path) -> None:
+    # They have four of eight, and one address two.
     async with (
-        serving(tmp_path, max_connections=4) as shop,
+        serving(tmp_path, max_connections=8) as shop,
         shop.events(NAME) as first,
         shop.events(NAME) as second,
     ):

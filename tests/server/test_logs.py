@@ -129,6 +129,13 @@ def test_a_client_that_a_proxy_names_cannot_pass_for_a_request(capsys: pytest.Ca
     )
 
 
+def test_no_line_has_the_query_string_of_a_websocket(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(Settings(log_level="debug", log_format="text"))
+    opened = ('%s - "WebSocket %s" [accepted]', "10.0.0.1:0", "/graphql?token=secret")
+    logging.getLogger("uvicorn.error").info(*opened)
+    assert capsys.readouterr().err.endswith('uvicorn.error: 10.0.0.1:0 - "WebSocket /graphql" [accepted]\n')
+
+
 def test_the_level_holds_for_operations(capsys: pytest.CaptureFixture[str]) -> None:
     log = DirectLogger("keygraph_server.operations", Settings(log_level="warning"))
     log.log(logging.INFO, "operation", name="Quiet")

@@ -779,6 +779,11 @@ class SharedRounds:
         true, unless whoever waits sets it to false first, because the operation is not wanted anymore."""
         return self._queue(0, client, is_turn=False)
 
+    def enter_if_over(self, client: str) -> asyncio.Future[bool] | None:
+        """Enters if the time of this round is used up. None if something new may begin at once, in this round."""
+        self.count(0.0)
+        return self.enter(client) if perf_counter() > self.ends else None
+
     def _queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]:
         if len(self._waiting) > self._most_kept:
             # Those behind others would stay as long as there are others, however few of them still wait.

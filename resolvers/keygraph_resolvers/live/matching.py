@@ -5,14 +5,14 @@ these positions: by the item's key, or as a part of a range. Where neither the i
 only operations that have read one of the changed attributes are touched.
 
 A change costs a lookup for the table and for each index, and the search for its place among the ranges of that partition,
-however many operations have read other items.
+however many operations have read other items. All of it takes microseconds, so that the event loop is never held up.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -44,9 +44,9 @@ class ReadIndex(Generic[OwnerT]):
         self.size = 0
         """How many keys and ranges of operations are held."""
 
-    def of(self, owner: OwnerT) -> OwnReads[OwnerT]:
-        """Returns what takes the reads of an operation."""
-        return OwnReads(self, owner)
+    def of(self, owner: OwnerT, counted: Callable[[int], None] = lambda _: None) -> OwnReads[OwnerT]:
+        """Returns what takes the reads of an operation. `counted` is called with how many more or fewer are held."""
+        return OwnReads(self, owner, counted)
 
     def add_key(self, key: Key, owner: OwnerT, names: Names) -> None:
         """Adds a key that an operation reads."""
@@ -116,10 +116,11 @@ class ReadIndex(Generic[OwnerT]):
 class OwnReads(Generic[OwnerT]):
     """The reads of one operation, in the index of all."""
 
-    __slots__ = ("_index", "_keys", "_owner", "_pending", "_ranges")
+    __slots__ = ("_counted", "_index", "_keys", "_owner", "_pending", "_ranges")
 
-    def __init__(self, index: ReadIndex[OwnerT], owner: OwnerT) -> None:
+    def __init__(self, index: ReadIndex[OwnerT], owner: OwnerT, counted: Callable[[int], None]) -> None:
         self._index = index
+        self._counted = counted
         self._owner = owner
         self._keys: set[Key] = set()
         self._ranges: set[KeyRange] = set()
@@ -128,16 +129,21 @@ class OwnReads(Generic[OwnerT]):
 
     def add_key(self, key: Key, names: Names) -> None:
         """An item is read by its key."""
+        before = self._index.size
         self._keys.add(key)
         self._index.add_key(key, self._owner, names)
+        self._counted(self._index.size - before)
 
     def begin(self, read: KeyRange, names: Names) -> None:
         """A range is read."""
+        before = self._index.size
         self._pending[read] += 1
         self._index.add_range(read, self._owner, names)
+        self._counted(self._index.size - before)
 
     def end(self, read: KeyRange, reached: KeyRange, names: Names) -> None:
         """The read has reached this part of its range."""
+        before = self._index.size
         self._ranges.add(reached)
         self._index.add_range(reached, self._owner, names)
         self._pending[read] -= 1
@@ -145,14 +151,17 @@ class OwnReads(Generic[OwnerT]):
             del self._pending[read]
             if read not in self._ranges:
                 self._index.drop_range(read, self._owner)
+        self._counted(self._index.size - before)
 
     def forget(self) -> None:
         """Drops all of them."""
+        before = self._index.size
         for key in self._keys:
             self._index.drop_key(key, self._owner)
         for read in self._ranges | self._pending.keys():
             self._index.drop_range(read, self._owner)
         self._keys, self._ranges, self._pending = set(), set(), Counter()
+        self._counted(self._index.size - before)
 
     def uses(self, indexes: Collection[str]) -> bool:
         """Returns whether a range of one of these indexes was read."""
@@ -163,25 +172,25 @@ class OwnReads(Generic[OwnerT]):
 
 _Bound: TypeAlias = tuple[int, Any]
 """A bound in the order of bounds: nothing below, a key, nothing above."""
+_Bounds: TypeAlias = tuple[_Bound, _Bound]
 _FIRST, _LAST = (0, ""), (2, "")
-_FEW = 8
-"""So many ranges are looked through one by one."""
+_MOST_OF_BLOCK = 256
+"""A block of more ranges is split."""
 
 
 class _Intervals(Generic[OwnerT]):
     """The ranges of a partition, each with the operations that have read it.
 
-    Where there are many, they are sorted by their low bounds, and a tree of the largest high bounds leads to those that
-    contain a key. It is made when it is next needed after a range has come or gone.
+    They are in blocks, which are in the order of their low bounds. A block has its ranges by their low and by their high
+    bounds. Of the blocks that begin below a key, all but the last one have no range that begins above it: what ends above it
+    is found in the second list. So ranges come and go without looking at all others.
     """
 
-    __slots__ = ("_by_bounds", "_highest", "_lows", "_sorted")
+    __slots__ = ("_blocks", "_by_bounds")
 
     def __init__(self) -> None:
-        self._by_bounds: dict[tuple[_Bound, _Bound], dict[OwnerT, Names]] = {}
-        self._sorted: list[tuple[tuple[_Bound, _Bound], dict[OwnerT, Names]]] | None = None
-        self._lows: list[_Bound] = []
-        self._highest: list[_Bound] = []
+        self._by_bounds: dict[_Bounds, dict[OwnerT, Names]] = {}
+        self._blocks: list[_Block] = []
 
     def __bool__(self) -> bool:
         return bool(self._by_bounds)
@@ -192,7 +201,14 @@ class _Intervals(Generic[OwnerT]):
         owners = self._by_bounds.get(bounds)
         if owners is None:
             owners = self._by_bounds[bounds] = {}
-            self._sorted = None
+            place = self._place(bounds)
+            block = self._blocks[place] if self._blocks else _Block([])
+            if not self._blocks:
+                self._blocks.append(block)
+            block.add(bounds)
+            if len(block.by_low) > _MOST_OF_BLOCK:
+                half = len(block.by_low) // 2
+                self._blocks[place : place + 1] = [_Block(block.by_low[:half]), _Block(block.by_low[half:])]
         return owners
 
     def drop(self, low: KeyValue | None, high: KeyValue | None, owner: OwnerT) -> None:
@@ -202,7 +218,14 @@ class _Intervals(Generic[OwnerT]):
         del owners[owner]
         if not owners:
             del self._by_bounds[bounds]
-            self._sorted = None
+            place = self._place(bounds)
+            self._blocks[place].drop(bounds)
+            if not self._blocks[place].by_low:
+                del self._blocks[place]
+
+    def _place(self, bounds: _Bounds) -> int:
+        """Returns the number of the block in which a range is, or would be."""
+        return max(0, bisect_right(self._blocks, bounds, key=_first_of) - 1)
 
     def at(self, sort: KeyValue | None) -> Iterator[dict[OwnerT, Names]]:
         """Yields the operations of each range that contains a sort key; None is that of a table without one."""
@@ -210,45 +233,42 @@ class _Intervals(Generic[OwnerT]):
             yield from self._by_bounds.values()
             return
         key = (1, sort)
-        if len(self._by_bounds) <= _FEW:
-            for (low, high), owners in self._by_bounds.items():
-                if low <= key <= high:
-                    yield owners
-            return
-        if self._sorted is None:
-            self._sort()
-        yield from self._search(1, 0, self._width, bisect_right(self._lows, key), key)
-
-    @property
-    def _width(self) -> int:
-        return len(self._highest) // 2
-
-    def _sort(self) -> None:
-        self._sorted = sorted(self._by_bounds.items(), key=itemgetter(0))
-        self._lows = [low for (low, _), _ in self._sorted]
-        width = 1 << (len(self._sorted) - 1).bit_length()
-        self._highest = [_FIRST] * (2 * width)
-        for place, ((_, high), _) in enumerate(self._sorted):
-            self._highest[width + place] = high
-        for place in range(width - 1, 0, -1):
-            self._highest[place] = max(self._highest[2 * place], self._highest[2 * place + 1])
-
-    def _search(
-        self, place: int, first: int, count: int, end: int, key: _Bound
-    ) -> Iterator[dict[OwnerT, Names]]:
-        """Yields from the ranges below a place of the tree, `count` from the first on, of which those before `end` begin
-        early enough."""
-        if first >= end or self._highest[place] < key or self._sorted is None:
-            return
-        if count == 1:
-            yield self._sorted[first][1]
-            return
-        half = count // 2
-        yield from self._search(2 * place, first, half, end, key)
-        yield from self._search(2 * place + 1, first + half, half, end, key)
+        last = bisect_right(self._blocks, (key, _LAST), key=_first_of) - 1
+        for block in self._blocks[: max(0, last)]:
+            for high, low in block.by_high[bisect_left(block.by_high, key, key=_bound_of) :]:
+                yield self._by_bounds[low, high]
+        if last >= 0:
+            for bounds in self._blocks[last].by_low:
+                if bounds[0] <= key <= bounds[1]:
+                    yield self._by_bounds[bounds]
 
 
-def _bounds(low: KeyValue | None, high: KeyValue | None) -> tuple[_Bound, _Bound]:
+class _Block:
+    """Some ranges that follow each other by their low bounds."""
+
+    __slots__ = ("by_high", "by_low")
+
+    def __init__(self, by_low: list[_Bounds]) -> None:
+        self.by_low = by_low
+        self.by_high = sorted((high, low) for low, high in by_low)
+
+    def add(self, bounds: _Bounds) -> None:
+        insort(self.by_low, bounds)
+        insort(self.by_high, bounds[::-1])
+
+    def drop(self, bounds: _Bounds) -> None:
+        del self.by_low[bisect_left(self.by_low, bounds)]
+        del self.by_high[bisect_left(self.by_high, bounds[::-1])]
+
+
+def _first_of(block: _Block) -> _Bounds:
+    return block.by_low[0]
+
+
+_bound_of: Callable[[_Bounds], _Bound] = itemgetter(0)
+
+
+def _bounds(low: KeyValue | None, high: KeyValue | None) -> _Bounds:
     return _FIRST if low is None else (1, low), _LAST if high is None else (1, high)
 
 

@@ -468,10 +468,11 @@ class Holding:
 
     def let_go(self) -> None:
         """Holds nothing anymore."""
-        self._memory.held -= self.held
+        self.give_back(self.held)
         self.forget_body()
-        if self.turn is not None:
-            self._memory.large_answers.leave(self.turn)
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            self._memory.large_answers.leave(turn)
 
     def take(self, items: Sequence[Item | None], nested: int, read_units: float, looked_at: int) -> int:
         """Holds items, for which so much was read; returns how many bytes. `nested` are the values in their lists, maps

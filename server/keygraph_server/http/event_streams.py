@@ -7,7 +7,7 @@ https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from starlette.types import Receive, Send
@@ -48,37 +48,10 @@ def only_event(text: bytes) -> bytes:
     return event(text) + _COMPLETE
 
 
-class EventStreams:
-    """The streams of a process. Each keeps a connection busy, so they have half of the connections at most."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.count = 0
-
-    async def send(
-        self,
-        listening: Coroutine[Any, Any, Listener],
-        receive: Receive,
-        send: Send,
-        answered: Callable[[], None],
-    ) -> None:
-        """Sends the answers to a listener until it ends, or its client is gone. `answered` is called for each. Raises
-        KeygraphError before anything is sent."""
-        if self.count >= self._most:
-            listening.close()
-            from keygraph_resolvers.live import LiveLimitReached  # few servers have subscriptions
-
-            raise LiveLimitReached(f"there are as many streams as there may be: {self._most:,}")
-        self.count += 1
-        try:
-            await _send_answers(await listening, receive, send, answered)
-        finally:
-            self.count -= 1
-
-
-async def _send_answers(
+async def send_answers(
     listener: Listener, receive: Receive, send: Send, answered: Callable[[], None]
 ) -> None:
+    """Sends the answers to a listener until it ends, or its client is gone. `answered` is called for each."""
     gone = asyncio.create_task(_disconnect(receive))
     waiting: asyncio.Task[Any] | None = None
     try:
@@ -98,6 +71,8 @@ async def _send_answers(
                 del answer  # it would be kept until the next one comes, and so would its text
             await send({"type": "http.response.body", "body": body, "more_body": True})
             del body
+            # A server waits before it sends: the next answer is made when the client has taken this one.
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
     finally:
         listener.end()
         gone.cancel()

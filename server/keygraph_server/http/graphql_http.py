@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from inspect import isawaitable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import orjson
 from graphql import OperationType
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from keygraph.admission import Overloaded
+from keygraph.admission import Admission, Overloaded
 from keygraph.codes import Code
 from keygraph.deadlines import Deadlines, Wait
 from keygraph.errors import KeygraphError, without_frames
@@ -33,7 +33,7 @@ from keygraph_server.connections.gate import network_of
 from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.compression import compressed, takes_gzip
-from keygraph_server.http.event_streams import EVENTS, EventStreams, only_event, takes_events
+from keygraph_server.http.event_streams import EVENTS, only_event, send_answers, takes_events
 from keygraph_server.http.origins import Origins, is_foreign, is_forgeable
 from keygraph_server.http.requests import (
     GRAPHQL_RESPONSE,
@@ -143,6 +143,12 @@ class HTTPObservation(Observation):
         """Whether it is a subscription."""
         return self.operation is not None and self.operation.operation is OperationType.SUBSCRIPTION
 
+    def shares(self, request: OperationRequest) -> None:
+        """Keeps the document and the variables that a subscription shares with all others of its kind."""
+        if self.requested is not None:
+            variables = None if request.variables is None else cast("dict[str, Any]", request.variables)
+            self.requested = self.requested._replace(query=request.document, variables=variables)
+
     def answered(self) -> None:
         """Notes the time of the first answer to a subscription: it may go on for hours."""
         if self.answered_at is None:
@@ -223,8 +229,9 @@ class EndpointOptions:
     tokens_in_messages: bool = False
     """Whether the first message of a WebSocket may have the `Authorization` that its request lacks. Not where a gateway
     sets headers."""
-    max_streams: int = 1_000
-    """How many streams of server-sent events may be open. Each keeps a connection busy."""
+    streams: Admission = field(default_factory=lambda: Admission(1_000, 0))
+    """The places of streams of server-sent events, and of WebSockets that are not closed when there are too many
+    connections."""
 
     def document_of(self, requested: GraphQLRequest) -> str:
         """Returns the document of a request. Raises RequestRefusedError if it is not known or not accepted."""
@@ -233,11 +240,20 @@ class EndpointOptions:
             return documents.document_of(document, requested.document_id, requested.automatic_hash)
         return document
 
-    async def written(self, response: dict[str, Any]) -> bytes:
+    async def written(self, response: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Returns an answer, or an error in its place if it is too large, and its JSON."""
+        text = await written(response)
+        if len(text) > self.limits.answer_limit:
+            response = {"data": None, "errors": [answer_limit_error(self.limits.answer_limit)]}
+            with_request_id(response["errors"])
+            text = orjson.dumps(response)
+        return response, text
+
+    async def live_text(self, response: dict[str, Any]) -> bytes:
         """Returns an answer to a subscription as JSON."""
         if "errors" in response:
             self.conceal(response["errors"])
-        return await written(response)
+        return (await self.written(response))[1]
 
     def conceal(self, errors: list[dict[str, Any]]) -> None:
         """Removes from errors what clients may not see."""
@@ -261,7 +277,6 @@ class GraphQLEndpoint:
         self._options = options = options or EndpointOptions()
         self._cache_control = (b"cache-control", options.cache_control.encode())
         self._unwatched: Deadlines | None = None
-        self._streams = EventStreams(options.max_streams)
         self._thread = WorkerThread()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -355,9 +370,10 @@ class GraphQLEndpoint:
                 response = await service.execute(request)
             if watched.is_gone:
                 return
-            if observation.is_subscription and await self._stream(
-                request, observation, lease, scope, receive, send
-            ):
+            if observation.is_subscription and _is_streamed(scope, observation.headers):
+                lease.forget_body()
+                del requested, document, response  # it may go on for hours
+                await self._stream(request, observation, lease, scope, receive, send)
                 return
             if requested.automatic_hash is not None and "data" in response:
                 options.documents.keep(requested.automatic_hash, document)
@@ -388,21 +404,28 @@ class GraphQLEndpoint:
         scope: Scope,
         receive: Receive,
         send: Send,
-    ) -> bool:
-        """Streams the answers to a subscription. Returns whether the client takes streams."""
-        live: LiveQueries | None = getattr(scope["app"].state, "live", None)
-        if live is None or not takes_events(observation.headers.fields.get(b"accept", b"")):
-            return False
-        lease.forget_body()
+    ) -> None:
+        """Streams the answers to a subscription."""
+        live: LiveQueries = scope["app"].state.live
         observation.status = 200
         scope.get("state", {})[STREAMS] = True
-        listening = live.listen(request, lease.address)
+        # Each keeps a connection busy.
+        streams = self._options.streams
+        place = streams.enter_at_once(clients=lease.clients)
         try:
-            await self._streams.send(listening, receive, send, observation.answered)
+            if place is None:
+                from keygraph_resolvers.live import LiveLimitReached  # few servers have subscriptions
+
+                raise LiveLimitReached("there are as many streams as there may be, or as one client may have")
+            listener = await live.listen(request, lease.address)
+            observation.shares(request)
+            await send_answers(listener, receive, send, observation.answered)
         except KeygraphError as refused:
             response = {"errors": [{"message": str(refused), "extensions": {"code": refused.code}}]}
             await self._answer(observation, lease, send, response, 200, EVENTS)
-        return True
+        finally:
+            if place is not None:
+                streams.leave(place)
 
     def _unless_gone(self, receive: Receive) -> UnlessGone:
         if self._unwatched is None or self._unwatched.loop is not asyncio.get_running_loop():
@@ -435,11 +458,7 @@ class GraphQLEndpoint:
         options = self._options
         if "errors" in response:
             with_request_id(response["errors"])
-        body = await written(response)
-        if len(body) > options.limits.answer_limit:
-            response = {"data": None, "errors": [answer_limit_error(options.limits.answer_limit)]}
-            with_request_id(response["errors"])
-            body = orjson.dumps(response)
+        response, body = await options.written(response)
         observation.answer, observation.status = response, status
         # An answer for one viewer is not for the next one.
         is_open = options.viewer_of is None and options.context_of is None
@@ -487,13 +506,18 @@ def _accepted_type(headers: RequestHeaders, scope: Scope) -> str:
     if headers.fields.get(b"upgrade", b"").lower() == b"websocket":
         raise RequestRefusedError(NO_WEBSOCKETS, 400)
     if headers.answer_type is None:
-        has_streams = getattr(scope["app"].state, "live", None) is not None
-        if has_streams and takes_events(headers.fields[b"accept"]):
+        if _is_streamed(scope, headers):
             return EVENTS
         is_stream = any(each in headers.fields[b"accept"].lower() for each in _STREAMS)
         problem = f"answers are {GRAPHQL_RESPONSE} or {JSON}{_NO_STREAMS if is_stream else ''}"
         raise RequestRefusedError(problem, 406)
     return headers.answer_type
+
+
+def _is_streamed(scope: Scope, headers: RequestHeaders) -> bool:
+    """Returns whether answers may be streamed: the client takes events."""
+    is_live = getattr(scope["app"].state, "live", None) is not None
+    return is_live and takes_events(headers.fields.get(b"accept", b""))
 
 
 async def read_body(receive: Receive) -> bytes:

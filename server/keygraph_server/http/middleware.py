@@ -173,8 +173,15 @@ class AroundEndpoints:
         ):
             await _refuse_websocket(scope, receive, send)
             return
-        REQUEST_ID.set(_id_of(request_headers(scope).fields))
-        await serve_socket(scope, receive, send, self._sockets, self._most)
+        request_id = _id_of(request_headers(scope).fields)
+        REQUEST_ID.set(request_id)
+
+        def sending(message: Message) -> Awaitable[None]:
+            if message["type"] == "websocket.http.response.start":
+                message["headers"] += [*self._all_else, (_ID_FIELD, request_id.encode())]
+            return send(message)
+
+        await serve_socket(scope, receive, sending, self._sockets, self._most)
 
     def _limited(self, fields: HeaderFields, receive: Receive) -> Receive:
         """Returns a function that receives the body. It raises RequestRefusedError for more bytes than allowed."""

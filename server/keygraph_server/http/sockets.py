@@ -10,29 +10,33 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 
-from keygraph.admission import Overloaded
+from keygraph.admission import Overloaded, Place
 from keygraph.errors import KeygraphError, StoreError
 from keygraph_resolvers import OperationRequest, Service
 from keygraph_resolvers.codes import OperationCode
+from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import internal_error
+from keygraph_resolvers.read.meter import Holding
+from keygraph_server.connections import KEPT
 from keygraph_server.connections.gate import network_of
 from keygraph_server.errors import RequestRefusedError, UnauthenticatedError
 from keygraph_server.http.graphql_http import (
+    FOREIGN,
     LARGE_BODY,
     EndpointOptions,
     HTTPObservation,
     Viewer,
     turn_to_read,
-    written,
 )
 from keygraph_server.http.origins import is_foreign
 from keygraph_server.http.requests import (
+    GraphQLRequest,
     RequestHeaders,
     parse_operation,
     read_json,
@@ -70,7 +74,7 @@ async def serve_socket(
     await receive()
     headers = request_headers(scope)
     if is_foreign(headers.fields, options.origins):
-        await send({"type": "websocket.close", "code": _FORBIDDEN})  # answered as HTTP, with 403
+        await _refuse(scope, send, RequestRefusedError(FOREIGN, 403))
         return
     offered = scope.get("subprotocols") or []
     if PROTOCOL not in offered:
@@ -82,6 +86,23 @@ async def serve_socket(
         return
     await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
     await _Socket(scope, receive, send, options, headers, most_bytes).serve()
+
+
+async def _refuse(scope: Scope, send: Send, refused: RequestRefusedError) -> None:
+    """Answers the request as HTTP, if the server can."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": _FORBIDDEN})
+        return
+    errors = refused.response["errors"]
+    with_request_id(errors)
+    body = orjson.dumps({"errors": errors})
+    headers = [
+        (b"content-type", b"application/json; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "websocket.http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
 
 
 class _Socket:
@@ -110,31 +131,43 @@ class _Socket:
         self._context: Any = None
         self._is_known = False
         """Whether the client has said who it is."""
+        self._place: Place | None = None
+        """Its place among the streams, while it has an operation: then it stays open."""
+        self._ends = asyncio.get_running_loop().time() + _INIT_SECONDS
+        """When it is closed unless it has an operation."""
         address = (scope.get("client") or ("",))[0]
         self._address = network_of(address) if ":" in address else address
 
     async def serve(self) -> None:
         """Reads messages until the end."""
+        time, idle = asyncio.get_running_loop().time, self._live.limits.live_idle
         stopped = asyncio.create_task(self._live.closed.wait())
         reading: asyncio.Task[Message] | None = None
         try:
             while True:
                 reading = reading or asyncio.create_task(self._receive())  # type: ignore[arg-type]  # a coroutine
-                seconds = self._live.limits.live_idle if self._is_known else _INIT_SECONDS
-                await asyncio.wait((reading, stopped), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                seconds = idle if self._running else self._ends - time()
+                await asyncio.wait(
+                    (reading, stopped), timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED
+                )
+                if stopped.done():
+                    # Its subscriptions have ended, and say so.
+                    await asyncio.gather(*self._running.values(), return_exceptions=True)
+                    raise _Closed(_GOING_AWAY, "the server is shutting down")
+                if not self._running and time() >= self._ends:
+                    # Whatever it sends meanwhile.
+                    if not self._is_known:
+                        raise _Closed(_INIT_TIMEOUT, "Connection initialisation timeout")
+                    raise _Closed(_NORMAL, "no subscription for a while")
                 if reading.done():
                     message, reading = reading.result(), None
                     if message["type"] == "websocket.disconnect":
                         return
+                    turn = rounds().enter_if_over(self._address)
+                    if turn is not None:
+                        await turn
                     await self._handle(message)
-                elif stopped.done():
-                    # Its subscriptions have ended, and say so.
-                    await asyncio.gather(*self._running.values(), return_exceptions=True)
-                    raise _Closed(_GOING_AWAY, "the server is shutting down")
-                elif not self._is_known:
-                    raise _Closed(_INIT_TIMEOUT, "Connection initialisation timeout")
-                elif not self._running:
-                    raise _Closed(_NORMAL, "no subscription for a while")
+                    del message  # the next one may come much later
         except _Closed as closed:
             reason = str(closed).encode()[:_LONGEST_REASON].decode(errors="ignore")
             with suppress(OSError):
@@ -143,50 +176,73 @@ class _Socket:
             for task in (stopped, reading, *self._running.values()):
                 if task is not None:
                     task.cancel()
+            self._running.clear()
+            self._settle()
 
     async def _handle(self, message: Message) -> None:
-        content = await self._read(message)
-        match content:
-            case {"type": "connection_init"}:
-                if self._is_known:
-                    raise _Closed(_TOO_MANY_INITS, "Too many initialisation requests")
-                await self._identify(content.get("payload"))
-                self._is_known = True
-                await self._write({"type": "connection_ack"})
-            case {"type": "ping"}:
-                await self._write({"type": "pong"})
-            case {"type": "pong"}:
-                pass
-            case {"type": "subscribe" | "complete", "id": str() as key} if 0 < len(key) <= _LONGEST_ID:
-                if not self._is_known:
-                    raise _Closed(_UNAUTHORIZED, "Unauthorized")
-                running = self._running.get(key)
-                if content["type"] == "complete":
-                    if running is not None:
-                        running.cancel()
-                        del self._running[key]
-                elif running is not None:
-                    raise _Closed(_TWICE, f"Subscriber for {key} already exists")
-                else:
-                    await self._begin(key, content.get("payload"))
-            case _:
-                raise _Closed(_INVALID, "this is no message of graphql-transport-ws")
+        lease = self._service.memory.holding(self._address)
+        try:
+            content = await self._read(message, lease)
+            match content:
+                case {"type": "connection_init"}:
+                    if self._is_known:
+                        raise _Closed(_TOO_MANY_INITS, "Too many initialisation requests")
+                    await self._identify(content.get("payload"))
+                    self._is_known = True
+                    self._settle()
+                    await self._write({"type": "connection_ack"})
+                case {"type": "ping"}:
+                    await self._write({"type": "pong"})
+                case {"type": "pong"}:
+                    pass
+                case {"type": "subscribe" | "complete", "id": str() as key} if 0 < len(key) <= _LONGEST_ID:
+                    if not self._is_known:
+                        raise _Closed(_UNAUTHORIZED, "Unauthorized")
+                    running = self._running.get(key)
+                    if content["type"] == "complete":
+                        if running is not None:
+                            running.cancel()
+                            del self._running[key]
+                            self._settle()
+                    elif running is not None:
+                        raise _Closed(_TWICE, f"Subscriber for {key} already exists")
+                    elif await self._begin(key, content.get("payload"), lease):
+                        return
+                case _:
+                    raise _Closed(_INVALID, "this is no message of graphql-transport-ws")
+        except BaseException:
+            lease.let_go()
+            raise
+        lease.let_go()
 
-    async def _read(self, message: Message) -> Any:
+    async def _read(self, message: Message, lease: Holding) -> Any:
+        """Returns the content of a message. A large one waits for its turn, which lasts until the lease forgets it."""
         if message.get("text") is None:
             raise _Closed(_INVALID, "messages are text")
         text = message["text"].encode()
         if len(text) > self._most_bytes:
             raise _Closed(_TOO_LARGE, f"a message is limited to {self._most_bytes:,} bytes")
         try:
-            with self._service.memory.holding(self._address) as lease:
-                if len(text) > LARGE_BODY:
-                    await turn_to_read(lease, len(text))
-                return read_json(text, "the message", self._options.limits.max_variable_values)
+            if len(text) > LARGE_BODY:
+                await turn_to_read(lease, len(text))
+            return read_json(text, "the message", self._options.limits.max_variable_values)
         except RequestRefusedError as refused:
             raise _Closed(_INVALID, str(refused)) from None
         except Overloaded as refused:
             raise _Closed(_TRY_LATER, str(refused)) from None
+
+    def _settle(self) -> None:
+        """Notes whether it has operations: it is not closed then for others, if there is a place among the streams."""
+        if not self._running:
+            self._ends = asyncio.get_running_loop().time() + self._live.limits.live_idle
+        streams, place = self._options.streams, self._place
+        if self._running and place is None:
+            self._place = streams.enter_at_once(clients=(self._address,))
+        elif not self._running and place is not None:
+            streams.leave(place)
+            self._place = None
+        if self._place is not place and KEPT in self._scope["state"]:
+            self._scope["state"][KEPT](self._place is not None)
 
     async def _identify(self, payload: Any) -> None:
         """Finds the viewer by the headers of the request, or by an `Authorization` in the client's first message: browsers
@@ -209,7 +265,8 @@ class _Socket:
         except (RequestRefusedError, StoreError, TimeoutError) as refused:
             raise _Closed(_INTERNAL, str(refused) or "it took too long to find out who asks") from None
 
-    async def _begin(self, key: str, payload: Any) -> None:
+    async def _begin(self, key: str, payload: Any, lease: Holding) -> bool:
+        """Begins an operation. Returns whether it has taken the lease."""
         if self._live.is_expired(self._viewer):
             raise _Closed(_FORBIDDEN, "Forbidden: the token has expired")
         if not isinstance(payload, dict):
@@ -219,59 +276,77 @@ class _Socket:
             problem = f"a connection may have {most:,} operations at the same time"
             error = {"message": problem, "extensions": {"code": OperationCode.LIVE_LIMIT}}
             await self._write({"id": key, "type": "error", "payload": [error]})
-            return
-        self._running[key] = asyncio.create_task(self._operate(key, payload))
+            return False
+        self._running[key] = asyncio.create_task(self._operate(key, payload, lease))
+        self._running[key].add_done_callback(lambda _: lease.let_go())
+        self._settle()
+        return True
 
-    async def _operate(self, key: str, payload: dict[str, Any]) -> None:
+    async def _operate(self, key: str, payload: dict[str, Any] | None, lease: Holding) -> None:
         """Executes an operation, and sends its answers."""
         observation = HTTPObservation(headers=self._headers)
         observer = self._options.observer
         if observer is not None:
             observer.begin(observation)
         try:
-            with suppress(OSError):  # the client is gone
-                await self._answer(key, payload, observation)
-        finally:
-            if self._running.get(key) is asyncio.current_task():
-                del self._running[key]
-            if observer is not None:
-                observer.end(observation)
-
-    async def _answer(self, key: str, payload: dict[str, Any], observation: HTTPObservation) -> None:
-        options = self._options
-        request = None
-        with self._service.memory.holding(self._address) as lease:
+            request: OperationRequest | None = None
             try:
-                observation.requested = requested = parse_operation(payload)
-                document = options.document_of(requested)
-                observation.requested = requested._replace(query=document)
-                request = OperationRequest(
-                    document,
-                    requested.variables,
-                    requested.operation_name,
-                    viewer=self._viewer,
-                    context=self._context,
-                    holding=lease,
-                    observation=observation,
-                )
+                observation.requested = parse_operation(payload or {})
+                payload = None  # the operation may go on for hours
+                request = self._request(observation, lease)
                 response = await self._service.execute(request)
             except RequestRefusedError as refused:
                 response = refused.response
             except Exception as error:
                 response = {"errors": [internal_error(error)]}
-            if not observation.is_subscription:
-                if "errors" in response:
-                    options.conceal(response["errors"])
-                    with_request_id(response["errors"])
-                observation.answer, observation.status = response, 200
-                if "data" in response:
-                    await self._write_text(key, await written(response))
-                    await self._write({"id": key, "type": "complete"})
+            with suppress(OSError):  # the client is gone
+                if request is not None and observation.is_subscription:
+                    lease.forget_body()
+                    await self._follow(key, request, observation)
                 else:
-                    await self._write({"id": key, "type": "error", "payload": response["errors"]})
-                return
-        if request is not None:
-            await self._follow(key, request, observation)
+                    await self._answer(key, response, observation, lease)
+        finally:
+            if self._running.get(key) is asyncio.current_task():
+                del self._running[key]
+                self._settle()
+            if observer is not None:
+                observer.end(observation)
+
+    def _request(self, observation: HTTPObservation, lease: Holding) -> OperationRequest:
+        """Returns the request that a message makes. Raises RequestRefusedError."""
+        requested = cast(GraphQLRequest, observation.requested)
+        document = self._options.document_of(requested)
+        observation.requested = requested._replace(query=document)
+        return OperationRequest(
+            document,
+            requested.variables,
+            requested.operation_name,
+            viewer=self._viewer,
+            context=self._context,
+            holding=lease,
+            observation=observation,
+        )
+
+    async def _answer(
+        self, key: str, response: dict[str, Any], observation: HTTPObservation, lease: Holding
+    ) -> None:
+        """Sends the only answer of an operation."""
+        options = self._options
+        if "errors" in response:
+            options.conceal(response["errors"])
+            with_request_id(response["errors"])
+        response, text = await options.written(response)
+        observation.answer, observation.status = response, 200
+        is_refused, errors = "data" not in response, response.get("errors")
+        # A client that does not read it holds nothing of what others need.
+        lease.answers()
+        lease.let_go()
+        del response
+        if is_refused:
+            await self._write({"id": key, "type": "error", "payload": errors})
+        else:
+            await self._write_text(key, text)
+            await self._write({"id": key, "type": "complete"})
 
     async def _follow(self, key: str, request: OperationRequest, observation: HTTPObservation) -> None:
         """Sends the answers to a subscription until it ends."""
@@ -282,6 +357,7 @@ class _Socket:
             observation.answer, observation.status = {"errors": [error]}, 200
             await self._write({"id": key, "type": "error", "payload": [error]})
             return
+        observation.shares(request)
         try:
             while (answer := await listener.next()) is not None:
                 observation.answered()
