@@ -3,7 +3,7 @@
 This is the only module that uses private names of aiobotocore. `AIOHTTPSession._get_ssl_context` and `_get_session`:
 aiobotocore 2.25.1 makes its TLS context there without `check_hostname`, and no public setting turns that on, so by
 itself it accepts any host's certificate from a trusted authority. `tests/keygraph/test_client.py` fails when this is no
-longer needed. It also follows redirects, and reads an answer of any size.
+longer needed. It also follows redirects, reads an answer of any size, and parses it in the event loop: `AioJSONParser._do_parse`.
 
 A process that writes credentials is started through `_popen` of its provider, and those of a role's source profile are made
 by `_create_process_provider`. Both are replaced, because a process that hangs would be left running.
@@ -20,11 +20,13 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import orjson
 from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiohttp import ClientResponse, ClientSession
 from aiohttp.abc import AbstractResolver, ResolveResult
 from botocore.exceptions import BotoCoreError, ClientError
@@ -40,7 +42,14 @@ from keygraph.engines.dynamodb.http1 import (
     addresses_of,
 )
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
-from keygraph.engines.dynamodb.transport import BYTES_AT_ONCE, Body, Received, UnreadableAnswer
+from keygraph.engines.dynamodb.transport import (
+    BYTES_AT_ONCE,
+    Body,
+    Received,
+    UnreadableAnswer,
+    in_thread,
+    is_large,
+)
 
 _UNREAD = (ResponseParserError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What botocore raises for answers that it cannot read."""
@@ -120,6 +129,23 @@ class _Response:
             except orjson.JSONDecodeError as error:
                 raise Malformed("text that is not Unicode") from error
         return body
+
+
+class ResponseParsers(AioResponseParserFactory):
+    """aiobotocore's parsers. Large answers in JSON are parsed beside other requests."""
+
+    def create_parser(self, protocol_name: str) -> Any:
+        return _Parser() if protocol_name == "json" else super().create_parser(protocol_name)
+
+
+class _Parser(AioJSONParser):
+    async def _do_parse(self, response: Any, shape: Any) -> Any:
+        body = response["body"]
+        if not is_large(body):
+            return await super()._do_parse(response, shape)  # type: ignore[misc]  # not in its stubs
+        parsed = await in_thread(partial(self._handle_json_body, body, shape))  # type: ignore[attr-defined]
+        self._inject_response_metadata(parsed, response["headers"])  # type: ignore[attr-defined]
+        return parsed
 
 
 class ClientTransport:

@@ -22,7 +22,13 @@ from botocore.exceptions import (
 )
 from botocore.utils import get_environ_proxies
 
-from keygraph.engines.dynamodb.client import ClientTransport, Resolver, VerifyingSession, ending_processes
+from keygraph.engines.dynamodb.client import (
+    ClientTransport,
+    Resolver,
+    ResponseParsers,
+    VerifyingSession,
+    ending_processes,
+)
 from keygraph.engines.dynamodb.direct import direct_transport
 from keygraph.engines.dynamodb.environment import tls_of
 from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
@@ -57,6 +63,7 @@ async def open_transport(
     """
     connect_seconds, read_seconds = deadline / CONNECT_SHARE, deadline / READ_SHARE
     session = get_session()
+    session.register_component("response_parser_factory", ResponseParsers())
     session.register_component("credential_provider", _CheckedResolver(session, read_seconds))
     tries = _tries(session)
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
