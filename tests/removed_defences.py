@@ -694,7 +694,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_HTTP}/sockets.py", "if not self._running and time() >= self._ends:", "if not self._is_known and time() >= self._ends:"
     ),
     "test_pings_keep_no_connection_open": Removal(
-        f"{_HTTP}/sockets.py", "                    await self._handle(message)\n", "                    await self._handle(message)\n                    self._ends = time() + idle\n"
+        f"{_HTTP}/sockets.py", "                    del message  # the next one may come much later\n", "                    del message\n                    self._ends = time() + idle\n"
     ),
     "test_a_websocket_with_subscriptions_is_not_closed_for_others": Removal(
         f"{_CONNECTIONS}/websocket.py", "        self._is_kept = is_kept\n", ""
@@ -762,6 +762,9 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_change_that_cannot_be_matched_runs_all": Removal(
         f"{_RESOLVERS}/live/queries.py", "                self._run_all()\n                continue\n", "                continue\n"
+    ),
+    "test_no_subscription_leaves_garbage": Removal(
+        f"{_RESOLVERS}/live/queries.py", "        del operation.reads  # they reference it: it would wait for the garbage collector\n", ""
     ),
     "test_a_slow_listener_gets_the_newest_answer_and_none_in_between": Removal(
         f"{_RESOLVERS}/live/queries.py", "self._is_behind = True", "self._is_behind = False"

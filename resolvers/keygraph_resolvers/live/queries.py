@@ -353,6 +353,7 @@ class LiveQueries:
             return
         del self._operations[operation.key]
         operation.reads.forget()
+        del operation.reads  # they reference it: it would wait for the garbage collector
         self._texts -= operation.size
         self._hold(operation.payer, -operation.size)
         for name in [*operation.timers]:
@@ -535,7 +536,7 @@ class LiveQueries:
             pause = _PAUSES[min(operation.failures, len(_PAUSES)) - 1]
             operation.call_later("again", pause, operation.need_run)
         await self._send(operation, LiveAnswer(text, is_refusal="data" not in response))
-        if settles and self._settle and operation.reads.uses(self._later):
+        if settles and self._settle and operation.listeners and operation.reads.uses(self._later):
             operation.call_later(
                 "settle", self._settle, partial(self.need_run, operation, is_urgent=True, settles=False)
             )

@@ -154,11 +154,6 @@ class _Socket:
                     # Its subscriptions have ended, and say so.
                     await asyncio.gather(*self._running.values(), return_exceptions=True)
                     raise _Closed(_GOING_AWAY, "the server is shutting down")
-                if not self._running and time() >= self._ends:
-                    # Whatever it sends meanwhile.
-                    if not self._is_known:
-                        raise _Closed(_INIT_TIMEOUT, "Connection initialisation timeout")
-                    raise _Closed(_NORMAL, "no subscription for a while")
                 if reading.done():
                     message, reading = reading.result(), None
                     if message["type"] == "websocket.disconnect":
@@ -168,6 +163,11 @@ class _Socket:
                         await turn
                     await self._handle(message)
                     del message  # the next one may come much later
+                if not self._running and time() >= self._ends:
+                    # Whatever else it has sent meanwhile.
+                    if not self._is_known:
+                        raise _Closed(_INIT_TIMEOUT, "Connection initialisation timeout")
+                    raise _Closed(_NORMAL, "no subscription for a while")
         except _Closed as closed:
             reason = str(closed).encode()[:_LONGEST_REASON].decode(errors="ignore")
             with suppress(OSError):
