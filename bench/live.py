@@ -58,6 +58,7 @@ def user(number: int, name: str) -> Item:
 class Change(NamedTuple):
     old: Item | None
     new: Item | None
+    at: float = 0.0
 
 
 async def written(response: dict[str, Any]) -> bytes:

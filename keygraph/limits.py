@@ -94,8 +94,12 @@ class LiveLimits(BaseModel):
     """How many of them one WebSocket may have."""
     live_memory: Count = 64_000_000
     """How many bytes a process keeps for them, up to half of them for one client: their documents, variables and claims,
-    and 400 for each key and key range that they have read, up to a sixteenth for one subscription. One that needs more is
+    changes that wait to be sent, and 400 for each key and key range that they have read, up to a sixteenth for one
+    subscription. One that needs more is
     refused, or ended, with the code `LIVE_LIMIT`."""
+    live_events: Count = 1_000
+    """How many changes may wait for a client that subscribes to changes and reads slowly. With one more, its subscription
+    ends with the code `EVENTS_LOST`."""
     live_running: Count = 32
     """How many of them a process runs at the same time, up to half of them of one client. They also count as running
     operations."""

@@ -35,14 +35,23 @@ TAKEN_FIELDS = frozenset(
 """Names of a server's own fields and arguments."""
 TAKEN_TYPES = frozenset(
     [
-        *("Query", "Mutation", "Subscription", "Node", "PageInfo", "WalkPageInfo", "SortDirection"),
+        *(
+            "Query",
+            "Mutation",
+            "Subscription",
+            "Node",
+            "PageInfo",
+            "WalkPageInfo",
+            "SortDirection",
+            "ChangeKind",
+        ),
         *("String", "Int", "Float", "Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
     ]
 )
 """Names of a server's own types."""
 _FIELD_LETTERS, _TYPE_LETTERS = 30, 36
 """Longer names are cut, so that a list of such a type fits on one line."""
-_ENDINGS = ("Connection", "Condition", "Edge", "Where", "Range", "Equals")
+_ENDINGS = ("Connection", "Condition", "Edge", "Where", "Range", "Equals", "Changed", "ChangedPayload")
 
 
 def _ascii(name: str) -> str:

@@ -39,6 +39,13 @@ class OperationCode(StrEnum):
 
     A retry gives the same error.
     """
+    EVENTS_LOST = "EVENTS_LOST"
+    """Changes did not reach this subscription to changes: the client reads too slowly, or the server could not keep up.
+
+    Subscribe again, and ask by a query for what is there now. If it comes again, narrow the subscription by its arguments.
+
+    Subscribe again at once.
+    """
     GRAPHQL_PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
     """The document is not valid GraphQL. `locations` says where the syntax error is.
 

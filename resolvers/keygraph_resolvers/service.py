@@ -136,6 +136,8 @@ class Service:
             run.meter.holding = request.holding
             if request.reads is not None:
                 run.meter.store = RecordingStore(run.meter.store, request.reads)
+                run.wants_changes = request.reads.add_changes
+            run.change = request.change
             run.middleware = None if hooks is None else hooks.middleware
             observation.plan, observation.meter = plan, run.meter
             if not plan.writes:

@@ -516,8 +516,9 @@ def test_subscription_has_the_graphs_fields_of_query() -> None:
     assert schema.subscription_type is not None
     assert schema.query_type is not None
     queries, live = schema.query_type.fields, schema.subscription_type.fields
-    assert live.keys() == queries.keys()
-    for name, each in live.items():
+    changes = {name for name, each in live.items() if str(each.type).endswith("ChangedPayload")}
+    assert live.keys() - changes == queries.keys()
+    for name, each in ((name, each) for name, each in live.items() if name not in changes):
         assert str(each.type) == str(queries[name].type)
         assert {key: str(of.type) for key, of in each.args.items()} == {
             key: str(of.type) for key, of in queries[name].args.items()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -627,6 +628,27 @@ async def test_a_subscription_as_events(shop: Serving, accept: str) -> None:
     async with asyncio.timeout(SECONDS):
         while shop.app.state.live.listeners:  # noqa: ASYNC110  # the server has no event for it
             await asyncio.sleep(0.01)
+
+
+async def test_changes_over_both(shop: Serving) -> None:
+    document = 'subscription { userChanged(userId: "12345") { kind old { name } new { name } } }'
+    changes = [
+        {"kind": "UPDATED", "old": {"name": one}, "new": {"name": other}}
+        for one, other in pairwise(("John Doe", "Jane", "Joan"))
+    ]
+    async with socket_to(shop.port) as socket, shop.events(document) as event:
+        await socket.begin()
+        await socket.subscribe("1", document)
+        live = shop.app.state.live
+        async with asyncio.timeout(SECONDS):
+            while live.listeners < 2 or not live.index.changes:  # noqa: ASYNC110  # nothing says when
+                await asyncio.sleep(0.01)
+        for name in ("Jane", "Joan"):
+            await shop.ask(rename(name))
+        for each in changes:
+            answer = {"data": {"userChanged": each}}
+            assert await event() == ("next", answer)
+            assert await socket.read() == {"id": "1", "type": "next", "payload": answer}
 
 
 async def test_a_query_and_an_error_as_events(shop: Serving) -> None:

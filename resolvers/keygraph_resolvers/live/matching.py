@@ -18,6 +18,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue, Table
+from keygraph.model.records import RecordType
+from keygraph_resolvers.read.changes import RecordChange, WantedChanges
 from keygraph_resolvers.read.recording import KeyRange, Names
 
 OwnerT = TypeVar("OwnerT")
@@ -33,6 +35,41 @@ class ChangedItem(Protocol):
     def new(self) -> Item | None: ...
 
 
+class ChangeIndex(Generic[OwnerT]):
+    """The operations that want changes of records, by the type and the texts in their keys."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[RecordType, dict[tuple[str, ...], dict[tuple[str, ...], dict[OwnerT, None]]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_type)
+
+    def add(self, wanted: WantedChanges, owner: OwnerT) -> None:
+        """Adds an operation that wants these changes."""
+        by_names = self._by_type.setdefault(wanted.record, {})
+        by_names.setdefault(wanted.names, {}).setdefault(wanted.texts, {})[owner] = None
+
+    def drop(self, wanted: WantedChanges, owner: OwnerT) -> None:
+        """Drops an operation that wanted these changes."""
+        by_names = self._by_type[wanted.record]
+        by_texts = by_names[wanted.names]
+        del by_texts[wanted.texts][owner]
+        if not by_texts[wanted.texts]:
+            del by_texts[wanted.texts]
+        if not by_texts:
+            del by_names[wanted.names]
+        if not by_names:
+            del self._by_type[wanted.record]
+
+    def wanting(self, change: RecordChange) -> dict[OwnerT, None]:
+        """Returns the operations that want a change: by the record's keys before or after it."""
+        found: dict[OwnerT, None] = {}
+        for names, by_texts in self._by_type.get(change.record, {}).items():
+            for texts in change.texts:
+                found |= by_texts.get(tuple([texts.get(name) or "" for name in names]), {})
+        return found
+
+
 class ReadIndex(Generic[OwnerT]):
     """The reads of many operations."""
 
@@ -41,6 +78,7 @@ class ReadIndex(Generic[OwnerT]):
         self._by_key: dict[Key, dict[OwnerT, Names]] = {}
         self._by_partition: dict[tuple[str | None, KeyValue], _Intervals[OwnerT]] = {}
         self._indexes = [(index.name, index.partition, index.sort) for index in table.indexes]
+        self.changes = ChangeIndex[OwnerT]()
         self.size = 0
         """How many keys and ranges of operations are held."""
 
@@ -116,7 +154,7 @@ class ReadIndex(Generic[OwnerT]):
 class OwnReads(Generic[OwnerT]):
     """The reads of one operation, in the index of all."""
 
-    __slots__ = ("_counted", "_index", "_keys", "_owner", "_pending", "_ranges")
+    __slots__ = ("_counted", "_index", "_keys", "_owner", "_pending", "_ranges", "wanted")
 
     def __init__(self, index: ReadIndex[OwnerT], owner: OwnerT, counted: Callable[[int], None]) -> None:
         self._index = index
@@ -126,6 +164,13 @@ class OwnReads(Generic[OwnerT]):
         self._ranges: set[KeyRange] = set()
         self._pending = Counter[KeyRange]()
         """The ranges that are being read, or could not be."""
+        self.wanted: WantedChanges | None = None
+        """The changes that it wants."""
+
+    def add_changes(self, wanted: WantedChanges) -> None:
+        """It wants these changes."""
+        self.wanted = wanted
+        self._index.changes.add(wanted, self._owner)
 
     def add_key(self, key: Key, names: Names) -> None:
         """An item is read by its key."""
@@ -160,7 +205,9 @@ class OwnReads(Generic[OwnerT]):
             self._index.drop_key(key, self._owner)
         for read in self._ranges | self._pending.keys():
             self._index.drop_range(read, self._owner)
-        self._keys, self._ranges, self._pending = set(), set(), Counter()
+        if self.wanted is not None:
+            self._index.changes.drop(self.wanted, self._owner)
+        self._keys, self._ranges, self._pending, self.wanted = set(), set(), Counter(), None
         self._counted(self._index.size - before)
 
     def uses(self, indexes: Collection[str]) -> bool:

@@ -8,7 +8,10 @@ recorded before it is requested, so a change that comes while it runs touches it
 consistent, except in global indexes, which DynamoDB writes later than the table: what has read one is run once more, after
 `settle` seconds.
 
-No answer is kept. A listener that is not waiting for an answer when one comes is behind: when it waits again, the
+An operation of changes (`orderChanged`) is run once to learn what it wants, and then for each change, in their order. Its
+answers wait for those who listen: one who has too many waiting, or an operation that cannot keep up, ends with an error.
+
+No other answer is kept. A listener that is not waiting for an answer when one comes is behind: when it waits again, the
 operation is run for it, so it gets the newest answer and none in between. A slow client costs no memory.
 """
 
@@ -38,6 +41,7 @@ from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import internal_error
 from keygraph_resolvers.live.matching import ChangedItem, OwnReads, ReadIndex
 from keygraph_resolvers.plan.documents import OperationRequest
+from keygraph_resolvers.read.changes import RecordChange, record_changes
 from keygraph_resolvers.read.meter import Holding
 from keygraph_resolvers.service import Service
 
@@ -59,8 +63,20 @@ _SENT_AT_ONCE = 16
 """So many listeners get an answer in a turn of the event loop."""
 _LOOKED_AT = 16
 """So many listeners of an operation are asked which client it counts for."""
+_AGAIN = "again"
+"""The timer of an operation that could not be answered."""
+_CHANGES_AT_ONCE = 20
+"""After so many changes, another operation has its turn."""
 _FOREVER = 1_000_000.0
 """Timers of the system refuse a time that is much longer."""
+
+
+class TimedChange(ChangedItem, Protocol):
+    """A change of an item, with its time."""
+
+    @property
+    def at(self) -> float:
+        """In seconds since 1970."""
 
 
 class ChangeSource(Protocol):
@@ -69,7 +85,7 @@ class ChangeSource(Protocol):
     async def start_at_latest(self) -> None:
         """Skips everything that was changed so far. Raises StoreError."""
 
-    async def read(self) -> Sequence[tuple[str, ChangedItem]]:
+    async def read(self) -> Sequence[tuple[str, TimedChange]]:
         """Returns the next changes, each with the name of its shard. Raises StoreError, StreamTrimmed if some may be
         missing."""
 
@@ -95,6 +111,8 @@ class Listener:
         self._waiting: asyncio.Future[LiveAnswer | None] | None = asyncio.get_running_loop().create_future()
         """Awaited for the next answer; None while nobody waits."""
         self._is_behind = False
+        self._waiting_answers = deque[LiveAnswer]()
+        """The answers to changes that it has not read."""
         self._last: LiveAnswer | None = None
         self._expires: asyncio.TimerHandle | None = None
         self.has_ended = False
@@ -102,6 +120,10 @@ class Listener:
     async def next(self) -> LiveAnswer | None:
         """Waits for the next answer, and returns it; None after the last one."""
         if self._waiting is None and not self.has_ended:
+            if self._waiting_answers:
+                next_ = self._waiting_answers.popleft()
+                self.operation.queries.hold(-len(next_.text), self.client)
+                return next_
             self._waiting = asyncio.get_running_loop().create_future()
             if self._is_behind:
                 self._is_behind = False
@@ -126,11 +148,31 @@ class Listener:
         self.sent = digest
         self._waiting.set_result(answer)
 
+    def add(self, answer: LiveAnswer) -> None:
+        """Gives it an answer to a change, after those that it has not read."""
+        queries = self.operation.queries
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(answer)
+        elif len(self._waiting_answers) < queries.limits.live_events and queries.hold(
+            len(answer.text), self.client
+        ):
+            self._waiting_answers.append(answer)
+        else:
+            self.lose()
+
+    def lose(self) -> None:
+        """Ends it, because changes do not reach it."""
+        if not self.has_ended:
+            self.operation.queries.counts.lost += 1
+            self.end(_LOST)
+
     def end(self, last: LiveAnswer | None = None) -> None:
         """Ends it, with a last answer if there is one."""
         if not self.has_ended:
             self.has_ended = True
             self._last = last
+            self.operation.queries.hold(-sum(len(each.text) for each in self._waiting_answers), self.client)
+            self._waiting_answers.clear()
             if self._expires is not None:
                 self._expires.cancel()
             if self._waiting is not None and not self._waiting.done():
@@ -165,6 +207,8 @@ class _Operation:
     settles: bool = False
     """Whether it runs once more after the next run, if that reads a global index."""
     failures: int = 0
+    changes: deque[RecordChange] = field(default_factory=deque)
+    """Those that it is to be run for."""
     timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     refusal: LiveLimitReached | None = None
     """Why it is ended: it has read too much."""
@@ -209,6 +253,8 @@ class LiveCounts:
     refused: int = 0
     failures: int = 0
     """How often the changes could not be read."""
+    lost: int = 0
+    """Listeners that were ended because changes did not reach them."""
 
 
 _READ_BYTES = 400
@@ -219,6 +265,11 @@ _OF_ONE = 16
 """One operation may keep this part of the memory for what it has read. It is dropped and kept again in each run."""
 _TOO_MANY = "there are as many subscriptions as there may be: {:,}, half of them for one client"
 _TOO_MUCH_MEMORY = "subscriptions need more memory than they may have: ask for smaller pages, or by a query"
+_LOST = LiveAnswer(
+    b'{"errors":[{"message":"changes were lost: subscribe again, and ask by a query for what is there now",'
+    b'"extensions":{"code":"EVENTS_LOST"}}]}',
+    is_refusal=True,
+)
 _EXPIRED = LiveAnswer(
     b'{"errors":[{"message":"the token has expired: send the subscription again with a new one",'
     b'"extensions":{"code":"UNAUTHENTICATED"}}]}',
@@ -260,7 +311,7 @@ class LiveQueries:
         self._places = Admission(self.limits.live_operations, 0)
         self._operations: dict[Hashable, _Operation] = {}
         self._texts = 0
-        """The bytes of their documents and variables."""
+        """The bytes of their documents and variables, and of the changes that wait."""
         self._held_of = Counter[str]()
         """The bytes that count for each client."""
         self._due: dict[str, deque[_Operation]] = {}
@@ -356,6 +407,8 @@ class LiveQueries:
         del operation.reads  # they reference it: it would wait for the garbage collector
         self._texts -= operation.size
         self._hold(operation.payer, -operation.size)
+        while operation.changes:
+            self._done(operation.changes.popleft())
         for name in [*operation.timers]:
             operation.cancel(name)
         if operation.task is not None and operation.task is not asyncio.current_task():
@@ -385,6 +438,14 @@ class LiveQueries:
         self._stop_following()
 
     # --- Memory ---------------------------------------------------------------------------------------
+
+    def hold(self, size: int, client: str = "") -> bool:
+        """Keeps so many bytes more for a change that waits. Returns False if there is no room."""
+        if size > 0 and self._is_too_much(client, size):
+            return False
+        self._texts += size
+        self._hold(client, size)
+        return True
 
     def _hold(self, client: str, size: int) -> None:
         self._held_of[client] += size
@@ -468,8 +529,8 @@ class LiveQueries:
                         await turn
                 await asyncio.sleep(self._poll)
 
-    def changed(self, changes: Sequence[ChangedItem]) -> None:
-        """Lets run again what these changes touch."""
+    def changed(self, changes: Sequence[TimedChange]) -> None:
+        """Lets run again what these changes touch, and what wants them."""
         counts, touched = self.counts, self.index.touched
         for change in changes:
             counts.changes += 1
@@ -482,10 +543,34 @@ class LiveQueries:
             for operation in operations:
                 counts.touched += 1
                 self.need_run(operation)
+            if self.index.changes:
+                for each in record_changes(self._service.schema.graph, change.old, change.new, change.at):
+                    for operation in self.index.changes.wanting(each):
+                        counts.touched += 1
+                        self._add(operation, each)
+
+    def _add(self, operation: _Operation, change: RecordChange) -> None:
+        """Lets an operation run for a change, after those that it has not been run for."""
+        if len(operation.changes) >= self.limits.live_events or not (change.waits or self.hold(change.size)):
+            _lose(operation)
+            return
+        change.waits += 1
+        operation.changes.append(change)
+        if _AGAIN not in operation.timers:
+            self.need_run(operation)
+
+    def _done(self, change: RecordChange) -> None:
+        change.waits -= 1
+        if not change.waits:
+            self.hold(-change.size)
 
     def _run_all(self) -> None:
+        """Lets all run again, because changes may be missing. Those who want the changes learn that."""
         for operation in [*self._operations.values()]:
-            self.need_run(operation)
+            if operation.reads.wanted is None:
+                self.need_run(operation)
+            else:
+                _lose(operation)
 
     # --- The runs -------------------------------------------------------------------------------------
 
@@ -524,22 +609,59 @@ class LiveQueries:
                 operation.task.add_done_callback(partial(self._ended, operation, payer))
 
     async def _run(self, operation: _Operation, payer: str) -> None:
-        """Runs an operation once, and sends its answer."""
+        """Runs an operation once, or for changes, and sends its answers."""
+        operation.cancel(_AGAIN)
         settles, operation.settles = operation.settles, False
+        if operation.reads.wanted is not None:
+            await self._run_changes(operation, payer)
+            return
         turn = rounds().enter_if_over(payer)
         if turn is not None:
             await turn
         response, text = await self._answer(operation)
-        codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
-        operation.failures = operation.failures + 1 if codes & _AT_THE_MOMENT else 0
-        if operation.failures:
-            pause = _PAUSES[min(operation.failures, len(_PAUSES)) - 1]
-            operation.call_later("again", pause, operation.need_run)
+        self._failed(operation, response)
+        if operation.reads.wanted is not None:
+            return
         await self._send(operation, LiveAnswer(text, is_refusal="data" not in response))
         if settles and self._settle and operation.listeners and operation.reads.uses(self._later):
             operation.call_later(
                 "settle", self._settle, partial(self.need_run, operation, is_urgent=True, settles=False)
             )
+
+    async def _run_changes(self, operation: _Operation, payer: str) -> None:
+        """Runs an operation for some of the changes that it wants, in their order."""
+        for _ in range(min(len(operation.changes), _CHANGES_AT_ONCE)):
+            turn = rounds().enter_if_over(payer)
+            if turn is not None:
+                await turn
+            response, text = await self._answer(operation, operation.changes[0])
+            if self._failed(operation, response) and operation.failures < _UNSENT_FAILURES:
+                return
+            operation.cancel(_AGAIN)
+            operation.failures = 0
+            self._done(operation.changes.popleft())
+            if "errors" not in response and not any(response["data"].values()):
+                continue  # the viewer sees nothing of it
+            answer = LiveAnswer(text, is_refusal="data" not in response)
+            for number, listener in enumerate([*operation.listeners], 1):
+                if number % _SENT_AT_ONCE == 0:
+                    await rounds().enter(listener.client)
+                if answer.is_refusal:
+                    listener.end(answer)
+                elif not listener.has_ended:
+                    listener.add(answer)
+            if not operation.listeners:
+                return
+        operation.is_due |= bool(operation.changes)
+
+    def _failed(self, operation: _Operation, response: dict[str, Any]) -> bool:
+        """Returns whether an operation cannot be answered at the moment; it runs again then, after a pause."""
+        codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
+        operation.failures = operation.failures + 1 if codes & _AT_THE_MOMENT else 0
+        if operation.failures:
+            pause = _PAUSES[min(operation.failures, len(_PAUSES)) - 1]
+            operation.call_later(_AGAIN, pause, operation.need_run)
+        return bool(operation.failures)
 
     def _ended(self, operation: _Operation, payer: str, _: object) -> None:
         """A run has ended, or was canceled, perhaps before it began."""
@@ -550,27 +672,32 @@ class LiveQueries:
         if operation.is_due and operation.listeners:
             # It was touched while it ran.
             operation.is_due = False
-            self.need_run(operation)
+            self.need_run(operation, is_urgent=operation.reads.wanted is not None)
         self._continue()
 
     def _continue(self) -> None:
         if self._due and self._gathering is None:
             self._start()
 
-    async def _answer(self, operation: _Operation) -> tuple[dict[str, Any], bytes]:
+    async def _answer(
+        self, operation: _Operation, change: RecordChange | None = None
+    ) -> tuple[dict[str, Any], bytes]:
         """Returns the response of an operation, and the text that is sent."""
         try:
             with self._service.memory.holding(operation.address) as lease:
-                response = await self._response(operation, lease)
+                response = await self._response(operation, lease, change)
                 return response, await self._written(response)
         except Exception as error:
             response = {"data": None, "errors": [internal_error(error)]}
             return response, await self._written(response)
 
-    async def _response(self, operation: _Operation, lease: Holding) -> dict[str, Any]:
+    async def _response(
+        self, operation: _Operation, lease: Holding, change: RecordChange | None
+    ) -> dict[str, Any]:
         self.counts.runs += 1
-        operation.reads.forget()
-        operation.cancel("settle")
+        if change is None:
+            operation.reads.forget()
+            operation.cancel("settle")
         first = operation.request
         request = OperationRequest(
             first.document,
@@ -579,7 +706,8 @@ class LiveQueries:
             viewer=first.viewer,
             context=first.context,
             holding=lease,
-            reads=operation.reads,
+            reads=operation.reads if change is None else None,
+            change=change,
         )
         operation.begin(lease)
         try:
@@ -606,6 +734,11 @@ class LiveQueries:
             else:
                 listener.take(answer, digest)
         self.counts.unchanged += not is_new
+
+
+def _lose(operation: _Operation) -> None:
+    for listener in [*operation.listeners]:
+        listener.lose()
 
 
 class LiveLimitReached(KeygraphError):

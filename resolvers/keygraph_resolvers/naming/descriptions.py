@@ -151,6 +151,10 @@ def listed(path: AccessPath) -> str:
     return f"the {in_words(path.name)} of {a(path.owner.name)}"
 
 
+def of_changes(record: RecordType) -> str:
+    return f"A change of {a(record.name)}."
+
+
 def of_edge(path: AccessPath) -> str:
     if path.far_end:
         return of_record(path.record)

@@ -37,6 +37,7 @@ RESERVED_TYPES = frozenset(
         "PageInfo",
         "WalkPageInfo",
         "SortDirection",
+        "ChangeKind",
         *(scalar.name for scalar in SCALARS.values()),
     ]
 )
@@ -68,6 +69,32 @@ def field_name(record: RecordType) -> str:
 def key_arguments(record: RecordType) -> dict[str, Slot]:
     """The parts of a record's key, by the names of their arguments."""
     return {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
+
+
+def change_field(record: RecordType) -> str:
+    """The root field of subscriptions with the changes of a type's records: `orderChanged`."""
+    return f"{field_name(record)}Changed"
+
+
+def change_type(record: RecordType) -> str:
+    """The type of this field: `OrderChangedPayload`."""
+    return f"{record.name}ChangedPayload"
+
+
+def has_changes(record: RecordType) -> bool:
+    """Whether records of the type can change: a virtual node has no item."""
+    return not record.is_virtual
+
+
+def change_arguments(record: RecordType) -> dict[str, Slot]:
+    """The arguments by which the changes of a type's records are narrowed: what identifies one, and then the parts of its
+    partitions in indexes."""
+    slots = [*record.identity, *(slot for keys in record.keys.values() for slot in keys.partition.slots)]
+    found: dict[str, Slot] = {}
+    for slot in slots:
+        if not slot.is_shard:
+            found.setdefault(camel(record.leaf_name(slot.path)), slot)
+    return found
 
 
 def connection_prefix(path: AccessPath) -> str:
@@ -178,11 +205,15 @@ def _if_equal(where: str, names: Iterable[str], what: str = "fields") -> Iterato
 
 def _type_mistakes(graph: Graph) -> Iterator[Mistake]:
     declared: dict[str, object] = {}
+    of_changes = {change_type(record): record.name for record in graph.types.values() if has_changes(record)}
     for name, what, holder in declared_types(graph):
         if name in RESERVED_TYPES or name.endswith(("Connection", "Condition")):
             yield Mistake("reserved-name", what, f"{name} is a reserved name of the schema.", "Rename it.")
         elif not _NAME.fullmatch(name):
             yield from _if_no_name(name, what, f"{name} is not a valid GraphQL name.")
+        elif name in of_changes:
+            problem = f"{name} is the type of the changes of {of_changes[name]} in the schema."
+            yield Mistake("name-twice", what, problem, "Rename one.")
         elif declared.setdefault(name, holder) is not holder:
             yield Mistake("name-twice", what, f"two types are called {name}.", "Rename one.")
 
@@ -265,6 +296,8 @@ def _root_mistakes(graph: Graph) -> Iterator[Mistake]:
     named: dict[str, list[str]] = {name: ["the field of that name"] for name in fixed}
     for record in graph.nodes:
         named.setdefault(field_name(record), []).append(f"the {record.name} by its key")
+    for record in filter(has_changes, graph.types.values()):
+        named.setdefault(change_field(record), []).append(f"the changes of {record.name}")
     for path in (*graph.root_lists, *graph.finders):
         what = "what finds" if path.is_one else "the list of"
         named.setdefault(camel(path.name), []).append(f"{what} {path.record.name} in {_place_of(path)}")

@@ -68,6 +68,7 @@ from keygraph_resolvers.schema.field_kinds import (
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
+from keygraph_resolvers.steps.changes import ChangeStep
 from keygraph_resolvers.steps.ends import EndStep, MembersStep
 from keygraph_resolvers.steps.get import FieldsStep, Get, Named
 from keygraph_resolvers.steps.lists import ListStep, PageStep
@@ -109,9 +110,12 @@ def compile_plan(
     writes = [steps.write(each, position) for position, each in enumerate(written)]
     own = [steps.own(each) for each in root.having(OwnNode)]
     paths = [steps.paths(each) for each in root.having(PathsBetween)]
-    by_field: dict[str, Step] = {step.suffix: step for step in (*lists, *named, *own, *paths, *writes)}
+    changes = [steps.changes(each) for each in root.having(field_kinds.ChangesOf)]
+    by_field: dict[str, Step] = {
+        step.suffix: step for step in (*lists, *named, *own, *paths, *changes, *writes)
+    }
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
-    start = FieldsStep(root, lists, [*named, *own, *paths], ())
+    start = FieldsStep(root, lists, [*named, *own, *paths, *changes], ())
     _tell_alone(selections.made, steps)
     return Plan(
         operation,
@@ -349,6 +353,15 @@ class _Steps:
         """The step of a root field that a user added and that returns a node."""
         gets = self._gets_of(selected, must_exist=True)
         return CallOwn(selected, NodesOfUnknownType(gets) if selected.is_type_unknown else ByType(gets))
+
+    def changes(self, selected: SelectedField) -> ChangeStep:
+        """The step of a field with the changes of a type's records."""
+        gets = {each: self.get(each.only) for each in selected.only.having(field_kinds.ChangedRecord)}
+        old, new = (
+            {each: get for each, get in gets.items() if cast(Any, each.kind).is_old is is_old}
+            for is_old in (True, False)
+        )
+        return ChangeStep(selected, old, new)
 
     def write(self, selected: SelectedField, position: int) -> WriteStep:
         """The step of a mutation; `position` is its position among the operation's mutations."""

@@ -43,6 +43,7 @@ from keygraph_resolvers.engine.worst import MOST
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
+    ChangedRecord,
     Edges,
     FarNode,
     Nodes,
@@ -53,7 +54,7 @@ from keygraph_resolvers.schema.field_kinds import (
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
-_SAME_LEVEL = (Attribute, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, WrittenRecord)
+_SAME_LEVEL = (Attribute, ChangedRecord, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, WrittenRecord)
 """Fields that lead no further into the graph than their parent."""
 _INTROSPECTIONS = 1.5
 """The introspection that an operation may request, as a multiple of GraphiQL's."""

@@ -50,6 +50,7 @@ from keygraph_resolvers.plan.validation import (
     visit_once,
 )
 from keygraph_resolvers.plan.variables import InputReaders, Variable, place_of_value, read_variables
+from keygraph_resolvers.read.changes import RecordChange
 from keygraph_resolvers.read.meter import Holding, MeteredStore
 from keygraph_resolvers.read.recording import Reads
 from keygraph_resolvers.worker_thread import WorkerThread
@@ -123,6 +124,8 @@ class OperationRequest:
     """Counts its memory."""
     reads: Reads | None = None
     """Takes what it reads. It is then a run of a live operation, and subscriptions may be executed."""
+    change: RecordChange | None = None
+    """The change for which a subscription to changes is answered. What it reads is not recorded."""
     observation: Observation = field(default_factory=Observation)
     clients: tuple[str, ...] = field(init=False)
     """The names of whoever has sent it: its address, and the viewer."""
@@ -348,7 +351,7 @@ class Documents:
             raise NotAQuery(node.operation.value)
         if not operation.has_plan:
             raise refused(f"this {node.operation.value} cannot be executed")
-        if node.operation is OperationType.SUBSCRIPTION and request.reads is None:
+        if node.operation is OperationType.SUBSCRIPTION and request.reads is request.change is None:
             raise refused(SENT_TO_WHO_LISTENS)
         variables = request.variables or {}
         count = self.counted(variables)

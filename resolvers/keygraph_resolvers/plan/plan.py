@@ -21,6 +21,7 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.definitions import CONSISTENT
 from keygraph_resolvers.schema.field_kinds import (
     Called,
+    ChangesOf,
     Edges,
     FarNode,
     NodeAt,
@@ -135,6 +136,8 @@ class Plan:
             # An item that only leads to a node needs its type, its keys and that end.
             for listed, ends in step.needed.items():
                 found[listed] = (found.get(listed) or frozenset()) | ends
+        for changes in (each.kind for each in self.root.fields if isinstance(each.kind, ChangesOf)):
+            found[changes.record] = frozenset()  # its rules decide what the viewer sees of a change
         for copying, copies in self.copied.items():
             found[copying] = (found.get(copying) or frozenset()) | copies
         for walk in self.walks:

@@ -30,6 +30,7 @@ from keygraph.dynamo.store import (
     Within,
 )
 from keygraph.dynamo.table import Key, KeyValue, Position
+from keygraph_resolvers.read.changes import WantedChanges
 from keygraph_resolvers.read.meter import PassingStore
 
 Names: TypeAlias = frozenset[str] | None
@@ -56,6 +57,9 @@ class Reads(Protocol):
 
     def end(self, read: KeyRange, reached: KeyRange, names: Names) -> None:
         """The read has reached this part of its range."""
+
+    def add_changes(self, wanted: WantedChanges) -> None:
+        """The operation is to be run for these changes."""
 
 
 @dataclass(slots=True)

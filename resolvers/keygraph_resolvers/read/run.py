@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
@@ -21,6 +21,7 @@ from keygraph.lists.projection import Attributes
 from keygraph.model.expiry import now
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
+from keygraph_resolvers.read.changes import RecordChange, WantedChanges
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.links import Links
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
@@ -80,6 +81,10 @@ class Run:
     """Whether reads see the last write, except in indexes, which DynamoDB writes later."""
     context: Any = None
     """The `info.context` of an application's resolvers; None for the run itself."""
+    change: RecordChange | None = None
+    """The change that it is run for."""
+    wants_changes: Callable[[WantedChanges], None] | None = None
+    """Takes the changes that the operation is to be run for."""
     middleware: MiddlewareManager | None = None
     """The middleware of Strawberry's extensions around these resolvers."""
     key_trips: Mapping[object, Mapping[str, frozenset[int]]] = field(default_factory=dict)

@@ -176,6 +176,19 @@ class PathEdgeNode(FieldKind):
     """The node that an edge of a path leads to."""
 
 
+class ChangesOf(FieldKind):
+    """The changes of a type's records, at the root of subscriptions."""
+
+    record: RecordType
+
+
+class ChangedRecord(FieldKind):
+    """The record before or after a change."""
+
+    record: RecordType
+    is_old: bool
+
+
 # --- Mutations ------------------------------------------------------------------------------------------
 
 

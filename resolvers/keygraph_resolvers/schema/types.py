@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import strawberry
@@ -31,9 +32,13 @@ from keygraph_resolvers.naming.names import (
     ALSO_OF,
     FIRST,
     SKIP,
+    change_arguments,
+    change_field,
+    change_type,
     connection_prefix,
     declared_types,
     field_name,
+    has_changes,
     key_arguments,
     list_in_words,
     list_name,
@@ -77,6 +82,11 @@ _PAGE_INFO = "The position of the page in the list."
 _CURSOR = "The position of the edge in the list, for `after` and `before`."
 _COUNTED = "The number of edges; null with a warning if counting costs too much."
 _UNREAD = " Edges that no page shows, because part of their key is not valid, are counted too."
+_CHANGE_KINDS = {
+    "CREATED": "It was created, or became visible to you.",
+    "UPDATED": "Something that you may read has changed.",
+    "DELETED": "It was deleted, has expired, or is no longer visible to you.",
+}
 _ALSO_OF = "Only edges whose node these other {} nodes have in this list too, by {}: at most 10."
 
 
@@ -122,7 +132,7 @@ def build_schema(
     The fields of the Strawberry types `query` and `mutation` are added to the root's. `extensions` are Strawberry
     schema extensions: their hooks run around each operation, their `resolve` around the root fields of `query` and
     `mutation`. `federation` makes it a subgraph of Apollo Federation 2. `live` adds `Subscription`, whose fields are those
-    of the graph in `Query`. Raises ModelError if the graph has mistakes.
+    of the graph in `Query`, and the changes of each type. Raises ModelError if the graph has mistakes.
     """
     return checked_types(graph).schema(
         query, mutation, extensions=extensions, federation=federation, live=live
@@ -453,11 +463,45 @@ class GraphTypes:
         return [*fields, *self._walks.path_fields(self._graph, self._node)]
 
     def live_root(self) -> type:
-        """The root of subscriptions: the fields of the graph, as in `Query`."""
-        described = "Everything that can be read, and is sent again whenever it has become another."
+        """The root of subscriptions: the fields of the graph, as in `Query`, and the changes of each type's records."""
+        described = (
+            "Everything that can be read, and is sent again whenever it has become another; and changes."
+        )
         live = object_type("Subscription", described)
         add_fields(live, self.root)
+        add_fields(
+            live, [self._changes_field(each) for each in filter(has_changes, self._graph.types.values())]
+        )
         return live
+
+    def _changes_field(self, record: RecordType) -> StrawberryField:
+        """The field with the changes of a type's records."""
+        arguments = [
+            argument(name, nullable(self.made.scalar(slot.text.type)), f"Only those with this `{name}`.")
+            for name, slot in change_arguments(record).items()
+        ]
+        name, described = change_field(record), descriptions.of_changes(record)
+        type_ = self.made.object(
+            change_type(record),
+            f"the changes of {record.name}",
+            described,
+            lambda: self._change_fields(record),
+        )
+        reason = record.notes.deprecated
+        return ServedField(name, nullable(type_), kinds.ChangesOf(record), arguments, described, reason)
+
+    def _change_fields(self, record: RecordType) -> Iterator[StrawberryField]:
+        kind = self.made.names(
+            "ChangeKind", "the kinds of changes", "What a change is to you.", _CHANGE_KINDS
+        )
+        yield ServedField("kind", kind, kinds.Attribute("kind"), (), "What the change is to you.")
+        what, type_ = descriptions.in_words(record.name), nullable(self.object(record))
+        for name, is_old, when in (("old", True, "before"), ("new", False, "after")):
+            described = f"The {what} {when} the change; null if you could not see it."
+            yield ServedField(name, type_, kinds.ChangedRecord(record, is_old), (), described)
+        described = "When the change was made, about."
+        moment = self.made.scalar(field_type(datetime, AttributeStyle()))
+        yield ServedField("changedAt", moment, kinds.Attribute("changed_at"), (), described)
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
         """A field that a user added to the root. If it returns nodes of the model, the plan continues from them."""

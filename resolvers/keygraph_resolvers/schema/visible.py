@@ -135,7 +135,7 @@ def _is_hidden(kind: kinds.FieldKind, record: RecordType | None, access: Permiss
             )
         case kinds.FarNode(path):
             return is_never(path.nodes)
-        case kinds.NodeByKey(record) | kinds.WrittenRecord(record):
+        case kinds.NodeByKey(record) | kinds.WrittenRecord(record) | kinds.ChangesOf(record):
             return is_never([record])
         case kinds.OwnNode(records):
             return is_never(records)

@@ -184,6 +184,7 @@ def watch_live(metrics: Metrics, live: LiveQueries) -> None:
         ("unchanged", "Runs whose answer was the same as before."),
         ("refused", "Subscriptions that were refused because of a limit."),
         ("failures", "How often the changes could not be read."),
+        ("lost", "Subscriptions to changes that were ended because changes did not reach them."),
     ):
         metrics.watch(f"live_{name}_total", text, partial(getattr, live.counts, name))
 

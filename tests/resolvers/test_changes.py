@@ -1,0 +1,345 @@
+"""Subscriptions to changes: what each change of a record is to whoever listens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Table, edge, node, read, viewer
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, Query, Request
+from keygraph.dynamo.streams import StreamRecord
+from keygraph.errors import ModelError, StreamTrimmed, Throttled
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.live import Listener
+from keygraph_resolvers.read.meter import PassingStore
+from keygraph_resolvers.schema.types import check
+from tests.conftest import MakeStore, on_exact_engines
+from tests.resolvers import change_laws
+from tests.resolvers.test_live import Live, answer_of, data_of, live_over, until
+from tests.resolvers.worlds import shop_items
+
+pytestmark = pytest.mark.timeout(60)
+
+TABLES = int(os.environ.get("KEYGRAPH_TEST_TABLES", "6"))
+TABLE = Table("Club", partition_key="PK", sort_key="SK")
+ORDER = "kind old { orderId status } new { orderId status customer { name } }"
+PEOPLE = "subscription { personChanged { kind old { name email } new { name email } } }"
+
+
+@pytest.fixture(params=["sqlite"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return request.param  # type: ignore[no-any-return]  # pytest knows no types of parameters
+
+
+@pytest.fixture
+async def shop(make_store: MakeStore) -> AsyncIterator[Live]:
+    async with live_over(commerce, await make_store(commerce.table), shop_items()) as live:
+        yield live
+
+
+async def hear(live: Live, document: str, **given: Any) -> Listener:
+    """A listener whom changes reach from now on."""
+    listener = await live.listen(document, **given)
+    await until(lambda: listener.operation.reads.wanted is not None)
+    return listener
+
+
+async def change_of(listener: Listener) -> Any:
+    """The next change that somebody hears of."""
+    [change] = (await data_of(listener)).values()
+    return change
+
+
+def set_status(order: str, status: str) -> str:
+    return f'mutation {{ updateOrder(input: {{orderId: "{order}", status: {status}}}) {{ order {{ orderId }} }} }}'
+
+
+# --- What is sent -------------------------------------------------------------------------------------
+
+
+@on_exact_engines
+class TestChanges:
+    async def test_what_is_created_changed_and_deleted(self, shop: Live) -> None:
+        listener = await hear(shop, f'subscription {{ orderChanged(customerId: "12345") {{ {ORDER} }} }}')
+        other = await hear(shop, 'subscription { orderChanged(orderId: "ORD002") { kind new { status } } }')
+        await shop.ask(set_status("ORD001", "CANCELLED"))
+        await shop.ask(set_status("ORD002", "CANCELLED"))
+        order: Item = next(each for each in shop_items() if each["SK"] == "ORDER#ORD001")
+        await shop.service.store.send(BatchWrite(deletes=(("ORDER#ORD001", "ORDER#ORD001"),)))
+        await shop.service.store.send(BatchWrite(puts=(order,)))
+        before, after = ({"orderId": "ORD001", "status": each} for each in ("SHIPPED", "CANCELLED"))
+        customer = {"customer": {"name": "John Doe"}}
+        assert await change_of(listener) == {"kind": "UPDATED", "old": before, "new": {**after, **customer}}
+        assert await change_of(listener) == {"kind": "DELETED", "old": after, "new": None}
+        assert await change_of(listener) == {"kind": "CREATED", "old": None, "new": {**before, **customer}}
+        assert await change_of(other) == {"kind": "UPDATED", "new": {"status": "CANCELLED"}}
+
+    async def test_an_edge(self, shop: Live) -> None:
+        document = "kind old { quantity product { name } } changedAt"
+        listener = await hear(
+            shop, f'subscription {{ orderItemChanged(orderId: "ORD001") {{ {document} }} }}'
+        )
+        await shop.service.store.send(BatchWrite(deletes=(("ORDER#ORD001", "PRODUCT#ABC123"),)))
+        change = await change_of(listener)
+        assert change.pop("changedAt").startswith("20")
+        old = {"quantity": 1, "product": {"name": "Wireless Headphones"}}
+        assert change == {"kind": "DELETED", "old": old}
+
+
+async def test_who_leaves_what_they_asked_for_is_heard_too(shop: Live) -> None:
+    """An order that is given to another customer: whoever listens to the one or the other hears of it."""
+    documents = [
+        f'subscription {{ orderChanged(customerId: "{each}") {{ kind old {{ orderId }} new {{ orderId }} }} }}'
+        for each in ("12345", "24680", "13579")
+    ]
+    one, other, neither = [await hear(shop, each) for each in documents]
+    order = next(each for each in shop_items() if each["SK"] == "ORDER#ORD001")
+    given = {**order, "customerId": "24680", "GSI1PK": "USER#24680"}
+    await shop.service.store.send(BatchWrite(puts=(given,)))
+    change = {"kind": "UPDATED", "old": {"orderId": "ORD001"}, "new": {"orderId": "ORD001"}}
+    assert await change_of(one) == await change_of(other) == change
+    assert not neither.operation.changes
+
+
+async def test_what_changes_nothing_of_a_type_is_not_sent(shop: Live) -> None:
+    """A stranger's attribute, an item that fits no type, and an attribute with the value that its absence means."""
+    listener = await hear(shop, "subscription { tagChanged: productTagChanged { kind } }")
+    orders = await hear(shop, f"subscription {{ orderChanged {{ {ORDER} }} }}")
+    order = next(each for each in shop_items() if each["SK"] == "ORDER#ORD001")
+    poison: Item = {"PK": "ORDER#", "SK": "?", "Type": "Order"}
+    for item in ({**order, "theirs": "x"}, {**order, "theirs": "y"}, poison, {**order, "status": "pending"}):
+        await shop.service.store.send(BatchWrite(puts=(item,)))
+    assert (await change_of(orders))["new"]["status"] == "PENDING"
+    assert not listener.operation.changes
+
+
+async def test_one_run_serves_all_who_listen_and_changes_come_in_order(shop: Live) -> None:
+    document = 'subscription { userChanged(userId: "12345") { new { name } } }'
+    listeners = [await hear(shop, document) for _ in range(3)]
+    runs = shop.queries.counts.runs
+    names = [f"Name {number}" for number in range(25)]
+    for name in names:
+        await shop.rename(name)
+    for listener in listeners:
+        assert [(await change_of(listener))["new"]["name"] for _ in names] == names
+    assert shop.queries.counts.runs - runs <= len(names) + 3
+
+
+async def test_a_change_that_cannot_be_answered_waits_and_keeps_its_place(make_store: MakeStore) -> None:
+    @dataclass
+    class Failing(PassingStore):
+        failures: int = field(default=0, kw_only=True)
+
+        async def send(self, request: Request[Answer], /) -> Answer:
+            if self.failures and isinstance(request, BatchGet | Query):
+                self.failures -= 1
+                raise Throttled("later")
+            return await self.store.send(request)
+
+    store = Failing(await make_store(commerce.table))
+    async with live_over(commerce, store, shop_items()) as live:
+        listener = await hear(live, f"subscription {{ orderChanged {{ {ORDER} }} }}")
+        await live.ask(set_status("ORD001", "CANCELLED"))
+        await live.ask(set_status("ORD002", "SHIPPED"))
+        store.failures = 1
+        for order in ("ORD001", "ORD002"):
+            assert (await change_of(listener))["new"]["orderId"] == order
+
+
+# --- Rules --------------------------------------------------------------------------------------------
+
+
+@node(
+    "PERSON#{person_id}",
+    access=[read(where={"owner": viewer("sub")}), read(where={"groups": {"group": viewer("group")}})],
+)
+class Person:
+    person_id: ID
+    owner: str
+    name: str
+    email: str | None = None
+    groups: Many[Membership]
+
+
+@edge("{person}", "GROUP#{group.group_id}", access=[read()])
+class Membership:
+    person: Person
+    group: Group
+
+
+@node("GROUP#{group_id}", access=[read()])
+class Group:
+    group_id: ID
+
+
+@edge(
+    "{one}",
+    "LIKES#{other.group_id}",
+    mirror=True,
+    access=[read(where={"one": viewer("group")}), read(role="all")],
+)
+class Likes:
+    one: Group
+    other: Group
+    since: int = field(default=0)
+
+
+club = Graph(TABLE, Person, Membership, Group, Likes)
+
+
+def person(owner: str, name: str, **more: Any) -> Item:
+    return {"PK": "PERSON#1", "SK": "PERSON#1", "person_id": "1", "owner": owner, "name": name, **more}
+
+
+@pytest.fixture
+async def members(make_store: MakeStore) -> AsyncIterator[Live]:
+    async with live_over(club, await make_store(TABLE), [person("ann", "A")]) as live:
+        yield live
+
+
+async def test_each_viewer_hears_what_they_see(members: Live) -> None:
+    store = members.service.store
+    ann, bob, eve = [await hear(members, PEOPLE, viewer={"sub": each}) for each in ("ann", "bob", "eve")]
+    await store.send(BatchWrite(puts=(person("ann", "B"),)))
+    await store.send(BatchWrite(puts=(person("bob", "C"),)))
+    await store.send(BatchWrite(deletes=(("PERSON#1", "PERSON#1"),)))
+    a, b, c = ({"name": each, "email": None} for each in "ABC")
+    assert await change_of(ann) == {"kind": "UPDATED", "old": a, "new": b}
+    assert await change_of(ann) == {"kind": "DELETED", "old": b, "new": None}
+    assert await change_of(bob) == {"kind": "CREATED", "old": None, "new": c}
+    assert await change_of(bob) == {"kind": "DELETED", "old": c, "new": None}
+    await until(lambda: not eve.operation.changes and eve.operation.task is None)
+    assert not eve._waiting_answers
+
+
+async def test_a_rule_that_reads_another_item_holds(members: Live) -> None:
+    """Who is in a group sees its members: what their membership is when the change is sent decides."""
+    store = members.service.store
+    group = await hear(members, PEOPLE, viewer={"sub": "x", "group": "g"})
+    other = await hear(members, PEOPLE, viewer={"sub": "x", "group": "h"})
+    await store.send(BatchWrite(puts=({"PK": "PERSON#1", "SK": "GROUP#g"},)))
+    await store.send(BatchWrite(puts=(person("ann", "B"),)))
+    assert (await change_of(group))["new"]["name"] == "B"
+    await until(lambda: not other.operation.changes and other.operation.task is None)
+    assert not other._waiting_answers
+
+
+async def test_an_edge_in_two_items_is_one_event(members: Live) -> None:
+    store, document = members.service.store, "subscription { likesChanged { kind new { one { groupId } } } }"
+    everybody = await hear(members, document, viewer={"roles": ["all"]})
+    one, other = [await hear(members, document, viewer={"group": each}) for each in "ab"]
+    of_b = 'subscription { likesChanged(oneId: "b") { kind new { one { groupId } } } }'
+    narrowed = await hear(members, of_b, viewer={"roles": ["all"]})
+
+    def pair(*names: str) -> tuple[Item, ...]:
+        return tuple(
+            {"PK": f"GROUP#{one}", "SK": f"LIKES#{other}"}
+            for one, other in zip(names, reversed(names), strict=True)
+        )
+
+    await store.send(BatchWrite(puts=pair("a", "b")))
+    await store.send(BatchWrite(puts=pair("c", "c")[:1]))
+    created = [{"kind": "CREATED", "new": {"one": {"groupId": each}}} for each in "abc"]
+    assert [await change_of(everybody) for _ in range(2)] == [created[0], created[2]]
+    assert await change_of(one) == created[0]
+    assert await change_of(other) == await change_of(narrowed) == created[1]
+
+
+def test_names_in_the_schema_are_the_models_own() -> None:
+    @node("A#{a_id}")
+    class Thing:
+        a_id: ID
+
+    @node("B#{b_id}")
+    class ThingChanged:
+        b_id: ID
+
+    @node("C#{c_id}")
+    class ThingChangedPayload:
+        c_id: ID
+
+    with pytest.raises(ModelError) as wrong:
+        check(Graph(TABLE, Thing, ThingChanged))
+    assert "2 fields are called thingChanged" in str(wrong.value)
+    with pytest.raises(ModelError) as wrong:
+        check(Graph(TABLE, Thing, ThingChangedPayload))
+    assert "ThingChangedPayload is the type of the changes of Thing" in str(wrong.value)
+
+
+def test_a_virtual_node_has_no_changes() -> None:
+    live = build_schema(commerce, live=True)._schema.subscription_type
+    assert live is not None
+    assert "tagChanged" not in live.fields
+    assert {*live.fields["orderChanged"].args} == {"orderId", "customerId"}
+
+
+# --- Limits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limits", [{"live_events": 5}, {"live_memory": 4_000}])
+async def test_who_reads_slowly_is_told_that_events_were_lost(
+    make_store: MakeStore, limits: dict[str, int]
+) -> None:
+    store = await make_store(commerce.table)
+    async with live_over(commerce, store, shop_items(), **limits) as live:
+        document = 'subscription { userChanged(userId: "12345") { new { name } } }'
+        slow = await hear(live, document)
+        for number in range(100):
+            await live.rename(f"Name {number}")
+            if slow.has_ended:
+                break
+            await until(lambda: slow.has_ended or not (slow.operation.changes or slow.operation.task))
+        await until(lambda: slow.has_ended)
+        assert (await change_of(slow))["new"]["name"] == "Name 0"
+        [error] = (await answer_of(slow))["errors"]
+        assert error["extensions"] == {"code": "EVENTS_LOST"}
+        assert await slow.next() is None
+        counts = live.queries.counts
+        assert (live.queries.held, live.queries.listeners, counts.lost) == (0, 0, 1)
+
+
+async def test_changes_that_the_stream_lost_end_the_subscription(shop: Live) -> None:
+    listener = await hear(shop, f"subscription {{ orderChanged {{ {ORDER} }} }}")
+
+    read_on = shop.queries._changes.read
+
+    async def lost() -> Any:
+        shop.queries._changes.read = read_on  # type: ignore[method-assign]  # it was one time
+        raise StreamTrimmed("gone")
+
+    shop.queries._changes.read = lost  # type: ignore[method-assign]  # the next time
+    [error] = (await answer_of(listener))["errors"]
+    assert error["extensions"] == {"code": "EVENTS_LOST"}
+
+
+async def test_nothing_is_left_of_those_who_have_gone(shop: Live) -> None:
+    listener = await hear(shop, f"subscription {{ orderChanged {{ {ORDER} }} }}")
+    order = next(each for each in shop_items() if each["SK"] == "ORDER#ORD001")
+    for at in range(3):
+        new = {**order, "status": "pending" if at % 2 else "cancelled"}
+        shop.queries.changed([StreamRecord(("ORDER#ORD001", "ORDER#ORD001"), order, new, str(at), 0.0)])
+    listener.end()
+    assert (shop.queries.held, bool(shop.queries.index.changes)) == (0, False)
+
+
+async def test_an_argument_that_is_no_key_is_refused(shop: Live) -> None:
+    answer = await answer_of(await shop.listen('subscription { orderChanged(orderId: "") { kind } }'))
+    assert [each["extensions"]["code"] for each in answer["errors"]] == ["BAD_USER_INPUT"]
+
+
+# --- The law ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_what_is_heard_is_what_has_changed_of_what_the_viewer_reads() -> None:
+    counts = await change_laws.run(TABLES, 0)
+    assert counts.wrong == []
+    assert counts.events > 0
+    assert counts.hidden > 0
