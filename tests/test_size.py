@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 61_427, ("server",): 14_124, ("tests",): 99_852}
+LINES = {("keygraph", "resolvers"): 61_427, ("server",): 14_124, ("tests",): 100_093}
 
 
 @pytest.mark.parametrize("folders", LINES)
