@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +177,9 @@ def _membership(number: int, *, is_missing: bool, differs: bool) -> Iterator[Ite
 async def _fill(url: str, size: int) -> None:
     async with open_store(url, graph.table) as store:
         await store.send(CreateTable())
-        items = [*broken_items(size)]
-        batches = ((items[start : start + 5_000], None) for start in range(0, len(items), 5_000))
+        # One after the other: the most memory of a process that this one starts is at least what this one has.
+        items = broken_items(size)
+        batches = ((batch, None) for batch in iter(lambda: [*islice(items, 5_000)], []))
         await write_batches(store, batches, lambda _: None, in_flight=1)
 
 

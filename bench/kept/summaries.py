@@ -16,10 +16,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, sums
 from keygraph.dynamo.items import Item
@@ -89,23 +92,16 @@ async def _load(store_address: str, size: int) -> None:
     async with open_store(store_address, graph.table) as store:
         await store.send(CreateTable())
 
-        def batches() -> Iterator[tuple[list[Item], None]]:
-            batch: list[Item] = []
-            for item in items(size):
-                batch.append(item)
-                if len(batch) == 5_000:
-                    yield batch, None
-                    batch = []
-            yield batch, None
-
-        await write_batches(store, batches(), lambda mark: None, in_flight=1)
+        every = items(size)
+        batches = ((batch, None) for batch in iter(lambda: [*islice(every, 5_000)], []))
+        await write_batches(store, batches, lambda mark: None, in_flight=1)
 
 
-async def _check(store_address: str, *, is_summarized: bool) -> int:
+async def _check(store_address: str, is_summarized: bool) -> int:
     """Compares every value with its list, which is counted here. Returns the number of items."""
     counted, points, teams, total = Counter[str](), Counter[str](), Counter[str](), 0
     nodes: list[Item] = []
-    async with open_store(store_address, graph.table) as store:
+    async with open_store(store_address, graph.table, deadline=60) as store:
         async for item in whole_table(store):
             total += 1
             if "score" not in item:
@@ -156,13 +152,24 @@ def _started(name: str, *options: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
+def _apart(function: Callable[..., Coroutine[Any, Any, int]], *values: Any) -> int:
+    """Returns what a function returns in a process of its own: the most memory of a process that this one starts is at
+    least what this one has had."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_ran, function, *values).result()
+
+
+def _ran(function: Callable[..., Coroutine[Any, Any, int]], *values: Any) -> int:
+    return asyncio.run(function(*values))
+
+
 def _measure(name: str, file: Path, work: Path, *options: str) -> None:
     """Prints what a command takes, and what it takes if it is killed in the middle and resumed."""
     before = file.with_suffix(".before")
     shutil.copy(file, before)
     options = ("--store", f"sqlite:{file}", *options)
     used = _run(name, *options)
-    total = asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
+    total = _apart(_check, f"sqlite:{file}", name == "summarize")
     sys.stdout.write(f"{name}: {total:,} items, {used}, {used.memory} MB of memory\n")
     shutil.copy(before, file)
     job = _started(name, *options)
@@ -173,7 +180,7 @@ def _measure(name: str, file: Path, work: Path, *options: str) -> None:
     job.kill()
     assert job.wait() < 0, "it ended before it was killed: the machine is less busy than before"
     more = _run(name, *options, "--resume")
-    asyncio.run(_check(f"sqlite:{file}", is_summarized=name == "summarize"))
+    _apart(_check, f"sqlite:{file}", name == "summarize")
     sys.stdout.write(
         f"killed after {used.seconds / 2:.0f} s and resumed: {more} more, {largest >> 20} MB of work\n"
     )
@@ -183,8 +190,8 @@ async def _compare(one: Path, other: Path) -> int:
     """Compares the items of two tables, except the ages of values. Returns their number."""
     total = 0
     async with (
-        open_store(f"sqlite:{one}", graph.table) as first,
-        open_store(f"sqlite:{other}", graph.table) as second,
+        open_store(f"sqlite:{one}", graph.table, deadline=60) as first,
+        open_store(f"sqlite:{other}", graph.table, deadline=60) as second,
     ):
         others = whole_table(second)
         async for item in whole_table(first):
@@ -211,7 +218,7 @@ def main(size: int, *, with_spark: bool) -> None:
         _measure("summarize", file, work, "--work", str(work))
         if with_spark:
             used = _run("summarize", "--store", f"sqlite:{for_spark}", "--engine", "spark")
-            total = asyncio.run(_compare(file, for_spark))
+            total = _apart(_compare, file, for_spark)
             sys.stdout.write(f"on Spark: {used.seconds:.0f} s, {total:,} equal items\n")
 
 

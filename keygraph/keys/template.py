@@ -386,7 +386,22 @@ def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
 
     if not least:
         return lambda key: (key,) if accepts(key) else None
-    return read_between
+    return read_between if text_of.takes_any_text else _remembering(read_between)
+
+
+def _remembering(read: KeyReader) -> KeyReader:
+    """Returns a function that reads the same, and remembers the last key: one key is read for several fields of an item."""
+    last: tuple[str | None, KeyTexts | None] = (None, None)
+
+    def remembered(key: str) -> KeyTexts | None:
+        nonlocal last
+        known, texts = last
+        if known != key:
+            texts = read(key)
+            last = key, texts
+        return texts
+
+    return remembered
 
 
 def _pattern_reader(template: Template) -> KeyReader:
@@ -394,14 +409,6 @@ def _pattern_reader(template: Template) -> KeyReader:
     names = [slot.name for slot in _slots(template.tokens)]
     optional = [token for token in template.tokens if isinstance(token, Maybe)]
     repeats_optional = any(names.count(slot.name) > 1 for slot in _slots(optional))
-    last: tuple[str | None, KeyTexts | None] = (None, None)
-
-    def read(key: str) -> KeyTexts | None:
-        # The same key is read for several fields of one item, one after the other.
-        nonlocal last
-        if last[0] != key:
-            last = key, matched(key)
-        return last[1]
 
     def matched(key: str) -> KeyTexts | None:
         match = fullmatch(key)
@@ -417,7 +424,7 @@ def _pattern_reader(template: Template) -> KeyReader:
             return texts if template.render(named) == key else None
         return texts
 
-    return read
+    return _remembering(matched)
 
 
 def pattern(tokens: tuple[Token, ...], *, is_named: bool) -> str:

@@ -64,6 +64,7 @@ class ItemKeys:
         self._texts = {key for keys in record.keys.values() for key in keys.attributes if key.type == "S"}
         parts = [part for keys in record.keys.values() for part in keys.parts]
         self._with_times = [(key, template) for key, template in parts if _times_in(template)]
+        self._times = [name for _, template in self._with_times for name in _times_in(template)]
         declared = {place.attribute[0] for place in record.places}
         self._own = record.key_attributes - record.table_keys.names - declared
         """The keys of indexes that are nothing else."""
@@ -82,10 +83,45 @@ class ItemKeys:
             if template.uncertain and not any(slot.lossy for slot in template.slots)
         ]
 
+        self._identity = [slot.name for slot in record.identity]
+        self._limited = [
+            (slot.name, slot.text.accepts) for slot, _ in self._stored if not slot.text.takes_any_text
+        ]
+        """The placeholders that do not take any text that attributes make."""
+        self._are_certain = not (
+            optional
+            or any(slot.lossy for slot in slots.values())
+            or any(template.uncertain for _, template in parts)
+            or not all(record.reads_from(record.table_keys, slot.path) for slot in record.identity)
+        )
+        """Whether keys that are rendered from an item's values are always read back as these."""
+
     def problems(self, item: Item) -> Iterator[str]:
         """Yields the problems with the keys of an item of the type, in texts without its values."""
-        for _, _, problems in self._checked(item):
-            yield from problems
+        if not (self._are_certain and self._are_as_rendered(item)):
+            for _, _, problems in self._checked(item):
+                yield from problems
+
+    def _are_as_rendered(self, item: Item) -> bool:
+        """Returns whether all keys are rendered from the item's values, as almost all are. With this look first, a
+        `Window` of 8,951 items of the commerce sample takes 1.45 times as many a second (19,046, not 13,095)."""
+        record = self._record
+        item = record.current(item)
+        said, unwritable = self._told(item, self._stored)
+        identity = record.read_identity(item)
+        if identity is None or unwritable or not self._are_accepted(said):
+            return False
+        texts = dict(zip(self._identity, identity, strict=True))
+        for name, text in texts.items():
+            if said.get(name) != text and (name in said or text in _LEFTOVERS):
+                return False
+        believed = {**said, **texts, **self._rewritten(texts)}
+        if any(" " in (believed.get(name) or "") for name in self._times):
+            return False
+        return all(_are_rendered(keys, item, believed) for keys in record.keys.values())
+
+    def _are_accepted(self, said: Mapping[str, str | None]) -> bool:
+        return all((text := said.get(name)) is None or accepts(text) for name, accepts in self._limited)
 
     def repaired(self, item: Item, wanted: Container[str]) -> Item:
         """Returns the item with the keys of each index that has one of these problems rendered from its values; without
@@ -290,6 +326,21 @@ class ItemKeys:
         ]
         names = dict.fromkeys(self._record.leaf_name(slot.path) for slot in wrong)
         return " and ".join(names), template.render({**texts, **own}) == text
+
+
+def _are_rendered(keys: Keys, item: Item, texts: Mapping[str, str | None]) -> bool:
+    """Returns whether an item's keys in the table or an index are what its values render, or rightly not there."""
+    there = [key.text(item.get(key.name)) for key in keys.attributes]
+    if keys.shards:
+        held = keys.partition.parse(there[0]) if there[0] else keys.shard_texts[0]
+        shard = {} if held is None else {name: held.get(name) for name in keys.shard_texts[0]}
+        texts = {**texts, **shard}
+        if shard not in keys.shard_texts:
+            return False
+    rendered = [template.render(texts) for _, template in keys.parts]
+    if not any(there):
+        return None in rendered
+    return rendered == there and None not in there and not any(text and LAST in text for text in there)
 
 
 def _contradiction(key: KeyAttribute, names: str) -> str:
