@@ -542,6 +542,9 @@ REMOVALS: dict[str, Removal] = {
     "test_an_interrupted_copy_goes_on": Removal(
         f"{_COMMANDS}/whole_table/copy.py", "if not await copying.is_there():", "if False:"
     ),
+    "test_a_terminal_obeys_no_text_of_an_export": Removal(
+        f"{_COMMANDS}/export.py", "if target.isatty() else line", "if False else line"
+    ),
     "test_no_text_of_an_item_is_obeyed_by_a_terminal": Removal(
         "server/keygraph_server/terminal/output.py", "map(printable, text.split(", "map(str, text.split("
     ),

@@ -154,6 +154,11 @@ class Judge:
         one = None if old is None else self.graph.recognise(old)
         other = None if new is None else self.graph.recognise(new)
         is_move = name.startswith("move")
+        if old is not None and new is not None and one is not None and one is other and not strict:
+            pairs = ((each, known_value(one, each, old), known_value(one, each, new)) for each in one.fields)
+            changed_fields = [each for each, value, later in pairs if value != later]
+            if changed_fields and all(one.fields[each].follows for each in changed_fields):
+                return None  # whoever may change the node changes its copies
         for record, item, action in (
             (one, old, "delete" if new is None and not is_move else "update"),
             (other, new, "create" if old is None and not is_move else "update"),

@@ -7,7 +7,9 @@ import gzip
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from keygraph.engines.open import open_store
 from keygraph.model.records import is_shard
 from keygraph.writing.requests import Create
 from keygraph.writing.sending.writer import write
+from keygraph_server.commands import export
 from tests.keygraph import test_popular_nodes as popular
 from tests.server.command_line import run
 from tests.server.tables import FILE, items_in, make_table
@@ -35,6 +38,23 @@ USER: Item = {
 """What a load asks of every user."""
 
 pytestmark = pytest.mark.usefixtures("folder")
+
+
+def test_a_terminal_obeys_no_text_of_an_export(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The escapes are those of JSON: what is copied from the terminal can be loaded."""
+
+    class Terminal(BytesIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, name = Terminal(), "\x1b[2J\x9b2J\u202enna\u200b \N{GRINNING FACE} \U000e0100"
+    make_table(address, [{**ITEMS[0], **USER, "userId": "0", "name": name}])
+    monkeypatch.setattr(export, "_target", lambda file: nullcontext(terminal))
+    assert run("export", "-", "--store", address).exit_code == 0
+    [line] = terminal.getvalue().decode().split("\n")[:-1]
+    assert line.isprintable()
+    assert "\U000e0100" not in line
+    assert json.loads(line)["name"] == name
 
 
 def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:

@@ -18,7 +18,7 @@ from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
-from keygraph_server.errors import INTERRUPTED, CommandError
+from keygraph_server.errors import INTERRUPTED, CommandError, printable
 from keygraph_server.jobs.replacing import replacing
 from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import configured_model
@@ -77,7 +77,9 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
     ):
         with progress("Exporting") as advance:
             async for item in items:
-                target.write(_line(interchange, graph, item, format_))
+                line = _line(interchange, graph, item, format_)
+                # Escapes in JSON are the same text, and a terminal does not obey them.
+                target.write((printable(line.decode()).encode() if target.isatty() else line) + b"\n")
                 count += 1
                 if count % _ADVANCE_ITEMS == 0:
                     advance(count, count)
@@ -86,7 +88,7 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
 
 def _line(interchange: Interchange, graph: Graph, item: Item, format_: LineFormat) -> bytes:
     try:
-        return interchange.write(item, format_) + b"\n"
+        return interchange.write(item, format_)
     except ValueError as error:
         key = ", ".join(f"{key.name} {item[key.name]}" for key in graph.table.keys)
         raise CommandError(
