@@ -25,6 +25,7 @@ from keygraph.engines.dynamodb.requests import render
 from keygraph.tables.interchange import Interchange
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Limits, Service
+from keygraph_resolvers.engine.worst import MOST
 from tests.conftest import MakeStore
 from tests.schemas import schema_of
 from tests.tracing import TracingStore
@@ -80,6 +81,8 @@ def within_bound(answer: Mapping[str, Any]) -> Any:
     cost = answer["extensions"]["cost"]
     for name in ("requests", "roundTrips", "items", "readUnits"):
         assert cost["actual"][name] <= cost["bound"][name], (name, cost["requests"])
+    # What a deletion finds has no bound.
+    assert cost["actual"].get("writeUnits", 0) <= cost["bound"].get("writeUnits", MOST), cost["requests"]
     return cost
 
 

@@ -42,7 +42,9 @@ def take_pictures(page: Page, folder: Path) -> None:
     page.wait_for("document.querySelector('.picked pre')")
     _take(page, folder / "playground-table.png")
     _click(page, "[role=tab]", "Schema")
-    page.wait_for("document.querySelectorAll('.all-nodes button').length > 10")
+    for _ in range(2):
+        _click(page, ".canvas-tools [aria-label=Smaller]", "")
+    _click(page, ".all-nodes button", "Order")
     _take(page, folder / "playground-schema.png")
 
 

@@ -15,7 +15,8 @@ from keygraph.codes import Code
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import Action, key_of
 from keygraph.dynamo.items import exact_sum, to_typed
-from keygraph.dynamo.store import Transaction
+from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
+from keygraph.dynamo.store import TRANSACTION_UNITS, Transaction, write_units
 from keygraph.dynamo.table import Key, Table
 from keygraph.engines.dynamodb.requests import render
 from keygraph.errors import InputPath, Refusal
@@ -24,6 +25,7 @@ from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.lists.describe import DescribedRequest, described_requests, expression_text, value_text
 from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
 from keygraph.names import with_article
 from keygraph.writing import ends, partners, reads, records, rules, tallies
 from keygraph.writing.context import WriteContext
@@ -64,6 +66,8 @@ class DescribedTransaction:
     actions: tuple[DescribedAction, ...]
     notes: tuple[str, ...]
     """Further contents that depend on what is read first."""
+    write_units: int
+    """The most write units that its actions take, if items are as large as their types declare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,11 @@ class DescribedWrite:
     """One, or one for each case of what is read first."""
     identity: Texts | None
     """The identity of the first request's record; None if the first read determines it."""
+
+    @property
+    def write_units(self) -> int | None:
+        """The most write units that it takes; None if what a search finds decides."""
+        return None if self.searches else max(each.write_units for each in self.transactions)
 
 
 def describe_write(
@@ -174,7 +183,35 @@ class _Describing:
         if self._key_of_note is not None:
             steps.append(note_step(self._graph, self._key_of_note, done))
         described = tuple(self._actions(context, steps, requests))
-        return DescribedTransaction(case, described, tuple(self._notes(requests))), done[0].identity
+        notes, units = tuple(self._notes(requests)), self._write_units(context, steps, requests)
+        return DescribedTransaction(case, described, notes, units), done[0].identity
+
+    def _write_units(
+        self, context: WriteContext, steps: Sequence[TransactionStep], requests: Sequence[WriteRequest]
+    ) -> int:
+        """Returns the most write units of the steps. An update or a deletion of a node of another request may be of any type."""
+        table, every = self._graph.table, self._graph.types.values()
+        own = {
+            context.key_of(context.in_key(each.record, each.identity)): each.record
+            for each in requests
+            if isinstance(each, Change | Delete)
+        }
+        total = 0
+        for step in steps:
+            action = step.action
+            written = self._graph.identified(action.item) if isinstance(action, actions.PutItem) else None
+            record = written[0] if written else own.get(key_of(action, table))
+            is_check = isinstance(action, actions.CheckItem)
+            total += max(_most_units(each, table, is_check) for each in ([record] if record else every))
+        for request in requests:
+            # The other item of an edge may be known only once this one is read.
+            is_paired = (
+                isinstance(request, Change | Delete | Move)
+                and request.record.name in self._graph.correspondences
+            )
+            if is_paired and not any(step.is_partner for step in steps):
+                total += 2 * max(_most_units(each, table, False) for each in every)
+        return total
 
     # --- Actions ------------------------------------------------------------------------------------------
 
@@ -262,6 +299,14 @@ class _Describing:
                 yield f"The other item of this {record.name} is {done} with it."
             if len(record.table_keys.shard_texts) > 1:
                 yield f"If there is {with_article(record.name)} with this key, it stays in its shard."
+
+
+def _most_units(record: RecordType, table: Table, is_check: bool) -> int:
+    """Returns the most write units of one action in a transaction: its item leaves one place in each index, and enters another."""
+    in_indexes = 0
+    for index in (each for each in table.indexes if each.name in record.keys and not is_check):
+        in_indexes += 2 * write_units(record.item_bytes + (LOCAL_ENTRY_BYTES if index.local else 0))
+    return TRANSACTION_UNITS * (write_units(record.item_bytes) + in_indexes)
 
 
 def described_actions(several: Sequence[Action], table: Table) -> Iterator[DescribedAction]:

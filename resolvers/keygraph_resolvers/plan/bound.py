@@ -8,12 +8,14 @@ them, so the work is proportional to the size of the document.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Any, cast
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS
+from keygraph.errors import KeygraphError
 from keygraph_resolvers.engine.worst import (
     MOST_ROUND_TRIPS,
     Bounded,
@@ -21,6 +23,7 @@ from keygraph_resolvers.engine.worst import (
     Starts,
     StepCost,
     StepStart,
+    Transactions,
     WorstRequest,
     cost_of,
     key_trips,
@@ -187,6 +190,19 @@ class Bound:
                 batches = cost.keys // BATCH_GET_KEYS + 2 * len(cost.batches)
                 requests = cost.unbatched + min(cost.keys, batches, total.requests - total.unbatched)
             found[place] = self._figures(cost, requests)
+        return found
+
+    @cached_property
+    def write_units(self) -> Mapping[str, int | None]:
+        """The most write units of each mutation, by its place; None if what it finds decides. Mutations that are refused
+        have none."""
+        found: dict[str, int | None] = {}
+        for step in self._plan.roots:
+            for each in self._worst_of(step):
+                if isinstance(each, Transactions):
+                    with suppress(KeygraphError):
+                        units = [written.write_units for _, _, written in each.described(self._run)]
+                        found[step.suffix] = None if None in units else sum(filter(None, units))
         return found
 
     @cached_property

@@ -96,13 +96,15 @@ def cost_report(
     client may not know what was read.
     """
     places: dict[str, dict[str, Any]] = {}
+    writes = bound.write_units if bound else {}
     for place, most in bound.by_place.items() if bound else ():
-        places[place] = {"bound": most.as_dict, "actual": None}
+        places[place] = {"bound": {**most.as_dict, **_written(writes.get(place) or 0)}, "actual": None}
     for place, actual in spent_by_place(sent or ()).items():
         latest = max(actual.round_trips, default=0)
         places.setdefault(place, {"bound": None})["actual"] = {**actual.as_dict, "roundTrips": latest}
+    all_writes = 0 if None in writes.values() else sum(filter(None, writes.values()))
     return {
-        "bound": bound.total.as_dict if bound else None,
+        "bound": {**bound.total.as_dict, **_written(all_writes)} if bound else None,
         "actual": None if sent is None else spent(sent).as_dict,
         "byPath": places,
         "open": bound.open_places if bound else [],

@@ -52,7 +52,8 @@ const priceLine = ({ actual, bound }) =>
     prices
       ? [
           h('strong', { key: 'a' }, `${money(actual)} per ${number(PER)} of this operation`),
-          bound && `, at most ${money(bound)}`,
+          // What a deletion finds has no bound.
+          bound && (!actual.writeUnits || bound.writeUnits) && `, at most ${money(bound)}`,
           ` (${source}: $${prices.read} per million read units, $${prices.write} per million write units)`,
         ]
       : source,
@@ -77,7 +78,7 @@ const columnsOf = (cost) => COLUMNS.filter(([name]) => name !== 'writeUnits' || 
 const figures = (columns, actual, bound) =>
   columns.flatMap(([name]) => [
     h('td', { key: `${name} actual` }, actual ? number(actual[name] || 0) : '–'),
-    h('td', { key: `${name} bound`, className: 'cost-bound' }, bound ? number(bound[name] || 0) : '–'),
+    h('td', { key: `${name} bound`, className: 'cost-bound' }, bound && name in bound ? number(bound[name]) : '–'),
   ]);
 
 const row = (columns, name, { actual, bound }, key) =>
