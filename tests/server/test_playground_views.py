@@ -337,7 +337,7 @@ class TestModel:
         whole = page.evaluate(width)
         click(page, ".canvas-tools button", "Fit")
         page.wait_for(f"{width} < {whole}")
-        click(page, ".canvas-tools [aria-label='Full size']")
+        click(page, ".canvas-tools [title='Full size']")
         page.wait_for(f"{width} === {whole}")
         click(page, ".canvas-tools button", "PNG")
         click(page, ".canvas-tools button", "SVG")

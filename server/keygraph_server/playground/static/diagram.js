@@ -83,13 +83,13 @@ export const drawing = (description) => {
   return drawn;
 };
 
-const pressable = (id, label, selected, onPick, more, ...content) =>
+/** Something to pick; what it is called is the text in it. */
+const pressable = (id, selected, onPick, more, ...content) =>
   h(
     'g',
     {
       role: 'button',
       tabIndex: 0,
-      'aria-label': label,
       'aria-pressed': selected === id,
       'data-id': id,
       onClick: () => onPick(id),
@@ -125,7 +125,6 @@ const drawnBox = (box, hue, selected, onPick) => {
   const tint = `var(--type-${hue})`;
   return pressable(
     type.name,
-    `${type.name}, ${type.kind}`,
     selected,
     onPick,
     { key: type.name, className: 'er-box' },
@@ -165,7 +164,6 @@ const drawnList = (key, own, selected, onPick, onHover) => {
   const isLeft = start.side === 'left';
   return pressable(
     key,
-    listLabel(key, path),
     selected,
     onPick,
     { key, className: 'er-list', ...hovering(key, path, onHover) },
@@ -184,7 +182,6 @@ const drawnRoots = ({ type, roots, x, y }, selected, onPick, onHover) =>
     const top = y - 14 - at * ROOT_LINE;
     return pressable(
       key,
-      listLabel(key, path),
       selected,
       onPick,
       { key: `${type.name} ${key}`, className: 'er-list', ...hovering(key, path, onHover) },
@@ -295,7 +292,7 @@ export const Diagram = ({ description, selected, onPick }) => {
       'div',
       { className: 'canvas-tools' },
       h('button', { type: 'button', 'aria-label': 'Smaller', onClick: () => step(-1) }, '−'),
-      h('button', { type: 'button', 'aria-label': 'Full size', onClick: () => turn(1) }, `${Math.round(scale * 100)} %`),
+      h('button', { type: 'button', title: 'Full size', onClick: () => turn(1) }, `${Math.round(scale * 100)} %`),
       h('button', { type: 'button', 'aria-label': 'Larger', onClick: () => step(1) }, '+'),
       h('button', { type: 'button', onClick: fit }, 'Fit'),
       Object.entries(FILES).map(([name, write]) => h('button', { key: name, type: 'button', onClick: () => write(element()) }, name)),
