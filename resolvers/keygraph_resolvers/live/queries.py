@@ -215,6 +215,10 @@ class _Operation:
     lease: Holding | None = None
     """The memory of its run."""
 
+    def wants_changes(self) -> bool:
+        """Returns whether it is run for changes; known after its first run."""
+        return self.reads.wanted is not None
+
     def need_run(self) -> None:
         """It runs as soon as there is a place."""
         self.queries.need_run(self, is_urgent=True)
@@ -567,7 +571,7 @@ class LiveQueries:
     def _run_all(self) -> None:
         """Lets all run again, because changes may be missing. Those who want the changes learn that."""
         for operation in [*self._operations.values()]:
-            if operation.reads.wanted is None:
+            if not operation.wants_changes():
                 self.need_run(operation)
             else:
                 _lose(operation)
@@ -612,7 +616,7 @@ class LiveQueries:
         """Runs an operation once, or for changes, and sends its answers."""
         operation.cancel(_AGAIN)
         settles, operation.settles = operation.settles, False
-        if operation.reads.wanted is not None:
+        if operation.wants_changes():
             await self._run_changes(operation, payer)
             return
         turn = rounds().enter_if_over(payer)
@@ -620,7 +624,7 @@ class LiveQueries:
             await turn
         response, text = await self._answer(operation)
         self._failed(operation, response)
-        if operation.reads.wanted is not None:
+        if operation.wants_changes():
             return
         await self._send(operation, LiveAnswer(text, is_refusal="data" not in response))
         if settles and self._settle and operation.listeners and operation.reads.uses(self._later):
@@ -672,7 +676,7 @@ class LiveQueries:
         if operation.is_due and operation.listeners:
             # It was touched while it ran.
             operation.is_due = False
-            self.need_run(operation, is_urgent=operation.reads.wanted is not None)
+            self.need_run(operation, is_urgent=operation.wants_changes())
         self._continue()
 
     def _continue(self) -> None:

@@ -351,7 +351,7 @@ class Documents:
             raise NotAQuery(node.operation.value)
         if not operation.has_plan:
             raise refused(f"this {node.operation.value} cannot be executed")
-        if node.operation is OperationType.SUBSCRIPTION and request.reads is request.change is None:
+        if node.operation is OperationType.SUBSCRIPTION and request.reads is None and request.change is None:
             raise refused(SENT_TO_WHO_LISTENS)
         variables = request.variables or {}
         count = self.counted(variables)
